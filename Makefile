@@ -1,0 +1,53 @@
+# Each target makes the environment it needs in .venv; nothing is installed anywhere else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format docs bench clean
+
+help: ## show this text
+	@echo "make TARGET, where TARGET is one of:"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile
+
+demo: $(READY) ## a client and a server talk, shown line by line
+	@$(BIN)/sansmcp demo
+
+test: $(READY) ## the test suite, which must cover every branch (ARGS="..." goes to pytest)
+	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage report
+
+check: $(READY) ## formatting, lint, types, layers
+	@$(BIN)/ruff format --check
+	@$(BIN)/ruff check
+	@$(BIN)/pyright
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY) ## put formatting and simple lint findings right
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+docs: $(READY) ## the documentation, in docs/_build/html
+	@$(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
+	@echo "docs: docs/_build/html/index.html"
+
+bench: $(READY) ## the benchmarks (ARGS="..." goes to them)
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## remove the environment and all that was built
+	rm -rf $(VENV) build dist docs/_build .coverage htmlcov
+	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src adapters tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "sansmcp needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo "This Python cannot make environments: install its venv package (Debian: python3-venv)." >&2; exit 1; }
+	@echo "making $(VENV), which takes a minute ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
+	@touch $@
