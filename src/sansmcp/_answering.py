@@ -1,0 +1,520 @@
+"""Requests that the peer sends: accepted or refused, answered once, or cancelled."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import Any
+
+from ._errors import ErrorCode, LocalProtocolError
+from ._events import (
+    CancelCause,
+    LimitReached,
+    MessageIgnored,
+    RequestAnswered,
+    RequestCancelled,
+    RequestReceived,
+)
+from ._handles import Batch, IncomingRequest
+from ._ids import UsedIds
+from ._judge import Breach, judge_request, misshapen_result
+from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
+from ._listing import ListingLayer
+from ._values import (
+    MISSING,
+    IdKey,
+    JSONObject,
+    JSONValue,
+    Missing,
+    ProgressToken,
+    Side,
+    id_key,
+    is_object,
+)
+
+_OPEN = RequestState.OPEN
+_ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
+_CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
+_TERMINAL = frozenset({"completed", "failed", "cancelled"})
+
+
+class Answering(ListingLayer):
+    """The table of requests that this side is handling."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._incoming: dict[IdKey, IncomingRequest] = {}
+        self._used = UsedIds(self._config.max_used_ids)
+        self._peer_tokens: set[ProgressToken] = set()
+        self._peer_tasks: dict[str, IncomingRequest] = {}
+
+    # ---------------------------------------------------------------------------------- verbs
+
+    def send_result(
+        self,
+        request: IncomingRequest,
+        result: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Answer a request with a result.
+
+        Args:
+            request: The handle from `RequestReceived`.
+            result: The result object; nothing of it is kept.
+            meta: Merged into `result._meta`.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the answer was queued. False: the request was cancelled meanwhile, or the
+            connection ended; nothing is sent.
+
+        Raises:
+            LocalProtocolError: It was answered before, belongs to another connection, or the
+                result lacks a member that the method requires. The request stays open.
+
+        Source: MCP 2025-11-25, basic/index, Responses.
+        """
+        if request._state is not _OPEN:
+            return self._too_late(request)
+        if self._incoming.get(request._key) is not request:
+            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
+        body = self._encode_object(result, meta)
+        spec = request._spec
+        if (
+            self._shape
+            and spec is not None
+            and (spec.result or spec.paginated)
+            and (fault := misshapen_result(spec, request._task, result)) is not None
+        ):
+            raise LocalProtocolError("OWN-014", f"result of {request._method}: {fault}")
+        lasting = spec is not None and spec.lasting
+        if lasting:
+            self._check_own_result(request, result)
+        # Everything is checked: from here on nothing raises.
+        if now is not None:
+            self._tell(now)
+        if request._task:
+            self._keep_token_of_task(request, result)
+        if lasting:
+            self._result_accepted(request, result)
+        self._answer(request, b'"result":', body)
+        if self._wake is not None:
+            self._settle()
+        return True
+
+    def send_error(
+        self,
+        request: IncomingRequest,
+        code: int,
+        message: str,
+        data: JSONValue | Missing = MISSING,
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Answer a request with an error.
+
+        Args:
+            request: The handle from `RequestReceived`.
+            code: A JSON-RPC error code.
+            message: One concise sentence.
+            data: Any JSON value; left out if not given.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the answer was queued, as for `send_result`.
+
+        Raises:
+            LocalProtocolError: It was answered before, belongs to another connection, or the
+                error is not well formed. The request stays open.
+
+        Source: MCP 2025-11-25, basic/index, Responses.
+        """
+        if request._state is not _OPEN:
+            return self._too_late(request)
+        if self._incoming.get(request._key) is not request:
+            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
+        body = self._error_bytes(code, message, data)
+        if now is not None:
+            self._tell(now)
+        if request._spec is not None and request._spec.lasting:
+            self._came_to_nothing(request)
+        self._answer(request, b'"error":', body)
+        if self._wake is not None:
+            self._settle()
+        return True
+
+    def send_progress(
+        self,
+        request: IncomingRequest,
+        progress: float,
+        *,
+        total: float | None = None,
+        message: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Tell the peer how far a request of its has come.
+
+        Args:
+            request: The handle from `RequestReceived`.
+            progress: More than at the last call for this request.
+            total: The value of `progress` at the end, in the same unit, if known.
+            message: What is going on, for people (left out in 2024-11-05, which has no such
+                member).
+            meta: The notification's `_meta`.
+            now: The caller's clock in seconds; `Config.progress_interval` needs one.
+
+        Returns:
+            Whether it was queued. False: the request is over, the peer wants no progress, the
+            last one is too recent, or too much output waits already.
+
+        Raises:
+            LocalProtocolError: A number is not finite, or `progress` does not increase (without
+                `Config.coalesce_progress`).
+
+        Source: MCP 2025-11-25, basic/utilities/progress.
+        """
+        for number in (progress, 0 if total is None else total):
+            if (type(number) is not int and type(number) is not float) or not isfinite(number):
+                raise LocalProtocolError("OWN-024", f"progress needs finite numbers, not {number}")
+        token = request._token
+        if token is None or not self._is_in_progress(request):
+            return False
+        last = request._progress
+        if last is not None and progress <= last:
+            if self._config.coalesce_progress:
+                return False
+            raise LocalProtocolError(
+                "PROG-003", f"progress of {request!r} went from {last} to {progress}"
+            )
+        params: JSONObject = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None and self._conversation.dialect.revision != "2024-11-05":
+            params["message"] = message
+        body = self._encode_object(params, meta)
+        if now is not None:
+            self._tell(now)
+        is_last = total is not None and progress >= total
+        if self._choked() or (not is_last and self._too_soon(request)):
+            return False
+        request._progress = progress
+        request._progress_at = self._now
+        self._queue(
+            b'{"jsonrpc":"2.0","method":"notifications/progress","params":%b}%b'
+            % (body, self._newline),
+            request._route,
+        )
+        if self._wake is not None:
+            self._settle()
+        return True
+
+    @property
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """The requests of the peer that still wait for an answer from this side, oldest first."""
+        return tuple(self._incoming.values())
+
+    @property
+    def forgotten_ids(self) -> int:
+        """How many ranges of the peer's ids were forgotten, so that a reuse goes unnoticed."""
+        return self._used.forgotten
+
+    # ------------------------------------------------------------------------------- sending
+
+    def _too_late(self, request: IncomingRequest) -> bool:
+        if (request._state, RequestTrigger.ANSWER) not in REQUESTS:
+            raise LocalProtocolError("OWN-022", f"{request!r} was answered before")
+        return False
+
+    def _is_in_progress(self, request: IncomingRequest) -> bool:
+        if self._incoming.get(request._key) is request:
+            return True
+        task = request._task
+        return type(task) is str and self._peer_tasks.get(task) is request
+
+    def _too_soon(self, request: IncomingRequest) -> bool:
+        interval, last = self._config.progress_interval, request._progress_at
+        return (
+            interval is not None
+            and last is not None
+            and self._now is not None
+            and self._now < last + interval
+        )
+
+    def _error_bytes(self, code: int, message: str, data: object = MISSING) -> bytes:
+        if type(code) is not int or not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError(
+                "JSON-008", f"an error needs an integer code and a string, not {code!r}"
+            )
+        error: JSONObject = {"code": code, "message": message}
+        if data is not MISSING:
+            error["data"] = data
+        return self._encode(error)
+
+    def _answer(self, request: IncomingRequest, member: bytes, body: bytes) -> None:
+        """Queue an answer, or put it in its batch. The request is in the table."""
+        self._forget(request, _ANSWERED)
+        raw = request._id
+        text = b"%d" % raw if type(raw) is int else self._encode(raw)
+        batch = request._batch
+        if batch is None:
+            message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._newline)
+            self._queue(message, request._route)
+        else:
+            batch.answers.append(b'{"jsonrpc":"2.0","id":%b,%b%b}' % (text, member, body))
+            self._leave_batch(batch, request._route)
+        if self._state is not State.OPEN:
+            self._drained()
+
+    def _forget(self, request: IncomingRequest, state: RequestState) -> None:
+        del self._incoming[request._key]
+        request._state = state
+        if request._token is not None and type(request._task) is not str:
+            self._peer_tokens.discard(request._token)
+
+    def _leave_batch(self, batch: Batch, route: object) -> None:
+        batch.pending -= 1
+        self._flush_batch(batch, route)
+
+    def _flush_batch(self, batch: Batch, route: object) -> None:
+        if batch.pending == 0 and batch.complete and batch.answers:
+            self._queue(b"[%b]%b" % (b",".join(batch.answers), self._newline), route)
+            batch.answers = []
+
+    # What some methods do lasts beyond their answer (`Method.lasting`); layers above know how.
+
+    def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:
+        """Whether the conversation can go on from this result of ours; raises if not."""
+
+    def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
+        """Such a request is being answered with this result."""
+        if request._method.startswith("tasks/"):
+            self._own_task_seen(result)
+
+    def _came_to_nothing(self, request: IncomingRequest) -> None:
+        """Such a request is being answered with an error, or was cancelled."""
+
+    def _drained(self) -> None:
+        """An answer went out after the peer's end of stream; the last one ends the connection."""
+
+    # ----------------------------------------------------------------------------- receiving
+
+    def _receive_request(
+        self, message: JSONObject, method: str, route: object, batch: Batch | None
+    ) -> None:
+        raw: Any = message["id"]
+        key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
+        if key is None:
+            self._refuse_unreadable(
+                Breach("JSON-002", "a request id is a string or an integer"), route
+            )
+            return
+        if key in self._incoming:
+            # An error would answer the first request of that id: nothing can be sent.
+            self._report(
+                Breach("ID-001", f"a second request with the id {raw!r} while one is in flight")
+            )
+            return
+        given: Any = message.get("params", MISSING)
+        breach: Breach | None = None
+        params: JSONObject
+        if given.__class__ is dict:
+            params = given
+        else:
+            params = {}
+            if given is not MISSING and given is not None:
+                breach = Breach("JSON-017", "params is not an object", ErrorCode.INVALID_PARAMS)
+        if message.get("jsonrpc") != "2.0":
+            breach = Breach("JSON-001", 'jsonrpc is not "2.0"')
+        elif "result" in message or "error" in message:
+            breach = Breach("ERR-001", "a message is both a request and an answer")
+        conversation = self._conversation
+        sender = self._side.other
+        spec = conversation.dialect.requests[sender].get(method)
+        request = IncomingRequest(raw, key, method, params, spec, self._peer, route, batch)
+        if breach is None:
+            breach = judge_request(conversation, sender, method, spec, params, self._shape)
+            if (meta := params.get("_meta")) is not None and (breach is None or breach.tolerated):
+                breach = self._judge_meta(request, meta) or breach
+        self._incoming[key] = request
+        if batch is not None:
+            batch.pending += 1
+        if self._used.add(key):
+            self._report(
+                Breach("ID-001", f"the id {raw!r} was used before", tolerated=True),
+                request=request,
+            )
+        if given is None:
+            self._report(Breach("OWN-015", "params is null", tolerated=True), request=request)
+        if breach is not None:
+            if not breach.tolerated:
+                self._refuse_breach(request, breach)
+                return
+            self._report(breach, request=request)
+        if spec is None or spec.task_gate is not None:
+            if spec is None and self._config.unknown_methods == "refuse":
+                self._refuse(request, ErrorCode.METHOD_NOT_FOUND, f"unknown method {method}")
+                return
+            if spec is not None and "task" in params:
+                request._task = spec.task_gate in conversation.gates[self._side]
+        elif params.get("cursor", MISSING) is None and spec.paginated is not None:
+            self._report(Breach("OWN-015", "cursor is null", tolerated=True), request=request)
+            del params["cursor"]
+        if len(self._incoming) > self._config.max_requests:
+            self._refuse_for_limit(request)
+        elif not self._handled(request):
+            self._events.append(RequestReceived(request=request))
+
+    def _judge_meta(self, request: IncomingRequest, meta: object) -> Breach | None:
+        if not is_object(meta):
+            return Breach("OWN-014", "_meta is not an object", ErrorCode.INVALID_PARAMS)
+        raw: Any = meta.get("progressToken", MISSING)
+        if raw is MISSING:
+            return None
+        token = id_key(raw)
+        if token is None:
+            return Breach(
+                "PROG-001",
+                "a progress token is a string or an integer",
+                ErrorCode.INVALID_PARAMS,
+            )
+        if token in self._peer_tokens:
+            return Breach("PROG-002", f"the progress token {token!r} is in use", tolerated=True)
+        self._peer_tokens.add(token)
+        request._token = token
+        return None
+
+    def _handled(self, request: IncomingRequest) -> bool:
+        """Whether the core answers this request by itself. Layers above add methods."""
+        if request._method == "ping" and "ping" not in self._config.manual:
+            self._answer_self(request, b"{}")
+            return True
+        return False
+
+    def _answer_self(self, request: IncomingRequest, body: bytes) -> None:
+        self._events.append(RequestAnswered(request=request))
+        self._answer(request, b'"result":', body)
+
+    # ------------------------------------------------------------------------------ refusing
+
+    def _refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
+        self._events.append(RequestAnswered(request=request, code=code))
+        self._answer(request, b'"error":', self._error_bytes(code, text, data))
+
+    def _refuse_breach(self, request: IncomingRequest, breach: Breach) -> None:
+        """A request with a readable id that breaks a rule: an error, or delivery for gateways."""
+        if breach.code == ErrorCode.METHOD_NOT_FOUND and self._config.unknown_methods == "deliver":
+            self._events.append(RequestReceived(request=request))
+            return
+        self._report(breach, request=request, code=breach.code)
+        self._answer(request, b'"error":', self._error_bytes(breach.code, breach.text))
+
+    def _refuse_for_limit(self, request: IncomingRequest) -> None:
+        text = f"{self._config.max_requests} requests are in flight, which is the limit"
+        self._events.append(LimitReached(rule="OWN-004", text=text))
+        self._answer(
+            request,
+            b'"error":',
+            self._error_bytes(
+                ErrorCode.INTERNAL_ERROR, "too many requests in flight", {"reason": text}
+            ),
+        )
+
+    def _refuse_unreadable(
+        self,
+        breach: Breach,
+        route: object,
+        *,
+        excerpt: bytes | None = None,
+        raw_id: Any = None,
+        batch: Batch | None = None,
+    ) -> None:
+        """Report something that is no message.
+
+        A server answers it where the revision has a form for the answer: with the id if it could
+        be read, else without one from 2025-11-25 on.
+        """
+        self._report(breach, excerpt=excerpt, code=breach.code)
+        if self._side is Side.CLIENT or self._state is not State.OPEN:
+            return
+        body = self._error_bytes(breach.code, breach.text)
+        key = id_key(raw_id)
+        if key is not None:
+            if key in self._incoming:
+                return  # the error would answer that one
+            answer = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._encode(raw_id), body)
+            if batch is not None:
+                batch.answers.append(answer)
+                return
+        elif self._conversation.dialect.has_idless_errors and batch is None:
+            answer = b'{"jsonrpc":"2.0","error":%b}' % body
+        else:
+            return
+        self._queue(answer + self._newline, route)
+
+    # -------------------------------------------------------------------------- cancellation
+
+    def _receive_cancelled(self, params: JSONObject) -> None:
+        raw: Any = params.get("requestId", MISSING)
+        key = id_key(raw)
+        reason: Any = params.get("reason")
+        if key is None:
+            rule = "CANC-007" if raw is MISSING else "JSON-002"
+            self._report(Breach(rule, "a cancellation names no usable request id"))
+            return
+        request = self._incoming.get(key)
+        if request is None:
+            self._ignore_cancel("CANC-013", "a cancellation of no request in flight", raw)
+        elif request._method == "initialize":
+            self._ignore_cancel("CANC-004", "a cancellation of initialize", raw)
+        elif request._task:
+            self._ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
+        else:
+            self._cancel_incoming(
+                request, CancelCause.PEER, reason if isinstance(reason, str) else None
+            )
+            if self._state is not State.OPEN:
+                self._drained()
+
+    def _ignore_cancel(self, rule: str, text: str, raw: Any) -> None:
+        self._events.append(
+            MessageIgnored(rule=rule, text=text, method="notifications/cancelled", id=raw)
+        )
+
+    def _cancel_incoming(
+        self, request: IncomingRequest, cause: CancelCause, reason: str | None = None
+    ) -> None:
+        self._forget(request, _CANCELLED)
+        if request._spec is not None and request._spec.lasting:
+            self._came_to_nothing(request)
+        self._events.append(RequestCancelled(request=request, cause=cause, reason=reason))
+        if request._batch is not None and cause is CancelCause.PEER:
+            self._leave_batch(request._batch, request._route)
+
+    def _end_requests(self, cause: CancelCause) -> None:
+        for request in list(self._incoming.values()):
+            self._cancel_incoming(request, cause)
+        self._peer_tokens.clear()
+        self._peer_tasks.clear()
+        super()._end_requests(cause)
+
+    # --------------------------------------------------------------------------------- tasks
+
+    def _keep_token_of_task(self, request: IncomingRequest, result: JSONObject) -> None:
+        """Progress for a task may go on until the task is over (PROG-011)."""
+        task: Any = result.get("task")
+        if not is_object(task) or task.get("status") in _TERMINAL:
+            return
+        task_id: Any = task.get("taskId")
+        if isinstance(task_id, str) and len(self._peer_tasks) < self._config.max_requests:
+            request._task = task_id
+            self._peer_tasks[task_id] = request
+
+    def _own_task_seen(self, task: JSONObject) -> None:
+        """A task object of ours goes out, in a result or a notification."""
+        task_id: Any = task.get("taskId")
+        if isinstance(task_id, str) and task.get("status") in _TERMINAL:
+            request = self._peer_tasks.pop(task_id, None)
+            if request is not None and request._token is not None:
+                self._peer_tokens.discard(request._token)

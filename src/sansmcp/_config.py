@@ -1,0 +1,110 @@
+"""Limits and policies of a connection, with the defaults that the documentation lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal
+
+import attrs
+
+from ._codec import STANDARD_CODEC, Codec
+
+_MIB = 1024 * 1024
+_MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel"})
+
+
+def _positive(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
+    if value is not None and not value > 0:
+        raise ValueError(f"{attribute.name} must be greater than zero, not {value!r}")
+
+
+def _manual(_instance: object, _attribute: attrs.Attribute[Any], value: frozenset[str]) -> None:
+    if unknown := value - _MANUAL:
+        raise ValueError(
+            f"manual may name {', '.join(sorted(_MANUAL))}, not {', '.join(sorted(unknown))}"
+        )
+
+
+def _limit(default: int) -> int:
+    limit: int = attrs.field(default=default, validator=_positive)
+    return limit
+
+
+def _seconds() -> float | None:
+    seconds: float | None = attrs.field(default=None, validator=_positive)
+    return seconds
+
+
+def _names(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(names)
+
+
+@attrs.frozen(kw_only=True)
+class Config:
+    """Immutable settings; one instance may serve any number of connections.
+
+    Each limit says in its docstring what happens to what goes over it. Times are in seconds.
+    """
+
+    max_message_bytes: int = _limit(16 * _MIB)
+    """Bytes of one incoming message; a longer one is discarded unread and reported (OWN-001)."""
+    max_json_depth: int = _limit(200)
+    """Levels of nesting in one incoming message; a deeper one is a parse error (OWN-002)."""
+    max_integer_digits: int = _limit(4_300)
+    """Digits of one incoming integer; a longer one is a parse error (OWN-003)."""
+    max_requests: int = _limit(10_000)
+    """Requests in flight each way: an incoming one over it gets -32603 with `data.reason`
+    (OWN-004), an outgoing one raises (OWN-005)."""
+    max_batch: int = _limit(1_000)
+    """Messages in one batch of 2025-03-26; a longer one is an invalid request (OWN-006)."""
+    max_used_ids: int = _limit(10_000)
+    """Ranges of ids the peer has used; the oldest is forgotten and counted (OWN-007)."""
+    max_late_answers: int = _limit(1_000)
+    """Requests that ended without an answer, kept to recognise it when it comes; the oldest is
+    forgotten and counted (OWN-008)."""
+    max_subscriptions: int = _limit(1_000)
+    """Resources the peer is subscribed to; a subscription over it gets -32603 (OWN-009)."""
+    max_held_changes: int = _limit(1_000)
+    """Published changes held back while output is over the soft limit; one over it is refused by
+    `publish` (OWN-010)."""
+    max_pages: int = _limit(10_000)
+    """Pages of one listing; the listing ends there (OWN-013)."""
+    max_items: int = _limit(1_000_000)
+    """Items of one listing; the listing ends with the page that reaches it (OWN-013)."""
+    max_empty_pages: int = _limit(10)
+    """Empty pages in a row of one listing; the listing ends there (OWN-013)."""
+    max_events: int = _limit(10_000)
+    """Events not yet taken; above it `paused` is true. Nothing is refused because of it."""
+    soft_unsent_bytes: int = _limit(16 * _MIB)
+    """Output not yet taken; above it progress and logs are dropped and changes wait (OWN-011)."""
+    max_unsent_bytes: int = _limit(64 * _MIB)
+    """Output not yet taken; a message that would go above it ends the connection (OWN-012)."""
+
+    codec: Codec = STANDARD_CODEC
+    """Turns JSON text into values and back."""
+    check: Literal["shape", "none"] = "shape"
+    """Whether the required members of params and results are checked, in both directions."""
+    strict: bool = False
+    """Refuse an answer whose id matches only after changing its JSON type."""
+    unknown_methods: Literal["refuse", "deliver"] = "refuse"
+    """Whether requests for unknown or undeclared methods get -32601, or become events."""
+    manual: frozenset[str] = attrs.field(
+        default=frozenset[str](), converter=_names, validator=_manual
+    )
+    """Methods handed to the application that the core would answer by itself: any of
+    `initialize`, `ping`, `logging/setLevel`."""
+
+    coalesce_progress: bool = False
+    """Drop sent progress that does not increase, instead of raising."""
+    progress_interval: float | None = _seconds()
+    """Least time between two progress notifications for one request; others are dropped. Needs a
+    clock: where no time was ever told, nothing is dropped."""
+    ping_interval: float | None = _seconds()
+    """Silence of the peer after which it is pinged. None: never."""
+    ping_timeout: float | None = _seconds()
+    """How long such a ping may go unanswered. None: as long as `ping_interval`."""
+    max_failed_pings: int = _limit(3)
+    """Unanswered pings in a row that end the connection (OWN-016)."""
+
+    def __deepcopy__(self, memo: object) -> Config:
+        return self

@@ -1,0 +1,111 @@
+"""Bytes with newline framing on top of the machine: what stdio and any byte stream speak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._framing import EXCERPT_BYTES, LineReader, OverlongLine
+from ._judge import Breach
+from ._lifecycle import State
+from ._machine import Machine
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Connection(Machine):
+    """Cuts input into lines, and joins output. Clients and servers share all of it."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, newline=b"\n", timers=None, **kwargs)
+        self._lines = LineReader(self._config.max_message_bytes)
+        self._first_line = True
+        self._seen_crlf = False
+        self._seen_blank = False
+
+    def receive_data(
+        self, data: bytes | bytearray | memoryview, *, now: float | None = None
+    ) -> None:
+        """Take the next bytes of the peer's stream, cut anywhere.
+
+        Args:
+            data: Any number of bytes; nothing of it is kept but an unfinished line.
+            now: The caller's clock in seconds.
+
+        Never raises for what the peer did: bad lines become events, good ones around them are
+        served.
+
+        Source: MCP 2025-11-25, basic/transports, stdio.
+        """
+        if now is not None:
+            self._tell(now)
+        for line in self._lines.feed(data):
+            self._receive_line(line)
+        if self._wake is not None:
+            self._settle()
+
+    def receive_eof(self, *, drain: float = 0.0, now: float | None = None) -> None:
+        if now is not None:
+            self._tell(now)
+        rest = self._lines.end()
+        if rest is not None:
+            self._receive_rest(rest)
+        super().receive_eof(drain=drain)
+
+    receive_eof.__doc__ = Machine.receive_eof.__doc__
+
+    def data_to_send(self) -> bytes:
+        """Take all queued output as one buffer; `b""` means that there is none now.
+
+        A lone message is not copied.
+        """
+        output = self._output
+        if not output:
+            return b""
+        if len(output) == 1 and not self._held:
+            message = output[0][0]
+            self._output = []
+            self._unsent = 0
+            self._handed_over = self._sent
+            return message
+        return b"".join([message for message, _ in self._take_output()])
+
+    def buffers_to_send(self) -> list[bytes]:
+        """Take all queued output as buffers for a vectored write; `[]` means that there is none."""
+        return [message for message, _ in self._take_output()]
+
+    def _receive_line(self, line: bytes | bytearray | OverlongLine) -> None:
+        if self._first_line:
+            self._first_line = False
+            if isinstance(line, bytes | bytearray) and line.startswith(_BOM):
+                self._note("a byte order mark came before the first message")
+                line = line[len(_BOM) :]
+        if isinstance(line, OverlongLine):
+            self._receive_overlong(line.excerpt)
+        elif line and line[-1] != 13:
+            self._receive(line)
+        else:
+            self._receive_odd_line(line)
+
+    def _receive_odd_line(self, line: bytes | bytearray) -> None:
+        """A line that is empty or ends in CR, which JSON takes for white space."""
+        if not line.strip(b" \t\r"):
+            if not self._seen_blank:
+                self._seen_blank = True
+                self._note("a blank line came; further ones are not reported")
+            return
+        if not self._seen_crlf:
+            self._seen_crlf = True
+            self._note("a line ends in CR LF; further ones are not reported")
+        self._receive(line)
+
+    def _receive_rest(self, rest: bytearray) -> None:
+        """The stream ended within a line: a whole message is served, a piece of one reported."""
+        if not rest.strip(b" \t\r"):
+            return
+        self._note("the stream ended without a newline", rule="OWN-018", excerpt=bytes(rest))
+        self._receive_line(rest)
+
+    def _note(self, text: str, *, rule: str = "OWN-017", excerpt: bytes | None = None) -> None:
+        if self._state is State.OPEN or self._state is State.SEND_CLOSED:
+            cut = None if excerpt is None else excerpt[:EXCERPT_BYTES]
+            self._report(Breach(rule, text, tolerated=True), excerpt=cut)

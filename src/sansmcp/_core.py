@@ -1,0 +1,198 @@
+"""The ground that every layer of the machine stands on: clock, events, output, ending."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from ._codec import BoundedDecoder
+from ._config import Config
+from ._conversation import Conversation
+from ._errors import LocalProtocolError
+from ._events import CancelCause, CloseCause, ConnectionClosed, Event, ProtocolViolation
+from ._handles import IncomingRequest, OutgoingRequest, Peer
+from ._judge import Breach
+from ._lifecycle import STATES, State, StateTrigger
+from ._registry import DIALECTS, open_gates
+from ._timers import Timed, Timers
+from ._values import JSONObject, JSONValue, Side
+
+
+class Core:
+    """State and primitives. Verbs check first, then commit: what raises has changed nothing."""
+
+    def __init__(
+        self,
+        side: Side,
+        *,
+        info: JSONObject,
+        capabilities: JSONObject | None,
+        revisions: Sequence[str],
+        config: Config | None,
+        wake: Callable[[], None] | None,
+        newline: bytes,
+        timers: Timers | None,
+    ) -> None:
+        unknown = [revision for revision in revisions if revision not in DIALECTS]
+        if unknown or not revisions:
+            raise ValueError(
+                f"revisions must be some of {', '.join(DIALECTS)}, not {list(revisions)!r}"
+            )
+        for member in ("name", "version"):
+            if not isinstance(info.get(member), str):
+                raise ValueError(f"info needs the member {member!r}, a string")
+        config = config or Config()
+        self._side = side
+        self._config = config
+        self._codec = config.codec
+        self._decoder = BoundedDecoder(
+            config.codec, config.max_json_depth, config.max_integer_digits
+        )
+        self._shape = config.check == "shape"
+        # What we say of ourselves never changes: it is kept encoded, the caller's dicts are not.
+        self._info = self._encode(info)
+        self._capabilities = self._encode(capabilities or {})
+        self._revisions = tuple(sorted(revisions))
+        self._peer = Peer()
+        self._conversation = Conversation(DIALECTS[self._revisions[-1]])
+        self._conversation.gates[side] = open_gates(capabilities or {})
+        self._state = State.OPEN
+        self._events: deque[Event] = deque()
+        self._output: list[tuple[bytes, object]] = []
+        self._unsent = 0
+        self._handed_over = 0
+        self._newline = newline
+        self._now: float | None = None
+        self._timers = Timers() if timers is None else timers
+        self._wake = wake
+        self._waking = False
+        self._announced: tuple[bool, bool, float | None] = (False, False, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All state is plain data, except the caller's `wake`, which copies do without."""
+        return {**self.__dict__, "_wake": None}
+
+    # ---------------------------------------------------------------------------------- time
+
+    def _tell(self, now: float) -> None:
+        if self._now is None:
+            self._now = now
+            self._clock_started()
+        elif now > self._now:
+            self._now = now
+
+    def _clock_started(self) -> None:
+        """The caller has told the time for the first time."""
+
+    def _timer_fired(self, subject: Timed) -> None:
+        raise AssertionError(f"no layer armed a timer for {subject!r}")
+
+    # ---------------------------------------------------------------------------------- wake
+
+    def _settle(self) -> None:
+        """Run `wake` if output, an event or an earlier deadline appeared where none was."""
+        if self._wake is None or self._waking:
+            return
+        output, events, deadline = self._announced
+        earliest = self._timers.earliest()
+        has_output, has_events = bool(self._output), bool(self._events)
+        self._announced = (has_output, has_events, earliest)
+        if (
+            (has_output and not output)
+            or (has_events and not events)
+            or (earliest is not None and (deadline is None or earliest < deadline))
+        ):
+            self._waking = True
+            try:
+                self._wake()
+            finally:
+                self._waking = False
+
+    # -------------------------------------------------------------------------------- output
+
+    def _encode(self, value: JSONValue) -> bytes:
+        try:
+            return self._codec.encode(value)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise LocalProtocolError("OWN-024", f"no JSON form: {error}") from None
+
+    def _encode_object(self, value: JSONObject, meta: JSONObject | None) -> bytes:
+        """The JSON of an object with `meta` merged into its `_meta`, without copying the object."""
+        if not isinstance(value, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {value!r:.40}")
+        own = value.get("_meta")
+        if own is not None and not isinstance(own, dict):
+            raise LocalProtocolError("OWN-014", "_meta must be an object")
+        if not meta:
+            return self._encode(value)
+        if own is not None:
+            return self._encode({**value, "_meta": {**own, **meta}})
+        body = self._encode(value)
+        separator = b"," if value else b""
+        return b'%b%b"_meta":%b}' % (body[:-1], separator, self._encode(meta))
+
+    def _queue(self, message: bytes, route: object) -> None:
+        """Put one encoded message (newline included) in line. The last act of a verb."""
+        unsent = self._unsent + len(message)
+        if unsent > self._config.max_unsent_bytes:
+            self._overflow()
+            return
+        self._unsent = unsent
+        self._output.append((message, route))
+
+    def _overflow(self) -> None:
+        self._events.append(
+            ProtocolViolation(
+                rule="OWN-012",
+                text=f"the peer does not read: {self._unsent} bytes wait, and the limit is "
+                f"{self._config.max_unsent_bytes}",
+                fatal=True,
+            )
+        )
+        self._end(StateTrigger.CLOSE, CloseCause.OVERFLOW, CancelCause.FAILED)
+
+    def _choked(self) -> bool:
+        """Whether output that may be dropped is to be dropped."""
+        return self._unsent > self._config.soft_unsent_bytes
+
+    # -------------------------------------------------------------------------------- events
+
+    def _report(
+        self,
+        breach: Breach,
+        *,
+        excerpt: bytes | None = None,
+        request: IncomingRequest | OutgoingRequest | None = None,
+        code: int | None = None,
+    ) -> None:
+        self._events.append(
+            ProtocolViolation(
+                rule=breach.rule,
+                text=breach.text,
+                tolerated=breach.tolerated,
+                excerpt=excerpt,
+                request=request,
+                code=code,
+            )
+        )
+
+    # -------------------------------------------------------------------------------- ending
+
+    def _may_send(self, what: str) -> None:
+        if self._state is not State.OPEN:
+            self._refuse_to_send(what)
+
+    def _refuse_to_send(self, what: str) -> NoReturn:
+        raise LocalProtocolError("OWN-021", f"cannot send {what} while {self._state.name}")
+
+    def _end(self, trigger: StateTrigger, cause: CloseCause, cancel: CancelCause) -> None:
+        """Everything is over: each request gets its ending, then the connection its last event."""
+        if self._state is State.CLOSED:
+            return
+        self._state = STATES[self._state, trigger]
+        self._end_requests(cancel)
+        self._events.append(ConnectionClosed(cause=cause))
+
+    def _end_requests(self, cause: CancelCause) -> None:
+        """Each layer ends the requests that it knows."""

@@ -1,0 +1,332 @@
+"""What a connection has to say. The union `Event` is closed: end a `match` with `assert_never`.
+
+Events are frozen. The dicts in them (params, results, data) belong to whoever took the event; the
+connection keeps no reference to them.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TypeAlias, final
+
+import attrs
+
+from ._handles import IncomingRequest, Listing, OutgoingRequest, Peer, Ping, Start
+from ._values import JSONObject, JSONValue, RequestId
+
+# ---------------------------------------------------------------------------- the connection
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Ready:
+    """The handshake is done: on a client the ending of `start`, on a server `initialized` came.
+
+    Source: MCP 2025-11-25, basic/lifecycle, Initialization.
+    """
+
+    revision: str
+    peer: Peer
+    start: Start | None = None
+
+
+class FailureCause(enum.Enum):
+    """Why a client could not be opened."""
+
+    UNSUPPORTED_REVISION = "the server answered with a revision that this client does not speak"
+    REFUSED = "the server answered initialize with an error"
+    INVALID_ANSWER = "the server's answer to initialize is not valid"
+    MISSING_CAPABILITY = "the server lacks a capability that this client requires"
+    TIMED_OUT = "the server did not answer initialize in time"
+    LOST = "the connection ended before the server had answered initialize"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ConnectionFailed:
+    """The other ending of `start`. `ConnectionClosed` follows.
+
+    `code`, `message` and `data` are those of the server's error where it sent one.
+    """
+
+    start: Start
+    cause: FailureCause
+    text: str
+    code: int | None = None
+    message: str | None = None
+    data: JSONValue = None
+
+
+class CloseCause(enum.Enum):
+    """Why a connection ended."""
+
+    EOF = "the peer ended its stream"
+    CLOSED = "this side closed the connection"
+    SEND_FAILED = "sending failed, and the peer ended its stream"
+    START_FAILED = "the connection could not be opened"
+    UNRESPONSIVE = "the peer stopped answering pings"
+    OVERFLOW = "the peer stopped reading, and the limit on unsent output was reached"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ConnectionClosed:
+    """The last event of every connection."""
+
+    cause: CloseCause
+
+
+# ------------------------------------------------------------------------ what the peer asked
+
+
+@final
+@attrs.frozen(kw_only=True)
+class RequestReceived:
+    """The peer asks: answer with `send_result` or `send_error`."""
+
+    request: IncomingRequest
+
+
+@final
+@attrs.frozen(kw_only=True)
+class RequestAnswered:
+    """The core has answered this request by itself.
+
+    It was `ping`, `initialize` or `logging/setLevel`; or it was refused, and `code` is the error
+    code.
+    """
+
+    request: IncomingRequest
+    code: int | None = None
+
+
+class CancelCause(enum.Enum):
+    """Why a request that we were handling is over."""
+
+    PEER = "the peer cancelled it"
+    EOF = "the peer ended its stream"
+    CLOSED = "this side closed the connection"
+    SEND_FAILED = "sending failed"
+    FAILED = "the connection broke down"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class RequestCancelled:
+    """Stop working on this request; an answer would not be sent (`send_result` returns False).
+
+    Source: MCP 2025-11-25, basic/utilities/cancellation.
+    """
+
+    request: IncomingRequest
+    cause: CancelCause
+    reason: str | None = None
+
+
+@final
+@attrs.frozen(kw_only=True)
+class NotificationReceived:
+    """The peer tells something; there is nothing to answer. `params` is `{}` where absent."""
+
+    method: str
+    params: JSONObject
+
+
+# ------------------------------------------------------------------ how our requests came out
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ResponseReceived:
+    """A request of ours was answered with a result. This is its one ending."""
+
+    request: OutgoingRequest
+    result: JSONObject
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ErrorReceived:
+    """A request of ours was answered with an error. This is its one ending."""
+
+    request: OutgoingRequest
+    code: int
+    message: str
+    data: JSONValue = None
+
+
+class FailureReason(enum.Enum):
+    """Why a request of ours ended without a proper answer."""
+
+    CANCELLED = "this side cancelled it"
+    TIMED_OUT = "no answer came in time"
+    LOST = "the connection ended first"
+    INVALID_ANSWER = "the answer is not valid"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class RequestFailed:
+    """A request of ours ended without a proper answer from the peer. This is its one ending.
+
+    It is not shaped like an error of the peer, so that the two cannot be confused.
+    """
+
+    request: OutgoingRequest
+    reason: FailureReason
+    text: str
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ProgressReceived:
+    """The peer is getting on with a request of ours.
+
+    `progress` has increased since the last one; `total` has the same unit, where known.
+    """
+
+    request: OutgoingRequest
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+@final
+@attrs.frozen(kw_only=True)
+class PageReceived:
+    """One page of a listing. `items` is the list inside `result` (tools, prompts, ...)."""
+
+    listing: Listing
+    items: list[JSONValue]
+    result: JSONObject
+
+
+class ListingEnd(enum.Enum):
+    """Why a listing ended."""
+
+    COMPLETE = "the last page came"
+    CYCLE = "a cursor came a second time"
+    PAGES = "the limit on pages was reached"
+    ITEMS = "the limit on items was reached"
+    EMPTY_PAGES = "the limit on empty pages in a row was reached"
+    ERROR = "the peer answered with an error"
+    CANCELLED = "this side cancelled it"
+    TIMED_OUT = "a page did not come in time"
+    LOST = "the connection ended first"
+    INVALID_ANSWER = "a page is not valid"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ListingEnded:
+    """The one ending of a listing. `stale`: the peer said meanwhile that the list had changed.
+
+    `code`, `message` and `data` are those of the peer's error where `reason` is ERROR.
+    """
+
+    listing: Listing
+    reason: ListingEnd
+    stale: bool
+    code: int | None = None
+    message: str | None = None
+    data: JSONValue = None
+
+
+@final
+@attrs.frozen(kw_only=True)
+class PingEnded:
+    """The one ending of a ping.
+
+    `failure` is None where the peer answered (an error counts: it shows that the peer is alive);
+    `seconds` is the time it took, where a clock was told.
+    """
+
+    ping: Ping
+    failure: FailureReason | None = None
+    seconds: float | None = None
+
+
+# ------------------------------------------------------------------------------- what is odd
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ProtocolViolation:
+    """The peer broke a rule.
+
+    Attributes:
+        rule: The id of the rule; the table of rules has its sentence and page.
+        text: What was wrong, in one sentence.
+        tolerated: The message was handled all the same.
+        fatal: The connection ends because of it; `ConnectionClosed` follows.
+        excerpt: The start of the offending bytes, where they were no message. Not for logs that
+            others read: it is the peer's data.
+        code: The JSON-RPC error code that was or would be answered, where there is one.
+        request: The request of ours, or of the peer's, that this is about, where there is one.
+    """
+
+    rule: str
+    text: str
+    tolerated: bool = False
+    fatal: bool = False
+    excerpt: bytes | None = None
+    code: int | None = None
+    request: IncomingRequest | OutgoingRequest | None = None
+
+
+@final
+@attrs.frozen(kw_only=True)
+class MessageIgnored:
+    """A message that lost a race, or names nothing that is in flight. It is nobody's fault.
+
+    `method` is None for an answer; `id` is the request id or progress token it names.
+    """
+
+    rule: str
+    text: str
+    method: str | None
+    id: RequestId | None
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ErrorWithoutIdReceived:
+    """The peer could not read a message of ours so far as to say which one it was.
+
+    Source: MCP 2025-11-25, basic/index, Responses.
+    """
+
+    code: int
+    message: str
+    data: JSONValue = None
+
+
+@final
+@attrs.frozen(kw_only=True)
+class LimitReached:
+    """A limit of `Config` was reached and something was refused or forgotten, as `text` says."""
+
+    rule: str
+    text: str
+
+
+Event: TypeAlias = (
+    Ready
+    | ConnectionFailed
+    | ConnectionClosed
+    | RequestReceived
+    | RequestAnswered
+    | RequestCancelled
+    | NotificationReceived
+    | ResponseReceived
+    | ErrorReceived
+    | RequestFailed
+    | ProgressReceived
+    | PageReceived
+    | ListingEnded
+    | PingEnded
+    | ProtocolViolation
+    | MessageIgnored
+    | ErrorWithoutIdReceived
+    | LimitReached
+)

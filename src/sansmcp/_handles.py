@@ -1,0 +1,345 @@
+"""Handles: what names a request in the API, instead of an id that could come to mean another.
+
+A handle is compared by identity, cannot be changed by the caller except for its `data` slot, and
+has no method that sends anything. The underscored slots belong to the machine.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, final
+
+from ._lifecycle import RequestState
+from ._registry import Method
+from ._values import IdKey, JSONObject, ProgressToken, RequestId
+
+
+class Peer:
+    """What is known of the other side, in the conversation that a request belongs to.
+
+    Attributes:
+        revision: The agreed revision, or None before there is one.
+        info: The `Implementation` object the peer gave, or None. Do not change it.
+        capabilities: The capabilities object the peer gave, whole. Do not change it.
+        instructions: What a server said about how to use it, or None.
+        principal: Who the peer is, as the transport found out; None where it did not.
+        log_level: The least severe level the peer wants logged, or None for no wish.
+    """
+
+    __slots__ = ("capabilities", "info", "instructions", "log_level", "principal", "revision")
+
+    def __init__(self) -> None:
+        self.revision: str | None = None
+        self.info: JSONObject | None = None
+        self.capabilities: JSONObject = {}
+        self.instructions: str | None = None
+        self.principal: object = None
+        self.log_level: str | None = None
+
+
+class Batch:
+    """The answers to one batch of 2025-03-26, collected until the last of its requests ended."""
+
+    __slots__ = ("answers", "complete", "pending")
+
+    def __init__(self) -> None:
+        self.answers: list[bytes] = []
+        self.pending = 0
+        self.complete = False
+
+
+@final
+class IncomingRequest:
+    """A request from the peer that this side was asked to handle."""
+
+    __slots__ = (
+        "__weakref__",
+        "_batch",
+        "_id",
+        "_key",
+        "_method",
+        "_params",
+        "_peer",
+        "_progress",
+        "_progress_at",
+        "_route",
+        "_spec",
+        "_state",
+        "_subject",
+        "_task",
+        "_token",
+        "data",
+    )
+
+    def __init__(
+        self,
+        id: RequestId,
+        key: IdKey,
+        method: str,
+        params: JSONObject,
+        spec: Method | None,
+        peer: Peer,
+        route: object,
+        batch: Batch | None,
+    ) -> None:
+        self._id = id
+        self._key = key
+        self._method = method
+        self._params = params
+        self._spec = spec
+        self._peer = peer
+        self._route = route
+        self._batch = batch
+        self._state = RequestState.OPEN
+        self._token: ProgressToken | None = None
+        self._progress: float | None = None
+        self._progress_at: float | None = None
+        self._subject: Any = None
+        self._task: str | bool = False
+        self.data: Any = None
+
+    @property
+    def id(self) -> RequestId:
+        """The id as it stood on the wire, for logs and correlation only."""
+        return self._id
+
+    @property
+    def method(self) -> str:
+        """The method name."""
+        return self._method
+
+    @property
+    def params(self) -> JSONObject:
+        """The params object, `{}` where there was none. It belongs to the caller."""
+        return self._params
+
+    @property
+    def meta(self) -> JSONObject:
+        """The `_meta` member of the params, `{}` where there was none."""
+        meta: JSONObject = self._params.get("_meta") or {}
+        return meta
+
+    @property
+    def peer(self) -> Peer:
+        """Who asked: info, capabilities, revision, principal, log level."""
+        return self._peer
+
+    @property
+    def revision(self) -> str | None:
+        """The revision this request is served at; None before one is agreed."""
+        return self._peer.revision
+
+    @property
+    def peer_info(self) -> JSONObject | None:
+        """The `Implementation` object of the peer, or None."""
+        return self._peer.info
+
+    @property
+    def peer_capabilities(self) -> JSONObject:
+        """The capabilities object of the peer."""
+        return self._peer.capabilities
+
+    @property
+    def principal(self) -> object:
+        """Who the peer is, as the transport found out; None where it did not."""
+        return self._peer.principal
+
+    @property
+    def log_level(self) -> str | None:
+        """The least severe level the peer wants logged, or None for no wish."""
+        return self._peer.log_level
+
+    @property
+    def progress_token(self) -> ProgressToken | None:
+        """The token for progress, or None where the peer wants none (or it cannot be used)."""
+        return self._token
+
+    @property
+    def open(self) -> bool:
+        """Whether an answer would still be sent."""
+        return self._state is RequestState.OPEN
+
+    def __repr__(self) -> str:
+        return f"<IncomingRequest {self._method} id={self._id!r} {self._state.name}>"
+
+
+class Purpose(enum.IntEnum):
+    """Why a request was sent. Only the application's own surface as its own."""
+
+    APPLICATION = 0
+    INITIALIZE = 1
+    PING = 2
+    KEEP_ALIVE = 3
+    PAGE = 4
+
+
+@final
+class OutgoingRequest:
+    """A request that this side sent. It ends in exactly one event that carries this handle."""
+
+    __slots__ = (
+        "__weakref__",
+        "_deadline",
+        "_id",
+        "_last_deadline",
+        "_method",
+        "_order",
+        "_owner",
+        "_progress",
+        "_purpose",
+        "_route",
+        "_spec",
+        "_state",
+        "_task",
+        "_timeout",
+        "_token",
+        "data",
+    )
+
+    def __init__(
+        self, id: int | str, method: str, spec: Method | None, purpose: Purpose, owner: object
+    ) -> None:
+        self._id = id
+        self._method = method
+        self._spec = spec
+        self._purpose = purpose
+        self._owner = owner
+        self._state = RequestState.OPEN
+        self._route: object = None
+        self._order = 0
+        self._token: ProgressToken | None = None
+        self._progress: float | None = None
+        self._timeout: float | None = None
+        self._deadline: float | None = None
+        self._last_deadline: float | None = None
+        self._task: str | bool = False
+        self.data: Any = None
+
+    @property
+    def id(self) -> int | str:
+        """The id on the wire, for logs and correlation only."""
+        return self._id
+
+    @property
+    def method(self) -> str:
+        """The method name."""
+        return self._method
+
+    @property
+    def progress_token(self) -> ProgressToken | None:
+        """The token that went out with the request, or None."""
+        return self._token
+
+    @property
+    def open(self) -> bool:
+        """Whether the ending is still to come."""
+        return self._state is RequestState.OPEN
+
+    def __repr__(self) -> str:
+        return f"<OutgoingRequest {self._method} id={self._id!r} {self._state.name}>"
+
+
+@final
+class Listing:
+    """A listing that is fetched page by page; made by `send_paginated`."""
+
+    __slots__ = (
+        "__weakref__",
+        "_call",
+        "_cursor_bytes",
+        "_cursors",
+        "_empty",
+        "_items",
+        "_max_timeout",
+        "_method",
+        "_open",
+        "_pages",
+        "_params",
+        "_route",
+        "_stale",
+        "_timeout",
+        "data",
+    )
+
+    def __init__(self, method: str, params: bytes) -> None:
+        self._method = method
+        self._params = params  # encoded without the cursor: the caller's dicts are not kept
+        self._call: OutgoingRequest | None = None
+        self._route: object = None
+        self._timeout: float | None = None
+        self._max_timeout: float | None = None
+        self._open = True
+        self._stale = False
+        self._pages = 0
+        self._items = 0
+        self._empty = 0
+        self._cursors: dict[str, None] = {}
+        self._cursor_bytes = 0
+        self.data: Any = None
+
+    @property
+    def method(self) -> str:
+        """The listing's method, `tools/list` for example."""
+        return self._method
+
+    @property
+    def pages(self) -> int:
+        """Pages received so far."""
+        return self._pages
+
+    @property
+    def items(self) -> int:
+        """Items received so far."""
+        return self._items
+
+    @property
+    def stale(self) -> bool:
+        """Whether the peer said meanwhile that the list had changed."""
+        return self._stale
+
+    @property
+    def open(self) -> bool:
+        """Whether more pages, or the ending, are still to come."""
+        return self._open
+
+    def __repr__(self) -> str:
+        return f"<Listing {self._method} pages={self._pages} items={self._items}>"
+
+
+@final
+class Ping:
+    """A ping that the application asked for; it ends in one `PingEnded`."""
+
+    __slots__ = ("__weakref__", "_call", "_sent_at", "data")
+
+    def __init__(self, sent_at: float | None) -> None:
+        self._sent_at = sent_at
+        self._call: OutgoingRequest | None = None
+        self.data: Any = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the ending is still to come."""
+        return self._call is not None and self._call.open
+
+    def __repr__(self) -> str:
+        return f"<Ping open={self.open}>"
+
+
+@final
+class Start:
+    """The opening of a client; it ends in one `Ready` or `ConnectionFailed`."""
+
+    __slots__ = ("__weakref__", "_call", "data")
+
+    def __init__(self) -> None:
+        self._call: OutgoingRequest | None = None
+        self.data: Any = None
+
+    @property
+    def open(self) -> bool:
+        """Whether the ending is still to come."""
+        return self._call is not None and self._call.open
+
+    def __repr__(self) -> str:
+        return f"<Start open={self.open}>"

@@ -1,0 +1,71 @@
+"""Which request ids were used before, remembered in bounded space."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import attrs
+
+from ._values import IdKey
+
+
+@attrs.define(eq=False)
+class UsedIds:
+    """Ids that one side has used: integers as ranges, strings one by one.
+
+    Nearly every peer counts upwards, so that one range holds a whole session. Past `bound`
+    ranges or strings the oldest is forgotten and counted: a later reuse of it goes unnoticed,
+    which is harmless, while a table without end is not.
+
+    Source: MCP 2025-11-25, basic/index, Requests (an id is never reused within a session).
+    """
+
+    bound: int
+    forgotten: int = 0
+    _starts: list[int] = attrs.field(factory=list[int], init=False)
+    _ends: list[int] = attrs.field(factory=list[int], init=False)
+    _names: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
+
+    def add(self, key: IdKey) -> bool:
+        """Remember `key`; True if it was known already."""
+        if isinstance(key, str):
+            return self._add_name(key)
+        ends = self._ends
+        if ends and key == ends[-1] + 1:
+            ends[-1] = key
+            return False
+        return self._add_number(key)
+
+    def _add_name(self, key: str) -> bool:
+        names = self._names
+        if key in names:
+            return True
+        names[key] = None
+        if len(names) > self.bound:
+            del names[next(iter(names))]
+            self.forgotten += 1
+        return False
+
+    def _add_number(self, key: int) -> bool:
+        starts, ends = self._starts, self._ends
+        at = bisect_left(ends, key)  # the first range that ends at or after the key
+        if at < len(ends) and starts[at] <= key:
+            return True
+        joins_left = at > 0 and ends[at - 1] == key - 1
+        joins_right = at < len(ends) and starts[at] == key + 1
+        if joins_left and joins_right:
+            ends[at - 1] = ends.pop(at)
+            del starts[at]
+        elif joins_left:
+            ends[at - 1] = key
+        elif joins_right:
+            starts[at] = key
+        else:
+            starts.insert(at, key)
+            ends.insert(at, key)
+            if len(ends) > self.bound:
+                # Ids grow with time: the lowest range is the oldest, unless it is the new one.
+                oldest = 1 if at == 0 and len(ends) > 1 else 0
+                del starts[oldest], ends[oldest]
+                self.forgotten += 1
+        return False

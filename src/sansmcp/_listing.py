@@ -1,0 +1,241 @@
+"""Listings: pages fetched one after the other, with an end to every one of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._asking import Outcome
+from ._errors import LocalProtocolError
+from ._events import (
+    ErrorReceived,
+    FailureReason,
+    ListingEnd,
+    ListingEnded,
+    PageReceived,
+    RequestFailed,
+)
+from ._handles import IncomingRequest, Listing, OutgoingRequest, Purpose
+from ._judge import Breach, judge_request
+from ._lifecycle import State
+from ._pinging import Pinging
+from ._values import MISSING, JSONObject, JSONValue
+
+_FAILURES = {
+    FailureReason.CANCELLED: ListingEnd.CANCELLED,
+    FailureReason.TIMED_OUT: ListingEnd.TIMED_OUT,
+    FailureReason.LOST: ListingEnd.LOST,
+    FailureReason.INVALID_ANSWER: ListingEnd.INVALID_ANSWER,
+}
+
+_CURSOR_BYTES = 1024 * 1024
+"""Cursors are remembered to see a cycle, up to this many characters in all; the oldest goes."""
+
+_CHANGES = {
+    "notifications/tools/list_changed": ("tools/list",),
+    "notifications/prompts/list_changed": ("prompts/list",),
+    "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
+}
+
+
+class ListingLayer(Pinging):
+    """`send_paginated`, and what becomes of each page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._listings: dict[Listing, None] = {}
+
+    def send_paginated(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        request: IncomingRequest | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Listing:
+        """List everything, page by page: `PageReceived` for each, then one `ListingEnded`.
+
+        Args:
+            method: A method that the agreed revision paginates (`tools/list` and the like).
+            params: The params of each page but for the cursor; a `cursor` in it is where to
+                begin.
+            meta: Merged into `params._meta` of each page.
+            timeout: Seconds allowed for each page.
+            max_timeout: The same, which progress would not extend.
+            request: As for `send_request`.
+            data: Anything; it becomes `Listing.data`.
+            now: The caller's clock in seconds. Needed with a timeout, if never told before.
+
+        Raises:
+            LocalProtocolError: As for `send_request`, or the method is not paginated.
+
+        Source: MCP 2025-11-25, server/utilities/pagination.
+        """
+        self._may_send(method)
+        side = self._side
+        conversation = self._conversation
+        spec = conversation.dialect.requests[side].get(method)
+        given: JSONObject = {} if params is None else dict(params)
+        breach = judge_request(conversation, side, method, spec, given, self._shape)
+        if breach is not None and not breach.tolerated:
+            raise breach.error()
+        if spec is None or spec.paginated is None:
+            raise LocalProtocolError("PAGE-009", f"{method} is not paginated")
+        if timeout is not None or max_timeout is not None:
+            self._check_timeouts(timeout, max_timeout, now)
+        cursor: Any = given.pop("cursor", None)
+        if cursor is not None and not isinstance(cursor, str):
+            raise LocalProtocolError("OWN-014", f"a cursor is a string, not {cursor!r}")
+        body = self._encode_object(given, meta)
+        if len(self._outgoing) >= self._config.max_requests:
+            raise LocalProtocolError(
+                "OWN-005", f"{len(self._outgoing)} requests are in flight, which is the limit"
+            )
+        listing = Listing(method, body)
+        listing._timeout = timeout
+        listing._max_timeout = max_timeout
+        listing._route = None if request is None else request._route
+        listing.data = data
+        first = self._page_params(listing, cursor)  # the cursor may have no JSON form
+        if now is not None:
+            self._tell(now)
+        self._listings[listing] = None
+        self._fetch(listing, cursor, first)
+        if self._wake is not None:
+            self._settle()
+        return listing
+
+    def cancel(
+        self,
+        call: OutgoingRequest | Listing,
+        *,
+        reason: str | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Cancel a request or a listing: tell the peer, and end it with its ending event.
+
+        Args:
+            call: The handle from `send_request` or `send_paginated`.
+            reason: Why, for the peer's log.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether it was still in flight. False changes nothing: the race was lost.
+
+        Raises:
+            LocalProtocolError: It cannot be cancelled (a request for a task is ended by
+                `tasks/cancel`), or the handle is another connection's.
+
+        Source: MCP 2025-11-25, basic/utilities/cancellation.
+        """
+        if isinstance(call, Listing):
+            if not call._open:
+                return False
+            assert call._call is not None
+            call = call._call
+        return super().cancel(call, reason=reason, now=now)
+
+    def _page_params(self, listing: Listing, cursor: str | None) -> bytes:
+        body = listing._params
+        if cursor is None:
+            return b"" if body == b"{}" else body
+        separator = b"" if body == b"{}" else b","
+        return b'%b%b"cursor":%b}' % (body[:-1], separator, self._encode(cursor))
+
+    def _fetch(self, listing: Listing, cursor: str | None, params: bytes) -> None:
+        if cursor is not None:
+            listing._cursors[cursor] = None
+            listing._cursor_bytes += len(cursor)
+            while listing._cursor_bytes > _CURSOR_BYTES:
+                oldest = next(iter(listing._cursors))
+                del listing._cursors[oldest]
+                listing._cursor_bytes -= len(oldest)
+        listing._call = self._send_own(
+            listing._method,
+            params,
+            Purpose.PAGE,
+            listing,
+            listing._timeout,
+            listing._max_timeout,
+            listing._route,
+        )
+
+    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        if call._purpose is not Purpose.PAGE:
+            super()._ended(call, outcome)
+            return
+        listing = call._owner
+        assert isinstance(listing, Listing)
+        if isinstance(outcome, RequestFailed):
+            self._end_listing(listing, _FAILURES[outcome.reason])
+        elif isinstance(outcome, ErrorReceived):
+            self._end_listing(listing, ListingEnd.ERROR, outcome)
+        else:
+            self._page_came(listing, call, outcome.result)
+
+    def _page_came(self, listing: Listing, call: OutgoingRequest, result: JSONObject) -> None:
+        assert call._spec is not None
+        assert call._spec.paginated is not None
+        items: Any = result.get(call._spec.paginated)
+        if items.__class__ is not list:  # only where shapes are not checked
+            self._end_listing(listing, ListingEnd.INVALID_ANSWER)
+            return
+        page: list[JSONValue] = items
+        count = len(page)
+        cursor: Any = result.get("nextCursor", MISSING)
+        listing._pages += 1
+        listing._items += count
+        listing._empty = 0 if count else listing._empty + 1
+        self._events.append(PageReceived(listing=listing, items=page, result=result))
+        if cursor is None:
+            self._report(Breach("OWN-015", "nextCursor is null", tolerated=True), request=call)
+        end = self._judge_cursor(listing, cursor)
+        if end is not None:
+            self._end_listing(listing, end)
+        elif self._state is not State.OPEN:
+            self._end_listing(listing, ListingEnd.LOST)
+        else:
+            self._fetch(listing, cursor, self._page_params(listing, cursor))
+
+    def _judge_cursor(self, listing: Listing, cursor: Any) -> ListingEnd | None:
+        """How the listing ends here, or None if the next page is to be fetched."""
+        if cursor is None or cursor is MISSING:
+            return ListingEnd.COMPLETE
+        if not isinstance(cursor, str):  # only where shapes are not checked
+            return ListingEnd.INVALID_ANSWER
+        if cursor in listing._cursors:
+            return ListingEnd.CYCLE
+        if listing._pages >= self._config.max_pages:
+            return ListingEnd.PAGES
+        if listing._items >= self._config.max_items:
+            return ListingEnd.ITEMS
+        if listing._empty >= self._config.max_empty_pages:
+            return ListingEnd.EMPTY_PAGES
+        return None
+
+    def _end_listing(
+        self, listing: Listing, reason: ListingEnd, error: ErrorReceived | None = None
+    ) -> None:
+        del self._listings[listing]
+        listing._open = False
+        listing._call = None
+        listing._cursors = {}
+        self._events.append(
+            ListingEnded(
+                listing=listing,
+                reason=reason,
+                stale=listing._stale,
+                code=None if error is None else error.code,
+                message=None if error is None else error.message,
+                data=None if error is None else error.data,
+            )
+        )
+
+    def _list_changed(self, notification: str) -> None:
+        """Mark the listings that a notification makes stale."""
+        for listing in self._listings:
+            if listing._method in _CHANGES.get(notification, ()):
+                listing._stale = True

@@ -1,0 +1,321 @@
+"""The protocol machine: one message in, events and messages out. It speaks for one peer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._codec import CodecError
+from ._errors import ErrorCode
+from ._events import (
+    CancelCause,
+    CloseCause,
+    Event,
+    MessageIgnored,
+)
+from ._framing import EXCERPT_BYTES
+from ._handles import Batch, Peer
+from ._handshake import Handshake
+from ._judge import Breach
+from ._lifecycle import Phase, State, StateTrigger
+from ._timers import Timed
+from ._values import JSONObject, JSONValue
+
+_OPEN = State.OPEN
+
+
+class DrainTimer:
+    """When to give up on requests that are still open after the peer's end of stream."""
+
+    __slots__ = ("_deadline",)
+
+    def __init__(self) -> None:
+        self._deadline: float | None = None
+
+
+class Machine(Handshake):
+    """Message-level entry points, endings, and the properties to look at."""
+
+    # -------------------------------------------------------------------- from the transport
+
+    def receive_message(
+        self, message: bytes | bytearray | str, *, now: float | None = None
+    ) -> None:
+        """Take one whole encoded message, for transports that keep messages apart.
+
+        Args:
+            message: One JSON text without framing.
+            now: The caller's clock in seconds.
+
+        Never raises for what the peer did: bad messages become events.
+        """
+        if now is not None:
+            self._tell(now)
+        if isinstance(message, str):
+            # Lone surrogates have no UTF-8 form; the decoder refuses the bytes they become.
+            message = message.encode("utf-8", "surrogatepass")
+        if len(message) > self._config.max_message_bytes:
+            self._receive_overlong(bytes(message[:EXCERPT_BYTES]))
+        else:
+            self._receive(message)
+        if self._wake is not None:
+            self._settle()
+
+    def receive_eof(self, *, drain: float = 0.0, now: float | None = None) -> None:
+        """The peer has ended its stream: no more input will come.
+
+        Requests of ours that wait for an answer end as lost. Requests that we are handling are
+        cancelled, at once or when `drain` is over, and `ConnectionClosed` comes last.
+
+        Args:
+            drain: Seconds in which answers to requests already read may still be sent.
+            now: The caller's clock in seconds. Without any clock, `drain` does nothing.
+        """
+        if now is not None:
+            self._tell(now)
+        if self._state is _OPEN and drain > 0 and self._incoming and self._now is not None:
+            self._state = State.DRAINING
+            if self._keep_alive is not None:
+                self._timers.drop(self._keep_alive)
+            self._lose(list(self._outgoing.values()))
+            self._timers.arm(self, DrainTimer(), self._now + drain)
+        elif self._state is not State.DRAINING:
+            cause = CloseCause.SEND_FAILED if self._state is State.SEND_CLOSED else CloseCause.EOF
+            self._end(StateTrigger.EOF, cause, CancelCause.EOF)
+        if self._wake is not None:
+            self._settle()
+
+    def send_failed(self, *, now: float | None = None) -> None:
+        """Writing to the peer has failed, perhaps in the middle of a message.
+
+        Output is dropped. Requests that we are handling are cancelled, and requests of ours that
+        were not handed over end as lost; those that were may still be answered, until the end of
+        the stream or their timeout.
+        """
+        if now is not None:
+            self._tell(now)
+        self._output.clear()
+        self._unsent = 0
+        if self._state is State.DRAINING:
+            self._end(StateTrigger.SEND_FAILED, CloseCause.EOF, CancelCause.SEND_FAILED)
+        elif self._state is _OPEN:
+            self._state = State.SEND_CLOSED
+            if self._keep_alive is not None:
+                self._timers.drop(self._keep_alive)
+            for request in list(self._incoming.values()):
+                self._cancel_incoming(request, CancelCause.SEND_FAILED)
+            handed_over = self._handed_over
+            self._lose([c for c in self._outgoing.values() if c._order > handed_over])
+        if self._wake is not None:
+            self._settle()
+
+    def handle_timeout(self, now: float) -> None:
+        """The time is `now`: fire what is due. Spare calls do nothing.
+
+        Timers fire only here, so that an answer received first wins even past its deadline.
+        """
+        self._tell(now)
+        assert self._now is not None
+        self._timers.fire(self._now)
+        if self._wake is not None:
+            self._settle()
+
+    # ------------------------------------------------------------------- from the application
+
+    def close(self, *, now: float | None = None) -> None:
+        """End the connection from this side. Output queued before may still be written.
+
+        Every open request ends: ours as lost, the peer's as cancelled; `ConnectionClosed` comes
+        last. A second call does nothing.
+        """
+        if now is not None:
+            self._tell(now)
+        self._end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
+        if self._wake is not None:
+            self._settle()
+
+    # ------------------------------------------------------------------------- to the caller
+
+    def next_event(self) -> Event | None:
+        """Take the oldest event; None means that there is none now."""
+        return self._events.popleft() if self._events else None
+
+    def messages_to_send(self) -> list[bytes]:
+        """Take all queued messages, each a JSON text without framing, in order."""
+        cut = len(self._newline)
+        return [message[: len(message) - cut] for message, _ in self._take_output()]
+
+    def next_timeout(self) -> float | None:
+        """When to call `handle_timeout`, on the caller's clock; None means never."""
+        return self._timers.earliest()
+
+    def _take_output(self) -> list[tuple[bytes, object]]:
+        output, self._output = self._output, []
+        self._unsent = 0
+        self._handed_over = self._sent
+        if self._held:
+            self._release_held()
+        return output
+
+    # ------------------------------------------------------------------------------- looking
+
+    @property
+    def state(self) -> State:
+        """What still works on the connection."""
+        return self._state
+
+    @property
+    def phase(self) -> Phase:
+        """How far the handshake has come."""
+        return self._conversation.phase
+
+    @property
+    def revision(self) -> str | None:
+        """The agreed revision; None before there is one."""
+        return self._peer.revision
+
+    @property
+    def peer(self) -> Peer:
+        """What is known of the other side."""
+        return self._peer
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of output not yet taken."""
+        return self._unsent
+
+    @property
+    def paused(self) -> bool:
+        """Advice to stop reading until events were taken. Nothing is refused because of it."""
+        return len(self._events) > self._config.max_events
+
+    # ----------------------------------------------------------------------------- receiving
+
+    def _receive(self, data: bytes | bytearray, route: object = None) -> None:
+        """One JSON text of the peer."""
+        if self._state is not _OPEN and self._state is not State.SEND_CLOSED:
+            return
+        self._heard_at = self._now
+        try:
+            value = self._decoder.decode(data)
+        except CodecError as error:
+            breach = Breach("ERR-001", str(error), ErrorCode.PARSE_ERROR)
+            self._refuse_unreadable(breach, route, excerpt=bytes(data[:EXCERPT_BYTES]))
+            return
+        if type(value) is dict:
+            self._receive_object(value, route, None, data)
+        elif type(value) is list:
+            self._receive_batch(value, route, data)
+        else:
+            self._refuse_unreadable(
+                Breach("JSON-001", "a message is a JSON object"),
+                route,
+                excerpt=bytes(data[:EXCERPT_BYTES]),
+            )
+
+    def _receive_object(
+        self,
+        message: JSONObject,
+        route: object,
+        batch: Batch | None,
+        data: bytes | bytearray,
+    ) -> None:
+        method: Any = message.get("method")
+        if type(method) is str:
+            if "id" not in message:
+                self._receive_notification(message, method)
+            elif self._state is _OPEN:
+                self._receive_request(message, method, route, batch)
+            else:
+                self._events.append(
+                    MessageIgnored(
+                        rule="OWN-021",
+                        text="a request came that cannot be answered, since sending has failed",
+                        method=method,
+                        id=message["id"],
+                    )
+                )
+        elif method is None and ("result" in message or "error" in message):
+            self._receive_answer(message)
+        else:
+            self._receive_other(message, route, batch, data)
+
+    def _receive_other(
+        self,
+        message: JSONObject,
+        route: object,
+        batch: Batch | None,
+        data: bytes | bytearray,
+    ) -> None:
+        """An object that is neither a call nor an answer."""
+        raw: Any = message.get("id")
+        if "method" not in message and self._is_mine(raw):
+            self._receive_answer(message)  # an answer to a request of ours, and an invalid one
+            return
+        text = (
+            "method is not a string"
+            if "method" in message
+            else "a message has neither method nor result nor error"
+        )
+        self._refuse_unreadable(
+            Breach("ERR-001", text),
+            route,
+            excerpt=bytes(data[:EXCERPT_BYTES]),
+            raw_id=raw,
+            batch=batch,
+        )
+
+    def _is_mine(self, raw: object) -> bool:
+        return isinstance(raw, int | str) and not isinstance(raw, bool) and raw in self._outgoing
+
+    def _receive_batch(self, values: list[Any], route: object, data: bytes | bytearray) -> None:
+        excerpt = bytes(data[:EXCERPT_BYTES])
+        if not self._conversation.dialect.has_batches:
+            breach = Breach("BATCH-008", "batches exist only in revision 2025-03-26")
+            self._refuse_unreadable(breach, route, excerpt=excerpt)
+            return
+        if not values:
+            self._refuse_unreadable(Breach("BATCH-005", "a batch is empty"), route, excerpt=excerpt)
+            return
+        if len(values) > self._config.max_batch:
+            text = f"a batch has {len(values)} messages; the limit is {self._config.max_batch}"
+            self._refuse_unreadable(Breach("OWN-006", text), route, excerpt=excerpt)
+            return
+        batch = Batch()
+        for value in values:
+            message: JSONValue = value
+            if type(message) is not dict:
+                self._refuse_unreadable(
+                    Breach("JSON-001", "a message is a JSON object"),
+                    route,
+                    excerpt=excerpt,
+                    batch=batch,
+                )
+            elif message.get("method") == "initialize" and "id" in message:
+                self._refuse_unreadable(
+                    Breach("BATCH-003", "initialize is never part of a batch"),
+                    route,
+                    raw_id=message["id"],
+                    batch=batch,
+                )
+            else:
+                self._receive_object(message, route, batch, data)
+        batch.complete = True
+        self._flush_batch(batch, route)
+
+    def _receive_overlong(self, excerpt: bytes) -> None:
+        if self._state is not _OPEN and self._state is not State.SEND_CLOSED:
+            return
+        text = f"a message is longer than {self._config.max_message_bytes} bytes"
+        self._refuse_unreadable(Breach("OWN-001", text), None, excerpt=excerpt)
+
+    # -------------------------------------------------------------------------------- ending
+
+    def _timer_fired(self, subject: Timed) -> None:
+        if isinstance(subject, DrainTimer):
+            self._end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
+        else:
+            super()._timer_fired(subject)
+
+    def _drained(self) -> None:
+        if self._state is State.DRAINING and not self._incoming:
+            self._end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)

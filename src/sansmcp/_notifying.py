@@ -1,0 +1,283 @@
+"""Notifications, both ways: logs, published changes, and whatever else needs no answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._answering import Answering
+from ._changes import Change, ResourceUpdated, change_method, change_params
+from ._errors import ErrorCode, LocalProtocolError
+from ._events import CancelCause, LimitReached, NotificationReceived
+from ._handles import IncomingRequest
+from ._judge import Breach, judge_notification
+from ._lifecycle import State
+from ._registry import LOG_LEVELS
+from ._values import MISSING, JSONObject, JSONValue, is_object
+
+_VERBS = {
+    "notifications/cancelled": "cancel()",
+    "notifications/progress": "send_progress()",
+    "notifications/message": "send_log()",
+    "notifications/initialized": "start()",
+}
+
+
+class Notifying(Answering):
+    """Verbs that send notifications, and the receipt of the peer's."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._subscriptions: dict[str, None] = {}
+        self._subscribing = 0
+        self._held: dict[Change, None] = {}
+
+    # ---------------------------------------------------------------------------------- verbs
+
+    def send_notification(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        request: IncomingRequest | None = None,
+        now: float | None = None,
+    ) -> None:
+        """Queue a notification that has no verb of its own.
+
+        Args:
+            method: The method name. One that no revision defines is sent as it is.
+            params: The params object; nothing of it is kept.
+            meta: Merged into `params._meta`.
+            request: The request of the peer that it belongs to; it goes out on that one's
+                stream where the transport has several.
+            now: The caller's clock in seconds.
+
+        Raises:
+            LocalProtocolError: The state, the handshake, a capability or the shape of the params
+                forbids it, or the method has a verb of its own. Nothing was queued.
+
+        Source: MCP 2025-11-25, basic/index, Notifications.
+        """
+        if method in _VERBS:
+            raise LocalProtocolError("OWN-025", f"{method} is sent by {_VERBS[method]}")
+        message = self._notification_bytes(method, params, meta)
+        if now is not None:
+            self._tell(now)
+        if method == "notifications/tasks/status" and params is not None:
+            self._own_task_seen(params)
+        self._queue(message, None if request is None else request._route)
+        if self._wake is not None:
+            self._settle()
+
+    def _notification_bytes(
+        self, method: str, params: JSONObject | None, meta: JSONObject | None
+    ) -> bytes:
+        if self._state is not State.OPEN and self._state is not State.DRAINING:
+            self._refuse_to_send(method)
+        side = self._side
+        given: JSONObject = {} if params is None else params
+        spec = self._conversation.dialect.notifications[side].get(method)
+        breach = judge_notification(self._conversation, side, method, spec, given, self._shape)
+        if breach is not None:
+            raise breach.error()
+        name = self._encode(method) if spec is None else spec.wire
+        if params is None and meta is None:
+            return b'{"jsonrpc":"2.0","method":%b}%b' % (name, self._newline)
+        body = self._encode_object(given, meta)
+        return b'{"jsonrpc":"2.0","method":%b,"params":%b}%b' % (name, body, self._newline)
+
+    # ----------------------------------------------------------------- verbs of servers only
+
+    def _send_log(
+        self,
+        level: str,
+        data: JSONValue,
+        logger: str | None,
+        meta: JSONObject | None,
+        request: IncomingRequest | None,
+        now: float | None,
+    ) -> bool:
+        severity = LOG_LEVELS.get(level)
+        if severity is None:
+            raise LocalProtocolError(
+                "LOG-002", f"a log level is one of {', '.join(LOG_LEVELS)}, not {level!r}"
+            )
+        if "logging" not in self._conversation.gates[self._side]:
+            raise LocalProtocolError("LOG-001", "send_log() needs the capability logging")
+        if self._state is State.CLOSED or self._state is State.SEND_CLOSED:
+            return False
+        if not self._conversation.agreed:
+            return False
+        if request is not None and not request.open:
+            return False
+        wanted = (self._peer if request is None else request._peer).log_level
+        if wanted is not None and severity < LOG_LEVELS[wanted]:
+            return False
+        params: JSONObject = {"level": level, "data": data}
+        if logger is not None:
+            params["logger"] = logger
+        message = self._notification_bytes("notifications/message", params, meta)
+        if now is not None:
+            self._tell(now)
+        if self._choked():
+            return False
+        self._queue(message, None if request is None else request._route)
+        if self._wake is not None:
+            self._settle()
+        return True
+
+    def _publish(self, change: Change, now: float | None) -> bool:
+        if self._state is not State.OPEN or not self._is_wanted(change):
+            return False
+        message = self._change_bytes(change)
+        if now is not None:
+            self._tell(now)
+        if not self._choked():
+            self._queue(message, None)
+        elif change not in self._held and len(self._held) >= self._config.max_held_changes:
+            self._events.append(
+                LimitReached(
+                    rule="OWN-010",
+                    text=f"{len(self._held)} changes wait for output to drain, which is the limit",
+                )
+            )
+            return False
+        else:
+            self._held[change] = None
+        if self._wake is not None:
+            self._settle()
+        return True
+
+    def _is_wanted(self, change: Change) -> bool:
+        """Whether this change is declared and, for a resource, subscribed to."""
+        method = change_method(change)
+        spec = self._conversation.dialect.notifications[self._side][method]
+        given = change_params(change) or {}
+        if judge_notification(self._conversation, self._side, method, spec, given, False):
+            return False
+        if isinstance(change, ResourceUpdated):
+            uri = change.uri if change.subscribed is None else change.subscribed
+            return uri in self._subscriptions
+        return True
+
+    def _change_bytes(self, change: Change) -> bytes:
+        return self._notification_bytes(change_method(change), change_params(change), None)
+
+    def _release_held(self) -> None:
+        """Output has drained: what was held back for it follows, each change once."""
+        held, self._held = self._held, {}
+        for change in held:
+            if self._state is State.OPEN and self._is_wanted(change):
+                self._queue(self._change_bytes(change), None)
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The URIs that the peer is subscribed to."""
+        return tuple(self._subscriptions)
+
+    # ------------------------------------------------------------ requests with a lasting effect
+
+    def _handled(self, request: IncomingRequest) -> bool:
+        spec = request._spec
+        if spec is None or not spec.lasting:
+            return super()._handled(request)
+        method, params = request._method, request._params
+        if method == "logging/setLevel":
+            return self._level_handled(request, params.get("level"))
+        if method in ("resources/subscribe", "resources/unsubscribe"):
+            request._subject = params.get("uri")
+            if method == "resources/subscribe":
+                # It counts once it is answered, but room is kept for it from here on.
+                self._subscribing += 1
+                if self._subscribing + len(self._subscriptions) > self._config.max_subscriptions:
+                    self._refuse_subscription(request)
+                    return True
+        return super()._handled(request)
+
+    def _refuse_subscription(self, request: IncomingRequest) -> None:
+        self._subscribing -= 1
+        text = f"{self._config.max_subscriptions} subscriptions, which is the limit"
+        self._events.append(LimitReached(rule="OWN-009", text=text))
+        self._refuse(request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text})
+
+    def _level_handled(self, request: IncomingRequest, level: object) -> bool:
+        if not isinstance(level, str) or level not in LOG_LEVELS:
+            text = f"the log level is none of {', '.join(LOG_LEVELS)}"
+            self._refuse_breach(request, Breach("LOG-006", text, ErrorCode.INVALID_PARAMS))
+            return True
+        request._subject = level
+        if "logging/setLevel" in self._config.manual:
+            return False
+        self._peer.log_level = level
+        self._answer_self(request, b"{}")
+        return True
+
+    def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
+        method, subject = request._method, request._subject
+        if method == "resources/subscribe":
+            self._subscribing -= 1
+            if isinstance(subject, str):
+                self._subscriptions[subject] = None
+        elif method == "resources/unsubscribe":
+            if isinstance(subject, str):
+                self._subscriptions.pop(subject, None)
+        elif method == "logging/setLevel":
+            self._peer.log_level = subject
+        else:
+            super()._result_accepted(request, result)
+
+    def _came_to_nothing(self, request: IncomingRequest) -> None:
+        if request._method == "resources/subscribe":
+            self._subscribing -= 1
+        else:
+            super()._came_to_nothing(request)
+
+    # ----------------------------------------------------------------------------- receiving
+
+    def _receive_notification(self, message: JSONObject, method: str) -> None:
+        given: Any = message.get("params", MISSING)
+        if message.get("jsonrpc") != "2.0":
+            self._report(Breach("JSON-001", 'jsonrpc is not "2.0"'))
+            return
+        params: JSONObject
+        if is_object(given):
+            params = given
+        elif given is MISSING:
+            params = {}
+        elif given is None:
+            params = {}
+            self._report(Breach("OWN-015", "params is null", tolerated=True))
+        else:
+            self._report(Breach("JSON-017", f"params of {method} is not an object"))
+            return
+        if method == "notifications/cancelled":
+            self._receive_cancelled(params)
+            return
+        if method == "notifications/progress":
+            self._receive_progress(params)
+            return
+        sender = self._side.other
+        spec = self._conversation.dialect.notifications[sender].get(method)
+        breach = judge_notification(self._conversation, sender, method, spec, params, self._shape)
+        if breach is not None:
+            self._report(breach)
+            if not breach.tolerated:
+                return
+        if method == "notifications/initialized":
+            self._receive_initialized()
+            return
+        if self._listings:
+            self._list_changed(method)
+        if method == "notifications/tasks/status":
+            self._task_seen(params)
+        elif method == "notifications/message" and params.get("level") not in LOG_LEVELS:
+            self._report(Breach("LOG-002", "a log message has no known level", tolerated=True))
+        self._events.append(NotificationReceived(method=method, params=params))
+
+    def _receive_initialized(self) -> None:
+        """The handshake layer above knows what follows."""
+
+    def _end_requests(self, cause: CancelCause) -> None:
+        self._subscriptions.clear()
+        self._held.clear()
+        super()._end_requests(cause)

@@ -1,0 +1,75 @@
+"""One table of deadlines, of a connection or shared by all sessions of an endpoint."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Protocol
+
+import attrs
+
+
+class Timed(Protocol):
+    """Something that has a deadline, or None when it has none any more."""
+
+    _deadline: float | None
+
+
+class TimerOwner(Protocol):
+    """Who is told that a deadline has passed."""
+
+    def _timer_fired(self, subject: Timed) -> None: ...
+
+
+@attrs.define(eq=False)
+class Timers:
+    """A heap of (time, order, owner, subject) whose entries are checked when they surface.
+
+    The subject holds the true deadline. Moving it later or dropping it touches only the subject,
+    so that progress and answers cost nothing here; an entry that surfaces too early is put back,
+    a dropped one is thrown away, and the heap is rebuilt when most of it is dropped ones.
+    """
+
+    _heap: list[tuple[float, int, TimerOwner, Timed]] = attrs.field(
+        factory=list[tuple[float, int, TimerOwner, Timed]], init=False
+    )
+    _order: int = attrs.field(default=0, init=False)
+    _dropped: int = attrs.field(default=0, init=False)
+
+    def arm(self, owner: TimerOwner, subject: Timed, deadline: float) -> None:
+        """Note the deadline of `subject`, in seconds on the caller's clock."""
+        subject._deadline = deadline
+        self._order += 1
+        heappush(self._heap, (deadline, self._order, owner, subject))
+
+    def drop(self, subject: Timed) -> None:
+        """The deadline of `subject` no longer matters."""
+        if subject._deadline is None:
+            return
+        subject._deadline = None
+        self._dropped += 1
+        if self._dropped > 64 and self._dropped * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[3]._deadline is not None]
+            heapify(self._heap)
+            self._dropped = 0
+
+    def earliest(self) -> float | None:
+        """The next deadline, or None."""
+        heap = self._heap
+        while heap:
+            when, order, owner, subject = heap[0]
+            deadline = subject._deadline
+            if deadline == when:
+                return when
+            if deadline is None:
+                heappop(heap)
+                self._dropped = max(0, self._dropped - 1)
+            else:
+                heapreplace(heap, (deadline, order, owner, subject))
+        return None
+
+    def fire(self, now: float) -> None:
+        """Tell the owner of each deadline that has passed, in order of time."""
+        while (when := self.earliest()) is not None and when <= now:
+            _, _, owner, subject = heappop(self._heap)
+            subject._deadline = None
+            owner._timer_fired(subject)
