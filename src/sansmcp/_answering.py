@@ -44,6 +44,7 @@ class Answering(ListingLayer):
         super().__init__(*args, **kwargs)
         self._incoming: dict[IdKey, IncomingRequest] = {}
         self._used = UsedIds(self._config.max_used_ids)
+        self._told_forgotten = False
         self._peer_tokens: set[ProgressToken] = set()
         self._peer_tasks: dict[str, IncomingRequest] = {}
 
@@ -84,19 +85,19 @@ class Answering(ListingLayer):
         if (
             self._shape
             and spec is not None
-            and (spec.result or spec.paginated)
+            and spec.result
             and (fault := misshapen_result(spec, request._task, result)) is not None
         ):
             raise LocalProtocolError("OWN-014", f"result of {request._method}: {fault}")
-        lasting = spec is not None and spec.lasting
-        if lasting:
+        special = spec is not None and spec.special
+        if special:
             self._check_own_result(request, result)
         # Everything is checked: from here on nothing raises.
         if now is not None:
             self._tell(now)
         if request._task:
             self._keep_token_of_task(request, result)
-        if lasting:
+        if special:
             self._result_accepted(request, result)
         self._answer(request, b'"result":', body)
         if self._wake is not None:
@@ -137,7 +138,7 @@ class Answering(ListingLayer):
         body = self._error_bytes(code, message, data)
         if now is not None:
             self._tell(now)
-        if request._spec is not None and request._spec.lasting:
+        if request._spec is not None and request._spec.special:
             self._came_to_nothing(request)
         self._answer(request, b'"error":', body)
         if self._wake is not None:
@@ -224,7 +225,7 @@ class Answering(ListingLayer):
 
     def _too_late(self, request: IncomingRequest) -> bool:
         if (request._state, RequestTrigger.ANSWER) not in REQUESTS:
-            raise LocalProtocolError("OWN-022", f"{request!r} was answered before")
+            raise LocalProtocolError("OWN-026", f"{request!r} was answered before")
         return False
 
     def _is_in_progress(self, request: IncomingRequest) -> bool:
@@ -282,7 +283,7 @@ class Answering(ListingLayer):
             self._queue(b"[%b]%b" % (b",".join(batch.answers), self._newline), route)
             batch.answers = []
 
-    # What some methods do lasts beyond their answer (`Method.lasting`); layers above know how.
+    # What some methods do lasts beyond their answer (`Method.special`); layers above know how.
 
     def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:
         """Whether the conversation can go on from this result of ours; raises if not."""
@@ -330,7 +331,7 @@ class Answering(ListingLayer):
         elif "result" in message or "error" in message:
             breach = Breach("ERR-001", "a message is both a request and an answer")
         conversation = self._conversation
-        sender = self._side.other
+        sender = self._other
         spec = conversation.dialect.requests[sender].get(method)
         request = IncomingRequest(raw, key, method, params, spec, self._peer, route, batch)
         if breach is None:
@@ -345,6 +346,10 @@ class Answering(ListingLayer):
                 Breach("ID-001", f"the id {raw!r} was used before", tolerated=True),
                 request=request,
             )
+        if self._used.forgotten == 1 and not self._told_forgotten:
+            self._told_forgotten = True
+            text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
+            self._events.append(LimitReached(rule="OWN-007", text=text))
         if given is None:
             self._report(Breach("OWN-015", "params is null", tolerated=True), request=request)
         if breach is not None:
@@ -358,12 +363,12 @@ class Answering(ListingLayer):
                 return
             if spec is not None and "task" in params:
                 request._task = spec.task_gate in conversation.gates[self._side]
-        elif params.get("cursor", MISSING) is None and spec.paginated is not None:
+        elif spec.paginated is not None and params.get("cursor", MISSING) is None:
             self._report(Breach("OWN-015", "cursor is null", tolerated=True), request=request)
             del params["cursor"]
         if len(self._incoming) > self._config.max_requests:
             self._refuse_for_limit(request)
-        elif not self._handled(request):
+        elif spec is None or not spec.special or not self._handled(request):
             self._events.append(RequestReceived(request=request))
 
     def _judge_meta(self, request: IncomingRequest, meta: object) -> Breach | None:
@@ -460,7 +465,10 @@ class Answering(ListingLayer):
         key = id_key(raw)
         reason: Any = params.get("reason")
         if key is None:
-            rule = "CANC-007" if raw is MISSING else "JSON-002"
+            rule = "JSON-002"
+            if raw is MISSING:
+                has_tasks = self._conversation.dialect.revision == "2025-11-25"
+                rule = "CANC-006" if has_tasks else "CANC-007"
             self._report(Breach(rule, "a cancellation names no usable request id"))
             return
         request = self._incoming.get(key)
@@ -486,7 +494,7 @@ class Answering(ListingLayer):
         self, request: IncomingRequest, cause: CancelCause, reason: str | None = None
     ) -> None:
         self._forget(request, _CANCELLED)
-        if request._spec is not None and request._spec.lasting:
+        if request._spec is not None and request._spec.special:
             self._came_to_nothing(request)
         self._events.append(RequestCancelled(request=request, cause=cause, reason=reason))
         if request._batch is not None and cause is CancelCause.PEER:

@@ -105,12 +105,9 @@ class Asking(Core):
             token, body = None, b"" if params is None else self._encode_object(params, None)
         call = OutgoingRequest(key, method, spec, Purpose.APPLICATION, None)
         if spec is not None and spec.task_gate is not None and "task" in given:
-            self._check_task(conversation.gates[side.other], method, spec.task_gate)
+            self._check_task(conversation.gates[self._other], method, spec.task_gate)
             call._task = True
-        if len(self._outgoing) >= self._config.max_requests:
-            raise LocalProtocolError(
-                "OWN-005", f"{len(self._outgoing)} requests are in flight, which is the limit"
-            )
+        self._check_room()
         message = self._request_bytes(key, method, spec, body)
         # Everything is checked: from here on nothing raises.
         if now is not None:
@@ -125,40 +122,6 @@ class Asking(Core):
             self._settle()
         return call
 
-    def cancel(
-        self, call: OutgoingRequest, *, reason: str | None = None, now: float | None = None
-    ) -> bool:
-        """Cancel a request of ours: tell the peer, and end it with `RequestFailed(CANCELLED)`.
-
-        Returns:
-            Whether it was still in flight. False changes nothing: the race was lost.
-
-        Raises:
-            LocalProtocolError: The request cannot be cancelled (`initialize`, or a task, which
-                `tasks/cancel` ends), or the handle is another connection's.
-
-        Source: MCP 2025-11-25, basic/utilities/cancellation.
-        """
-        if call._state is not _OPEN:
-            return False
-        if self._outgoing.get(call._id) is not call:
-            raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
-        if call._purpose is Purpose.INITIALIZE:
-            raise LocalProtocolError("CANC-004", "initialize cannot be cancelled")
-        if call._task:
-            raise LocalProtocolError(
-                "CANC-005", f"{call!r} asks for a task: cancel it with tasks/cancel"
-            )
-        if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-            raise LocalProtocolError("OWN-014", "reason must be a string")
-        message = self._cancellation(call, reason)
-        if now is not None:
-            self._tell(now)
-        self._abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)
-        if self._wake is not None:
-            self._settle()
-        return True
-
     @property
     def pending_requests(self) -> tuple[OutgoingRequest, ...]:
         """The application's own requests that have not ended yet, oldest first."""
@@ -172,6 +135,12 @@ class Asking(Core):
         return self._forgotten_answers
 
     # -------------------------------------------------------------------------------- sending
+
+    def _check_room(self) -> None:
+        if len(self._outgoing) >= self._config.max_requests:
+            raise LocalProtocolError(
+                "OWN-005", f"{len(self._outgoing)} requests are in flight, which is the limit"
+            )
 
     def _check_timeouts(
         self, timeout: float | None, max_timeout: float | None, now: float | None
@@ -207,6 +176,15 @@ class Asking(Core):
         if asked is MISSING:
             if own is None:
                 return None, self._encode_object(params, meta)
+            if (
+                meta is None
+                and type(own) is int
+                and own not in self._tokens
+                and "_meta" not in params
+            ):
+                body = self._encode_object(params, None)
+                separator = b"," if params else b""
+                return own, b'%b%b"_meta":{"progressToken":%d}}' % (body[:-1], separator, own)
             while own in self._tokens:  # another call may have been given this number by hand
                 own = f"{own}+"
             return own, self._encode_object(params, {**(meta or _EMPTY), "progressToken": own})
@@ -307,7 +285,7 @@ class Asking(Core):
         elif (
             self._shape
             and (spec := call._spec) is not None
-            and (spec.result or spec.paginated)
+            and spec.result
             and (wrong := misshapen_result(spec, call._task, result)) is not None
         ):
             outcome, fault = self._invalid(call, "OWN-014", f"result of {call._method}: {wrong}")
@@ -417,6 +395,24 @@ class Asking(Core):
             del self._tokens[call._token]
         if call._deadline is not None:
             self._timers.drop(call)
+
+    def _cancel_call(self, call: OutgoingRequest, reason: str | None, now: float | None) -> None:
+        if self._outgoing.get(call._id) is not call:
+            raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
+        if call._purpose is Purpose.INITIALIZE:
+            raise LocalProtocolError("CANC-004", "initialize cannot be cancelled")
+        if call._task:
+            raise LocalProtocolError(
+                "CANC-005", f"{call!r} asks for a task: cancel it with tasks/cancel"
+            )
+        if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError("OWN-014", "reason must be a string")
+        message = self._cancellation(call, reason)
+        if now is not None:
+            self._tell(now)
+        self._abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)
+        if self._wake is not None:
+            self._settle()
 
     def _cancellation(self, call: OutgoingRequest, reason: str | None) -> bytes:
         params: JSONObject = {"requestId": call._id}

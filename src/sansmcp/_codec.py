@@ -7,14 +7,12 @@ handed to the standard one.
 
 from __future__ import annotations
 
-import json
 from array import array
-from collections.abc import Iterable
 from itertools import accumulate
 from json.decoder import JSONDecoder
 from json.encoder import JSONEncoder
 from math import isfinite
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from ._values import JSONValue
 
@@ -22,7 +20,15 @@ Data = bytes | bytearray | memoryview
 
 
 class CodecError(ValueError):
-    """A text that is no acceptable JSON, or a value that has no JSON form. The message says why."""
+    """A text that is no acceptable JSON, or a value that has no JSON form. The message says why.
+
+    Attributes:
+        rule: The id of the rule that the text breaks.
+    """
+
+    def __init__(self, text: str, rule: str = "ERR-001") -> None:
+        super().__init__(text)
+        self.rule: Final = rule
 
 
 class Codec(Protocol):
@@ -40,6 +46,9 @@ class Codec(Protocol):
         ...
 
 
+_WHITE_SPACE: Final = " \t\r\n"
+
+
 def _refuse_constant(name: str) -> float:
     raise CodecError(f"{name} is not JSON")
 
@@ -53,17 +62,13 @@ def _parse_float(text: str) -> float:
 
 def _one_text(decoder: JSONDecoder, text: str) -> JSONValue:
     # `JSONDecoder.decode` runs two regular expressions for white space that is hardly ever there.
-    try:
-        value, end = decoder.raw_decode(text)
-    except json.JSONDecodeError:
-        stripped = text.lstrip(" \t\r\n")
-        if len(stripped) == len(text):
-            raise
-        text = stripped
-        value, end = decoder.raw_decode(text)
-    if end != len(text) and text[end:].strip(" \t\r\n"):
+    if text[:1] in _WHITE_SPACE:
+        text = text.lstrip(_WHITE_SPACE)
+    value: JSONValue
+    value, end = decoder.raw_decode(text)
+    if end != len(text) and text[end:].strip(_WHITE_SPACE):
         raise CodecError("text after the end of the JSON value")
-    return cast(JSONValue, value)
+    return value
 
 
 class StandardCodec:
@@ -90,20 +95,13 @@ class StandardCodec:
         return self
 
 
-class _OneShotEncoder(JSONEncoder):
-    """`JSONEncoder.encode` without its special cases for a lone string."""
-
-    def encode(self, o: Any) -> str:
-        return "".join(self.iterencode(o, _one_shot=True))
-
-
 _STRICT: Final[dict[str, Any]] = {
     "separators": (",", ":"),
     "allow_nan": False,
     "check_circular": False,  # a cycle ends in RecursionError, which is refused like any value
 }
-_ENCODER: Final = _OneShotEncoder(ensure_ascii=False, **_STRICT)
-_ASCII_ENCODER: Final = _OneShotEncoder(ensure_ascii=True, **_STRICT)
+_ENCODER: Final = JSONEncoder(ensure_ascii=False, **_STRICT)
+_ASCII_ENCODER: Final = JSONEncoder(ensure_ascii=True, **_STRICT)
 _DECODER: Final = JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_float)
 STANDARD_CODEC: Final = StandardCodec()
 
@@ -113,30 +111,19 @@ STANDARD_CODEC: Final = StandardCodec()
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain(value: Any) -> bool:
     """Whether the value is made of exact JSON types alone, so that any codec writes it alike."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        kind = type(item)
-        if kind in _SCALARS:
-            continue
-        if kind is dict:
-            members = cast("dict[object, object]", item)
-            for key in members:
-                if type(key) is not str:
-                    return False
-            items: Iterable[object] = members.values()
-        elif kind is list:
-            items = cast("list[object]", item)
-        elif kind is float and isfinite(cast(float, item)):
-            continue
-        else:
-            return False
-        stack += [inner for inner in items if type(inner) not in _SCALARS]
-        if len(stack) > 1_000_000:
-            return False  # a cycle, or a value so wide that the standard codec may judge it
-    return True
+    kind = value.__class__
+    if kind is dict:
+        for key, item in value.items():
+            if key.__class__ is not str:
+                return False
+            if item.__class__ not in _SCALARS and not _is_plain(item):
+                return False
+        return True
+    if kind is list:
+        return all(item.__class__ in _SCALARS or _is_plain(item) for item in value)
+    return kind in _SCALARS or (kind is float and isfinite(value))
 
 
 class MsgspecCodec:
@@ -153,17 +140,18 @@ class MsgspecCodec:
     def decode(self, data: Data) -> JSONValue:
         """The value of one UTF-8 JSON text."""
         try:
-            return cast(JSONValue, self._decode(data))
+            value: JSONValue = self._decode(data)
+            return value
         except (ValueError, RecursionError):
             return STANDARD_CODEC.decode(data)
 
     def encode(self, value: JSONValue) -> bytes:
         """The compact UTF-8 text of a value."""
-        if _is_plain(value):
-            try:
+        try:
+            if _is_plain(value):
                 return self._encode(value)
-            except (ValueError, OverflowError, RecursionError):
-                pass
+        except (ValueError, OverflowError, RecursionError):
+            pass
         return STANDARD_CODEC.encode(value)
 
     def __deepcopy__(self, memo: object) -> MsgspecCodec:
@@ -199,10 +187,12 @@ class BoundedDecoder:
     def decode(self, data: bytes | bytearray) -> JSONValue:
         """The value of one JSON text; `CodecError` for any text that is refused."""
         # No text nests deeper than it has opening brackets, so most need no closer look.
-        if data.count(b"[") + data.count(b"{") > self._max_depth:
+        limit = self._max_depth
+        if len(data) > limit and data.count(b"[") + data.count(b"{") > limit:
             depth = depth_of(data)
-            if depth > self._max_depth:
-                raise CodecError(f"nested {depth} deep; at most {self._max_depth} are accepted")
+            if depth > limit:
+                text = f"nested {depth} deep; at most {limit} are accepted"
+                raise CodecError(text, "OWN-002")
         try:
             if len(data) > self._max_digits and self._may_have_long_integer(data):
                 return self._decode_counting_digits(data)
@@ -211,7 +201,8 @@ class BoundedDecoder:
             raise CodecError("not UTF-8") from None
         except RecursionError:
             # Only where a caller set a depth limit that the interpreter cannot reach.
-            raise CodecError("nested deeper than the interpreter can parse") from None
+            text = "nested deeper than the interpreter can parse"
+            raise CodecError(text, "OWN-002") from None
         except CodecError:
             raise
         except ValueError as error:
@@ -225,7 +216,7 @@ class BoundedDecoder:
 
         def parse_int(text: str) -> int:
             if len(text.lstrip("-")) > limit:
-                raise CodecError(f"an integer has more than {limit} digits")
+                raise CodecError(f"an integer has more than {limit} digits", "OWN-003")
             return int(text)
 
         decoder = JSONDecoder(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from ._framing import EXCERPT_BYTES, LineReader, OverlongLine
+from ._framing import EXCERPT_BYTES, Line, LineReader, OverlongLine
 from ._judge import Breach
 from ._lifecycle import State
 from ._machine import Machine
 
-_BOM = b"\xef\xbb\xbf"
+_BOM: Final = b"\xef\xbb\xbf"
+_CR: Final = 13
+_SPACE: Final = 32
 
 
 class Connection(Machine):
@@ -39,7 +41,10 @@ class Connection(Machine):
         if now is not None:
             self._tell(now)
         for line in self._lines.feed(data):
-            self._receive_line(line)
+            if isinstance(line, OverlongLine) or self._first_line or not line or line[-1] <= _SPACE:
+                self._receive_odd_line(line)
+            else:
+                self._receive(line)
         if self._wake is not None:
             self._settle()
 
@@ -65,6 +70,7 @@ class Connection(Machine):
             message = output[0][0]
             self._output = []
             self._unsent = 0
+            self._told_output = False
             self._handed_over = self._sent
             return message
         return b"".join([message for message, _ in self._take_output()])
@@ -73,27 +79,23 @@ class Connection(Machine):
         """Take all queued output as buffers for a vectored write; `[]` means that there is none."""
         return [message for message, _ in self._take_output()]
 
-    def _receive_line(self, line: bytes | bytearray | OverlongLine) -> None:
+    def _receive_odd_line(self, line: Line) -> None:
+        """The first line, one that is too long or empty, or one that ends in white space."""
+        if isinstance(line, OverlongLine):
+            self._first_line = False
+            self._receive_overlong(line.excerpt)
+            return
         if self._first_line:
             self._first_line = False
-            if isinstance(line, bytes | bytearray) and line.startswith(_BOM):
+            if line.startswith(_BOM):
                 self._note("a byte order mark came before the first message")
                 line = line[len(_BOM) :]
-        if isinstance(line, OverlongLine):
-            self._receive_overlong(line.excerpt)
-        elif line and line[-1] != 13:
-            self._receive(line)
-        else:
-            self._receive_odd_line(line)
-
-    def _receive_odd_line(self, line: bytes | bytearray) -> None:
-        """A line that is empty or ends in CR, which JSON takes for white space."""
         if not line.strip(b" \t\r"):
             if not self._seen_blank:
                 self._seen_blank = True
                 self._note("a blank line came; further ones are not reported")
             return
-        if not self._seen_crlf:
+        if line[-1] == _CR and not self._seen_crlf:
             self._seen_crlf = True
             self._note("a line ends in CR LF; further ones are not reported")
         self._receive(line)
@@ -103,7 +105,7 @@ class Connection(Machine):
         if not rest.strip(b" \t\r"):
             return
         self._note("the stream ended without a newline", rule="OWN-018", excerpt=bytes(rest))
-        self._receive_line(rest)
+        self._receive_odd_line(rest)
 
     def _note(self, text: str, *, rule: str = "OWN-017", excerpt: bytes | None = None) -> None:
         if self._state is State.OPEN or self._state is State.SEND_CLOSED:

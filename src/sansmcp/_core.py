@@ -44,6 +44,7 @@ class Core:
                 raise ValueError(f"info needs the member {member!r}, a string")
         config = config or Config()
         self._side = side
+        self._other = side.other
         self._config = config
         self._codec = config.codec
         self._decoder = BoundedDecoder(
@@ -67,7 +68,9 @@ class Core:
         self._timers = Timers() if timers is None else timers
         self._wake = wake
         self._waking = False
-        self._announced: tuple[bool, bool, float | None] = (False, False, None)
+        self._told_output = False
+        self._told_events = False
+        self._told_deadline: float | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """All state is plain data, except the caller's `wake`, which copies do without."""
@@ -94,13 +97,14 @@ class Core:
         """Run `wake` if output, an event or an earlier deadline appeared where none was."""
         if self._wake is None or self._waking:
             return
-        output, events, deadline = self._announced
-        earliest = self._timers.earliest()
-        has_output, has_events = bool(self._output), bool(self._events)
-        self._announced = (has_output, has_events, earliest)
+        deadline, earliest = self._told_deadline, self._timers.earliest()
+        output, events = self._told_output, self._told_events
+        self._told_output = bool(self._output)  # taking output or events makes these False again
+        self._told_events = bool(self._events)
+        self._told_deadline = earliest
         if (
-            (has_output and not output)
-            or (has_events and not events)
+            self._told_output > output
+            or self._told_events > events
             or (earliest is not None and (deadline is None or earliest < deadline))
         ):
             self._waking = True
@@ -115,13 +119,22 @@ class Core:
         try:
             return self._codec.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
-            raise LocalProtocolError("OWN-024", f"no JSON form: {error}") from None
+            raise self._no_json_form(error) from None
+
+    @staticmethod
+    def _no_json_form(error: Exception) -> LocalProtocolError:
+        return LocalProtocolError("OWN-024", f"no JSON form: {error}")
 
     def _encode_object(self, value: JSONObject, meta: JSONObject | None) -> bytes:
         """The JSON of an object with `meta` merged into its `_meta`, without copying the object."""
         if not isinstance(value, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {value!r:.40}")
-        own = value.get("_meta")
+        own: Any = value.get("_meta")
+        if own is None and not meta:
+            try:
+                return self._codec.encode(value)
+            except (ValueError, TypeError, RecursionError) as error:
+                raise self._no_json_form(error) from None
         if own is not None and not isinstance(own, dict):
             raise LocalProtocolError("OWN-014", "_meta must be an object")
         if not meta:

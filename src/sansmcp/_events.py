@@ -7,7 +7,7 @@ connection keeps no reference to them.
 from __future__ import annotations
 
 import enum
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import attrs
 
@@ -197,7 +197,7 @@ class PageReceived:
     """One page of a listing. `items` is the list inside `result` (tools, prompts, ...)."""
 
     listing: Listing
-    items: list[JSONValue]
+    items: list[Any]
     result: JSONObject
 
 

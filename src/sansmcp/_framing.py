@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -18,6 +17,9 @@ class OverlongLine:
     excerpt: bytes
 
 
+Line: TypeAlias = bytes | bytearray | OverlongLine
+
+
 @attrs.define(eq=False)
 class LineReader:
     """Cuts a byte stream into lines of at most `max_bytes`, the newline not counted.
@@ -30,54 +32,46 @@ class LineReader:
     _partial: bytearray = attrs.field(factory=bytearray, init=False)
     _discarding: bool = attrs.field(default=False, init=False)
 
-    def feed(
-        self, data: bytes | bytearray | memoryview
-    ) -> Iterator[bytes | bytearray | OverlongLine]:
-        """The lines that `data` completes, without their newline, each good until the next one."""
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Line]:
+        """The lines that `data` completes, without their newlines."""
         if not isinstance(data, bytes):
             data = bytes(data)
-        start = 0
-        size = len(data)
-        while start < size:
-            end = data.find(b"\n", start)
-            if end < 0:
-                overlong = self._keep(data, start, size)
-                if overlong is not None:
-                    yield overlong
-                return
-            if self._discarding:
-                self._discarding = False
-            elif self._partial:
-                overlong = self._keep(data, start, end)
-                if overlong is None:
-                    yield self._take_partial()
-                else:
-                    self._discarding = False
-                    yield overlong
-            elif end - start > self.max_bytes:
-                yield OverlongLine(data[start : start + min(self.max_bytes, EXCERPT_BYTES)])
-            else:
-                yield data[start:end]
-            start = end + 1
+        lines: list[Any] = data.split(b"\n")
+        rest: bytes = lines.pop()
+        if self._partial or self._discarding or len(data) > self.max_bytes:
+            lines = [line for piece in lines if (line := self._complete(piece)) is not None]
+        # Else, as nearly always, they are whole lines, and none can be too long.
+        if rest and (overlong := self._keep(rest)) is not None:
+            lines.append(overlong)
+        return lines
 
-    def _keep(self, data: bytes, start: int, end: int) -> OverlongLine | None:
+    def _complete(self, piece: bytes) -> Line | None:
+        """The line that ends with this piece; None where it was given up before."""
+        if self._discarding:
+            self._discarding = False
+            return None
+        overlong = self._keep(piece)
+        if overlong is not None:
+            self._discarding = False
+            return overlong
+        line, self._partial = self._partial, bytearray()
+        return line
+
+    def _keep(self, piece: bytes) -> OverlongLine | None:
+        """Add to the unfinished line, or give it up where it has grown too long."""
         if self._discarding:
             return None
         partial = self._partial
-        if len(partial) + end - start <= self.max_bytes:
-            partial += data[start:end] if end - start < len(data) else data
+        if len(partial) + len(piece) <= self.max_bytes:
+            partial += piece
             return None
         shown = min(self.max_bytes, EXCERPT_BYTES)
-        excerpt = bytes(partial[:shown])
-        excerpt += data[start : start + shown - len(excerpt)]
+        excerpt = bytes(partial[:shown]) + piece[: max(0, shown - len(partial))]
         self._partial = bytearray()
         self._discarding = True
         return OverlongLine(excerpt)
 
-    def _take_partial(self) -> bytearray:
-        line, self._partial = self._partial, bytearray()
-        return line
-
     def end(self) -> bytearray | None:
         """The bytes of an unfinished last line, once no more will come."""
-        return self._take_partial() if self._partial else None
+        line, self._partial = self._partial, bytearray()
+        return line or None

@@ -121,7 +121,7 @@ class Handshake(Notifying):
         peer.instructions = instructions if isinstance(instructions, str) else None
         conversation = self._conversation
         conversation.dialect = DIALECTS[revision]
-        conversation.gates[self._side.other] = gates
+        conversation.gates[self._other] = gates
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
         conversation.move(PhaseTrigger.INITIALIZED)
         self._events.append(Ready(revision=revision, peer=peer, start=start))
@@ -176,7 +176,7 @@ class Handshake(Notifying):
         peer.capabilities = capabilities if is_object(capabilities) else {}
         conversation = self._conversation
         conversation.dialect = DIALECTS[revision]
-        conversation.gates[self._side.other] = open_gates(peer.capabilities)
+        conversation.gates[self._other] = open_gates(peer.capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
 
     def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:

@@ -178,9 +178,8 @@ def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str |
     """
     if as_task and "task" in result:
         return misshapen(_TASK_RESULT, result)
-    fault = misshapen(spec.result, result)
-    if fault is None and spec.paginated is not None:
+    if spec.paginated is not None:
         cursor: Any = result.get("nextCursor")
         if cursor is not None and not isinstance(cursor, str):
             return "nextCursor has the wrong type"
-    return fault
+    return misshapen(spec.result, result)

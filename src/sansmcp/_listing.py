@@ -14,11 +14,11 @@ from ._events import (
     PageReceived,
     RequestFailed,
 )
-from ._handles import IncomingRequest, Listing, OutgoingRequest, Purpose
+from ._handles import IncomingRequest, Listing, OutgoingRequest, Ping, Purpose, Start
 from ._judge import Breach, judge_request
 from ._lifecycle import State
 from ._pinging import Pinging
-from ._values import MISSING, JSONObject, JSONValue
+from ._values import MISSING, JSONObject
 
 _FAILURES = {
     FailureReason.CANCELLED: ListingEnd.CANCELLED,
@@ -90,10 +90,7 @@ class ListingLayer(Pinging):
         if cursor is not None and not isinstance(cursor, str):
             raise LocalProtocolError("OWN-014", f"a cursor is a string, not {cursor!r}")
         body = self._encode_object(given, meta)
-        if len(self._outgoing) >= self._config.max_requests:
-            raise LocalProtocolError(
-                "OWN-005", f"{len(self._outgoing)} requests are in flight, which is the limit"
-            )
+        self._check_room()
         listing = Listing(method, body)
         listing._timeout = timeout
         listing._max_timeout = max_timeout
@@ -110,15 +107,15 @@ class ListingLayer(Pinging):
 
     def cancel(
         self,
-        call: OutgoingRequest | Listing,
+        call: OutgoingRequest | Listing | Ping | Start,
         *,
         reason: str | None = None,
         now: float | None = None,
     ) -> bool:
-        """Cancel a request or a listing: tell the peer, and end it with its ending event.
+        """Cancel what is in flight: tell the peer, and end it with its ending event.
 
         Args:
-            call: The handle from `send_request` or `send_paginated`.
+            call: The handle from `send_request`, `send_paginated` or `ping`.
             reason: Why, for the peer's log.
             now: The caller's clock in seconds.
 
@@ -126,17 +123,17 @@ class ListingLayer(Pinging):
             Whether it was still in flight. False changes nothing: the race was lost.
 
         Raises:
-            LocalProtocolError: It cannot be cancelled (a request for a task is ended by
-                `tasks/cancel`), or the handle is another connection's.
+            LocalProtocolError: It cannot be cancelled (`start`; a request for a task, which
+                `tasks/cancel` ends), or the handle is another connection's.
 
         Source: MCP 2025-11-25, basic/utilities/cancellation.
         """
-        if isinstance(call, Listing):
-            if not call._open:
-                return False
-            assert call._call is not None
-            call = call._call
-        return super().cancel(call, reason=reason, now=now)
+        if not call.open:
+            return False
+        inner = call if isinstance(call, OutgoingRequest) else call._call
+        assert inner is not None  # it is open
+        self._cancel_call(inner, reason, now)
+        return True
 
     def _page_params(self, listing: Listing, cursor: str | None) -> bytes:
         body = listing._params
@@ -183,7 +180,7 @@ class ListingLayer(Pinging):
         if items.__class__ is not list:  # only where shapes are not checked
             self._end_listing(listing, ListingEnd.INVALID_ANSWER)
             return
-        page: list[JSONValue] = items
+        page: list[Any] = items
         count = len(page)
         cursor: Any = result.get("nextCursor", MISSING)
         listing._pages += 1

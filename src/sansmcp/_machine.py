@@ -137,7 +137,13 @@ class Machine(Handshake):
 
     def next_event(self) -> Event | None:
         """Take the oldest event; None means that there is none now."""
-        return self._events.popleft() if self._events else None
+        events = self._events
+        if not events:
+            return None
+        event = events.popleft()
+        if not events:
+            self._told_events = False
+        return event
 
     def messages_to_send(self) -> list[bytes]:
         """Take all queued messages, each a JSON text without framing, in order."""
@@ -151,9 +157,11 @@ class Machine(Handshake):
     def _take_output(self) -> list[tuple[bytes, object]]:
         output, self._output = self._output, []
         self._unsent = 0
+        self._told_output = False
         self._handed_over = self._sent
         if self._held:
             self._release_held()
+            self._settle()
         return output
 
     # ------------------------------------------------------------------------------- looking
@@ -198,7 +206,7 @@ class Machine(Handshake):
         try:
             value = self._decoder.decode(data)
         except CodecError as error:
-            breach = Breach("ERR-001", str(error), ErrorCode.PARSE_ERROR)
+            breach = Breach(error.rule, str(error), ErrorCode.PARSE_ERROR)
             self._refuse_unreadable(breach, route, excerpt=bytes(data[:EXCERPT_BYTES]))
             return
         if type(value) is dict:

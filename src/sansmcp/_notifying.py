@@ -178,9 +178,6 @@ class Notifying(Answering):
     # ------------------------------------------------------------ requests with a lasting effect
 
     def _handled(self, request: IncomingRequest) -> bool:
-        spec = request._spec
-        if spec is None or not spec.lasting:
-            return super()._handled(request)
         method, params = request._method, request._params
         if method == "logging/setLevel":
             return self._level_handled(request, params.get("level"))
@@ -256,7 +253,7 @@ class Notifying(Answering):
         if method == "notifications/progress":
             self._receive_progress(params)
             return
-        sender = self._side.other
+        sender = self._other
         spec = self._conversation.dialect.notifications[sender].get(method)
         breach = judge_notification(self._conversation, sender, method, spec, params, self._shape)
         if breach is not None:

@@ -54,7 +54,9 @@ class Pinging(Asking):
         Source: MCP 2025-11-25, basic/utilities/ping.
         """
         self._may_send("ping")
-        self._check_timeouts(timeout, None, now)
+        self._check_room()
+        if timeout is not None:
+            self._check_timeouts(timeout, None, now)
         if now is not None:
             self._tell(now)
         ping = Ping(self._now)

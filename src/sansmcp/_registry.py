@@ -79,10 +79,13 @@ class Method:
     conditions: tuple[Condition, ...] = ()
     task_gate: str | None = None
     """What the receiver declares if it accepts this request as a task."""
-    lasting: bool = False
-    """Whether its answer changes what may come later, so that the machine looks at it."""
+    special: bool = False
+    """Whether the machine itself has to do with it: answers it, or acts on its answer."""
     wire: bytes = attrs.field(init=False, default=attrs.Factory(_name_as_json, takes_self=True))
     """The name as JSON."""
+
+    def __deepcopy__(self, memo: object) -> Method:
+        return self
 
 
 @attrs.frozen(kw_only=True)
@@ -94,6 +97,9 @@ class Dialect:
     notifications: tuple[Mapping[str, Method], Mapping[str, Method]]
     has_batches: bool
     has_idless_errors: bool
+
+    def __deepcopy__(self, memo: object) -> Dialect:
+        return self
 
 
 # ------------------------------------------------------------------------------- the methods
@@ -184,23 +190,23 @@ _SINCE_2024_11_05: Final[tuple[Method, ...]] = (
         result=(("capabilities", OBJECT), ("protocolVersion", STRING), ("serverInfo", OBJECT)),
         cancellable=False,
         early=True,
-        lasting=True,
+        special=True,
     ),
     _notification(_C, "notifications/initialized", early=True),
-    *_both(_request, "ping", early=True),
+    *_both(_request, "ping", early=True, special=True),
     _list("tools/list", "tools", "tools"),
     _call(),
     _list("resources/list", "resources", "resources"),
     _list("resources/templates/list", "resources", "resourceTemplates"),
     _request(_C, "resources/read", "resources", params=_URI, result=(("contents", ARRAY),)),
-    _request(_C, "resources/subscribe", "resources.subscribe", params=_URI, lasting=True),
-    _request(_C, "resources/unsubscribe", "resources.subscribe", params=_URI, lasting=True),
+    _request(_C, "resources/subscribe", "resources.subscribe", params=_URI, special=True),
+    _request(_C, "resources/unsubscribe", "resources.subscribe", params=_URI, special=True),
     _list("prompts/list", "prompts", "prompts"),
     _request(
         _C, "prompts/get", "prompts", params=(("name", STRING),), result=(("messages", ARRAY),)
     ),
     _completion(gate=""),  # this revision has no capability for it
-    _request(_C, "logging/setLevel", "logging", params=(("level", STRING),), lasting=True),
+    _request(_C, "logging/setLevel", "logging", params=(("level", STRING),), special=True),
     _sampling(),
     _request(_S, "roots/list", "roots", result=(("roots", ARRAY),)),
     _notification(_S, "notifications/tools/list_changed", "tools.listChanged"),
@@ -235,11 +241,11 @@ _SINCE_2025_06_18: Final[tuple[Method, ...]] = (_elicitation(),)
 
 def _task_methods(sender: Side) -> tuple[Method, ...]:
     return (
-        _request(sender, "tasks/get", "tasks", params=_TASK_ID, result=_TASK, lasting=True),
+        _request(sender, "tasks/get", "tasks", params=_TASK_ID, result=_TASK, special=True),
         _request(sender, "tasks/result", "tasks", params=_TASK_ID),
         _request(sender, "tasks/list", "tasks.list", paginated="tasks", result=(("tasks", ARRAY),)),
         _request(
-            sender, "tasks/cancel", "tasks.cancel", params=_TASK_ID, result=_TASK, lasting=True
+            sender, "tasks/cancel", "tasks.cancel", params=_TASK_ID, result=_TASK, special=True
         ),
         _notification(sender, "notifications/tasks/status", "tasks", params=_TASK),
     )

@@ -1,0 +1,122 @@
+"""Failure class 7, answers: invalid ones fail their request, valid ones arrive unchanged."""
+
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    MISSING,
+    Codec,
+    Config,
+    ErrorReceived,
+    FailureReason,
+    MsgspecCodec,
+    ProtocolViolation,
+    RequestFailed,
+    ResponseReceived,
+    StandardCodec,
+)
+
+from ..support.wire import (
+    assert_usable,
+    error,
+    only,
+    ready_client,
+    receive,
+    result,
+    sent,
+)
+
+INVALID_ANSWERS: dict[str, dict[str, Any]] = {
+    "both": {"result": {}, "error": {"code": -32603, "message": "x"}},
+    "both, error null": {"result": {"tools": []}, "error": None},
+    "both, result null": {"result": None, "error": {"code": 1, "message": "x"}},
+    "neither": {},
+    "result null": {"result": None},
+    "result list": {"result": []},
+    "result text": {"result": "ok"},
+    "result false": {"result": False},
+    "error null": {"error": None},
+    "error text": {"error": "x"},
+    "error empty": {"error": {}},
+    "no code": {"error": {"message": "x"}},
+    "code is text": {"error": {"code": "-32603", "message": "x"}},
+    "code is a fraction": {"error": {"code": 1.5, "message": "x"}},
+    "code is true": {"error": {"code": True, "message": "x"}},
+    "no message": {"error": {"code": 1}},
+    "message is no text": {"error": {"code": 1, "message": 1}},
+    "no jsonrpc": {"result": {"tools": []}, "jsonrpc": None},
+    "old jsonrpc": {"error": {"code": 1, "message": "x"}, "jsonrpc": "1.0"},
+}
+
+
+@pytest.mark.parametrize("bad", INVALID_ANSWERS)
+def test_an_invalid_answer_fails_its_request(revision: str, bad: str) -> None:
+    """Case c118: result and error together counted as success. Case c120: neither of both was
+    an empty success, or left the call waiting for ever."""
+    client = ready_client(revision)
+    request = client.send_request("tools/list")
+    sent(client)
+    answer = {"jsonrpc": "2.0", "id": request.id, **INVALID_ANSWERS[bad]}
+    violation, failed = receive(client, answer)
+    assert isinstance(violation, ProtocolViolation)
+    assert violation.request is request
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (request, FailureReason.INVALID_ANSWER)
+    assert client.pending_requests == ()
+    assert_usable(client)
+
+
+def test_a_message_with_the_id_null_and_nothing_else_is_only_reported(revision: str) -> None:
+    """Case c120, its second message: it names no request, so none may end."""
+    client = ready_client(revision)
+    request = client.send_request("tools/list")
+    sent(client)
+    only(ProtocolViolation, receive(client, {"jsonrpc": "2.0", "id": None}))
+    only(ProtocolViolation, receive(client, {"jsonrpc": "2.0"}))
+    assert client.pending_requests == (request,)
+    assert_usable(client)
+
+
+ERRORS: list[tuple[int, Any]] = [
+    (-31999, {"k": 1}),
+    (-32601, MISSING),
+    (-32000, None),
+    (-32002, {"uri": "file:///a"}),
+    (-32042, {"elicitations": []}),
+    (-32800, "cancelled"),
+    (0, []),
+    (1, 0),
+    (2**40, False),
+]
+
+
+@pytest.mark.parametrize(("code", "data"), ERRORS, ids=repr)
+def test_an_error_arrives_unchanged(revision: str, code: int, data: Any) -> None:
+    """Case c130: codes that the library did not know were mapped to others, and data was lost."""
+    client = ready_client(revision)
+    request = client.send_request("tools/list")
+    sent(client)
+    event = only(ErrorReceived, receive(client, error(request.id, code, "custom", data)))
+    assert (event.request, event.code, event.message) == (request, code, "custom")
+    assert event.data == (None if data is MISSING else data)
+    assert_usable(client)
+
+
+CODECS: list[Codec] = [StandardCodec(), MsgspecCodec()]
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: type(codec).__name__)
+@pytest.mark.parametrize(
+    "number", [12345678901234567890, 2**53 + 1, -(2**64), 10**200, 0, -7], ids=repr
+)
+def test_integers_arrive_exactly(revision: str, codec: Codec, number: int) -> None:
+    """Case c139: a large integer went through a float and came out as another number."""
+    client = ready_client(revision, config=Config(codec=codec))
+    request = client.send_request("tools/call", {"name": "t", "arguments": {"n": number}})
+    (message,) = sent(client)
+    assert message["params"]["arguments"] == {"n": number}
+    value: dict[str, Any] = {"content": [], "structuredContent": {"id": number, "in": [[number]]}}
+    event = only(ResponseReceived, receive(client, result(request.id, value)))
+    assert event.result == value
+    assert type(event.result["structuredContent"]["id"]) is int

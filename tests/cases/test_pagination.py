@@ -1,0 +1,202 @@
+"""Failure class 4, pagination: every listing ends, and cursors are passed on untouched."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    MISSING,
+    ClientConnection,
+    Config,
+    Event,
+    InvalidCursor,
+    Listing,
+    ListingEnd,
+    ListingEnded,
+    PageReceived,
+    ProtocolViolation,
+    decode_cursor,
+    paginate,
+)
+
+from ..support.wire import (
+    asked,
+    assert_usable,
+    call,
+    of,
+    only,
+    ready_client,
+    ready_server,
+    receive,
+    refusals,
+    result,
+    sent,
+)
+
+TOOL = {"name": "t", "inputSchema": {"type": "object"}}
+
+METHODS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+
+
+def answer_page(
+    client: ClientConnection, member: str, items: Sequence[object], next_cursor: object = MISSING
+) -> tuple[Any, list[Event]]:
+    """Answer the page that was asked for; the cursor it was asked with, and what happened."""
+    (request,) = sent(client)
+    page: dict[str, Any] = {member: list(items)}
+    if next_cursor is not MISSING:
+        page["nextCursor"] = next_cursor
+    cursor = request.get("params", {}).get("cursor", MISSING)
+    return cursor, receive(client, result(request["id"], page))
+
+
+def ended(events: list[Event], listing: Listing) -> ListingEnd:
+    """Why the listing ended, which is the last thing that happened."""
+    event = events[-1]
+    assert isinstance(event, ListingEnded)
+    assert event.listing is listing
+    return event.reason
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_null_cursor_ends_a_listing(revision: str, method: str) -> None:
+    """Case c063: null was sent back as a cursor, and the listing never ended."""
+    client = ready_client(revision)
+    listing = client.send_paginated(method)
+    cursor, events = answer_page(client, METHODS[method], [], None)
+    assert cursor is MISSING
+    page, violation, _ = events
+    assert isinstance(page, PageReceived)
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.tolerated) == ("OWN-015", True)
+    assert ended(events, listing) is ListingEnd.COMPLETE
+    assert_usable(client)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_absent_cursor_ends_a_listing(revision: str, method: str) -> None:
+    """Neighbour of case c063, and the usual way."""
+    client = ready_client(revision)
+    listing = client.send_paginated(method)
+    _, events = answer_page(client, METHODS[method], [TOOL])
+    assert [type(event) for event in events] == [PageReceived, ListingEnded]
+    assert ended(events, listing) is ListingEnd.COMPLETE
+    assert_usable(client)
+
+
+@pytest.mark.parametrize("cursor", [0, 7, True, [], {}], ids=repr)
+def test_a_cursor_that_is_no_string_ends_a_listing_as_invalid(revision: str, cursor: Any) -> None:
+    """Neighbour of case c063: what is no string cannot be passed back."""
+    client = ready_client(revision)
+    listing = client.send_paginated("tools/list")
+    _, events = answer_page(client, "tools", [TOOL], cursor)
+    assert ended(events, listing) is ListingEnd.INVALID_ANSWER
+    assert not of(PageReceived, events)
+    assert_usable(client)
+
+
+@pytest.mark.parametrize("cursor", ["A", "", "0"], ids=repr)
+def test_a_cursor_that_does_not_advance_ends_a_listing(revision: str, cursor: str) -> None:
+    """Case c064: the server gave back the cursor it was asked with, for ever."""
+    client = ready_client(revision)
+    listing = client.send_paginated("tools/list")
+    answer_page(client, "tools", [TOOL], cursor)
+    used, events = answer_page(client, "tools", [TOOL], cursor)
+    assert used == cursor
+    assert [type(event) for event in events] == [PageReceived, ListingEnded]
+    assert ended(events, listing) is ListingEnd.CYCLE
+    assert listing.pages == 2
+    assert_usable(client)
+
+
+@pytest.mark.parametrize("length", [2, 3, 8])
+def test_a_cycle_of_cursors_ends_a_listing(revision: str, length: int) -> None:
+    """Case c065: A, B, A, B, ... was not noticed by looking at the last cursor alone."""
+    client = ready_client(revision)
+    listing = client.send_paginated("tools/list")
+    names = [f"cursor {number}" for number in range(length)]
+    for name in names:
+        _, events = answer_page(client, "tools", [], name)
+        assert not of(ListingEnded, events)
+    _, events = answer_page(client, "tools", [], names[0])
+    assert ended(events, listing) is ListingEnd.CYCLE
+    assert_usable(client)
+
+
+def test_a_cycle_that_enters_late_ends_a_listing(revision: str) -> None:
+    """Neighbour of case c065: the way into the cycle need not be part of it."""
+    client = ready_client(revision)
+    listing = client.send_paginated("tools/list")
+    for name in ("in", "A", "B"):
+        answer_page(client, "tools", [TOOL], name)
+    _, events = answer_page(client, "tools", [TOOL], "A")
+    assert ended(events, listing) is ListingEnd.CYCLE
+
+
+@pytest.mark.parametrize(
+    ("config", "items", "reason"),
+    [
+        (Config(max_pages=3), [TOOL], ListingEnd.PAGES),
+        (Config(max_items=6), [TOOL, TOOL], ListingEnd.ITEMS),
+        (Config(max_items=5), [TOOL, TOOL], ListingEnd.ITEMS),
+        (Config(max_empty_pages=3), [], ListingEnd.EMPTY_PAGES),
+    ],
+)
+def test_limits_end_a_listing_whose_cursors_never_repeat(
+    revision: str, config: Config, items: list[object], reason: ListingEnd
+) -> None:
+    """Case c065: cursors that count upwards are no cycle, and yet have no end."""
+    client = ready_client(revision, config=config)
+    listing = client.send_paginated("tools/list")
+    for page in (1, 2):
+        _, events = answer_page(client, "tools", items, f"{page}")
+        only(PageReceived, events)
+    _, events = answer_page(client, "tools", items, "3")
+    assert [type(event) for event in events] == [PageReceived, ListingEnded]
+    assert ended(events, listing) is reason
+    assert_usable(client)
+
+
+@pytest.mark.parametrize("cursor", ["", "0", "null", " ", "é\n\u2028"], ids=repr)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_cursor_given_by_hand_is_written_as_it_is(
+    revision: str, method: str, cursor: str
+) -> None:
+    """Case c067: the empty cursor was dropped as falsy, and the first page came again."""
+    client = ready_client(revision)
+    client.send_request(method, {"cursor": cursor})
+    client.send_paginated(method, {"cursor": cursor})
+    for message in sent(client):
+        assert message["params"] == {"cursor": cursor}
+
+
+def test_an_empty_cursor_of_the_server_is_passed_back(revision: str) -> None:
+    """Case c067 for listings: "" is a cursor like any other."""
+    client = ready_client(revision)
+    listing = client.send_paginated("tools/list")
+    answer_page(client, "tools", [TOOL], "")
+    cursor, events = answer_page(client, "tools", [TOOL])
+    assert cursor == ""
+    assert ended(events, listing) is ListingEnd.COMPLETE
+
+
+@pytest.mark.parametrize("cursor", ["bogus", "", "W10=", "é"], ids=repr)
+def test_a_cursor_that_was_never_issued_reaches_the_application(revision: str, cursor: str) -> None:
+    """Case c068: the first page was served instead, and the client listed it twice."""
+    server = ready_server(revision)
+    request = asked(server, call(4, "tools/list", {"cursor": cursor}))
+    assert request.params == {"cursor": cursor}
+    assert not sent(server)
+    with pytest.raises(InvalidCursor):
+        decode_cursor(request.params["cursor"])
+    with pytest.raises(InvalidCursor) as caught:
+        paginate([1, 2, 3], request.params["cursor"], key=lambda item: item, size=2)
+    assert server.send_error(request, -32602, f"Invalid cursor: {caught.value}")
+    assert refusals(sent(server)) == [(4, -32602)]
+    assert_usable(server)

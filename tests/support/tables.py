@@ -1,0 +1,38 @@
+"""The tables that come with the package, and the shared specification data they began as."""
+
+import csv
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import sansmcp
+
+from .schema import SHARED
+
+PACKAGE: Final = Path(sansmcp.__file__).parent
+
+needs_specification: Final = pytest.mark.skipif(
+    not (SHARED / "spec/requirements.csv").is_file(),
+    reason=f"the shared specification data is not in {SHARED / 'spec'}",
+)
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file; a row with a column too many or too few is no row."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, strict=True))
+    for row in rows:
+        assert None not in row, row
+        assert None not in row.values(), row
+    return rows
+
+
+def own_table(name: str) -> list[dict[str, str]]:
+    """The rows of a table of the package."""
+    return read_table(PACKAGE / "data" / name)
+
+
+def shared_table(name: str) -> list[dict[str, str]]:
+    """The rows of the table of that name in the shared specification data."""
+    return read_table(SHARED / "spec" / name)

@@ -1,0 +1,67 @@
+"""Servers for tests that need a real process: `python -m tests.support.trio_server NAME`."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+
+import trio
+
+from sansmcp import JSONObject
+from sansmcp_io.trio import ServerCall, serve_stdio
+
+
+def text(value: str) -> JSONObject:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+async def handle(call: ServerCall) -> JSONObject:
+    """Do what the name of the tool says."""
+    arguments: JSONObject = call.params.get("arguments") or {}
+    match call.params.get("name"):
+        case "echo":
+            return text(arguments["text"])
+        case "environment":
+            return text(f"{os.getcwd()} {os.environ.get(arguments['variable'])}")
+        case "print":
+            print("printed")
+            assert sys.__stdout__ is not None
+            sys.__stdout__.write("written to the original\n")
+            os.write(1, b"written to the descriptor\n")
+            subprocess.run(["echo", "printed by a child"], check=True)
+            subprocess.run(["cat"], check=True)  # would wait for ever, or eat our input
+            return text("quiet")
+        case "sleep":
+            try:
+                await trio.sleep(60)
+            except trio.Cancelled:
+                print("sleep: cancelled")
+                raise
+            return text("slept")
+        case name:
+            raise ValueError(f"no tool {name}")
+
+
+def main(name: str) -> None:
+    """Serve until the end of input, and misbehave as the name says."""
+    if name == "haunted":  # leaves a process behind that holds the pipes
+        ghost = subprocess.Popen(["sleep", "60"])
+        print(f"ghost {ghost.pid}", file=sys.stderr, flush=True)
+        ghost.returncode = 0  # it is left on purpose
+    if name == "stubborn":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    trio.run(
+        partial(
+            serve_stdio, handle, info={"name": name, "version": "1.0"}, capabilities={"tools": {}}
+        )
+    )
+    assert os.write(1, b"") == 0  # standard output was given back
+    print("served", file=sys.stderr, flush=True)
+    if name in ("lingering", "stubborn"):
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,58 @@
+"""Where the line between pure and impure runs, as far as the import contracts cannot express it."""
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import sansmcp_io
+
+ADAPTERS = sorted(Path(sansmcp_io.__file__).parent.rglob("*.py"))
+PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
+LOADED_BY_SANSMCP = """
+import json, sys, attrs
+before = set(sys.modules)
+import sansmcp
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def names_imported_from_sansmcp(tree: ast.AST) -> Iterator[str]:
+    """Dotted names, as in `sansmcp.http.Sessions` for `from sansmcp.http import Sessions`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                found = [name.name for name in names]
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                found = [f"{module}.{name.name}" for name in names]
+            case _:
+                continue
+        yield from (name for name in found if name.split(".")[0] == "sansmcp")
+
+
+@pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.name)
+def test_adapters_use_public_names_only(path: Path) -> None:
+    """An adapter that needs a private name shows what authors of other adapters cannot do."""
+    names = names_imported_from_sansmcp(ast.parse(path.read_bytes()))
+    private = [name for name in names if any(part.startswith("_") for part in name.split("."))]
+
+    assert private == []
+
+
+def test_import_loads_nothing_impure() -> None:
+    """The contracts read our import statements; this sees what the imported modules bring along."""
+    contracts = tomllib.loads(PYPROJECT.read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    impure = set(contracts[0]["forbidden_modules"])
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED_BY_SANSMCP], check=True, capture_output=True, text=True
+    )
+    loaded: list[str] = json.loads(run.stdout)
+
+    assert "sansmcp" in loaded
+    assert [name for name in loaded if name.split(".")[0] in impure] == []
+    assert [name for name in loaded if name.startswith("sansmcp.testing")] == []

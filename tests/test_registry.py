@@ -1,0 +1,124 @@
+"""The registry of methods, which the machine works from, equals the table in `data`.
+
+This is the one test that looks inside the package: nothing public lists what a revision defines.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from sansmcp import LEGACY_REVISIONS, Side
+from sansmcp._registry import DIALECTS, Method
+
+from .support.tables import needs_specification, own_table, shared_table
+
+Key = tuple[str, str, str, Side]  # revision, method, kind, sender
+
+SIDES: Final = {"client": Side.CLIENT, "server": Side.SERVER}
+
+
+def key_of(row: dict[str, str]) -> Key:
+    return row["revision"], row["method"], row["kind"], SIDES[row["direction"].split("->")[0]]
+
+
+ROWS: Final = {
+    key_of(row): row for row in own_table("methods.csv") if row["revision"] in LEGACY_REVISIONS
+}
+
+
+def registry() -> Iterator[tuple[Key, Method]]:
+    for revision, dialect in DIALECTS.items():
+        assert dialect.revision == revision
+        for kind, tables in (
+            ("request", dialect.requests),
+            ("notification", dialect.notifications),
+        ):
+            for sender in Side:
+                for name, method in tables[sender].items():
+                    assert (name, kind, sender) == (method.name, method.kind, method.sender)
+                    yield (revision, name, kind, sender), method
+
+
+REGISTRY: Final = dict(registry())
+
+
+def name(key: Key) -> str:
+    revision, method, _, sender = key
+    return f"{revision}-{sender.name.lower()}-{method}"
+
+
+def gate(capability: str, side: Side) -> str:
+    """The path of a capability in the table (`server.tools`), which must be one of this side."""
+    if not capability:
+        return ""
+    owner, _, path = capability.partition(".")
+    assert SIDES[owner] is side
+    return path
+
+
+def test_table_and_registry_have_the_same_methods() -> None:
+    """A method that only one of them has is refused, or served, without a rule."""
+    assert len(ROWS) == sum(row["revision"] in LEGACY_REVISIONS for row in own_table("methods.csv"))
+    assert set(REGISTRY) == set(ROWS)
+
+
+@pytest.mark.parametrize("key", ROWS, ids=name)
+def test_gates_are_those_of_the_table(key: Key) -> None:
+    """A wrong gate refuses what was negotiated, or sends what was not."""
+    row, method, sender = ROWS[key], REGISTRY[key], key[3]
+    assert method.gate == gate(row["capability_receiver"], sender.other)
+    assert method.sender_gate == gate(row["capability_sender"], sender)
+
+
+@pytest.mark.parametrize("key", ROWS, ids=name)
+def test_required_params_are_those_of_the_table(key: Key) -> None:
+    """Too many refuse valid requests; too few let invalid ones out."""
+    alternatives = [frozenset(part.split()) for part in ROWS[key]["params_required"].split("|")]
+    method = REGISTRY[key]
+    ours = [frozenset(member for member, _ in method.params)]
+    # `mode` itself is required there: it is what tells the alternatives apart.
+    ours += [frozenset(member for member, _ in mode) | {"mode"} for mode in method.modes.values()]
+    assert sorted(ours, key=sorted) == sorted(alternatives, key=sorted)
+
+
+@pytest.mark.parametrize("key", ROWS, ids=name)
+def test_required_members_of_results_are_those_of_the_table(key: Key) -> None:
+    """Too many turn good answers into failures; too few hand out broken ones."""
+    required = {member for member, _ in REGISTRY[key].result}
+    assert required == set(ROWS[key]["result_required"].split())
+
+
+@pytest.mark.parametrize("key", ROWS, ids=name)
+def test_flags_are_those_of_the_table(key: Key) -> None:
+    """Pagination, cancellation and the handshake are decided by them."""
+    row, method = ROWS[key], REGISTRY[key]
+    answer = {True: "yes", False: "no"}
+    assert answer[method.paginated is not None] == row["paginated"]
+    assert answer[method.cancellable] == row["cancellable"]
+    assert answer[method.early] == row["before_initialized"]
+    if method.paginated is not None:
+        assert method.paginated in {member for member, _ in method.result}
+
+
+@pytest.mark.parametrize("key", ROWS, ids=name)
+def test_what_the_notes_of_the_table_say_is_in_the_registry(key: Key) -> None:
+    """The notes hold what columns cannot: tasks, and capabilities that a param asks for."""
+    notes, method = ROWS[key]["notes"], REGISTRY[key]
+    as_task = "task (CreateTaskResult) instead" in notes
+    expected = f"tasks.requests.{method.name.replace('/', '.')}" if as_task else None
+    assert method.task_gate == expected
+    named = {gate(path, key[3].other) for path in re.findall(r"\bclient\.[\w.]+", notes)}
+    assert {condition.gate for condition in method.conditions} == named
+
+
+@needs_specification
+def test_the_table_agrees_with_the_shared_specification_data() -> None:
+    """Both began as one file; the newest corrections must not get lost on one side."""
+    theirs = {
+        key_of(row): row
+        for row in shared_table("methods.csv")
+        if row["revision"] in LEGACY_REVISIONS
+    }
+    assert theirs == ROWS
