@@ -46,7 +46,7 @@ from ._handles import IncomingRequest, Listing, OutgoingRequest, Peer, Ping, Sta
 from ._lifecycle import Phase, RequestState, State
 from ._registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS
 from ._server import ServerConnection
-from ._values import MISSING, JSONObject, JSONValue, ProgressToken, RequestId, Side
+from ._values import MISSING, JSONObject, JSONValue, Missing, ProgressToken, RequestId, Side
 
 __all__ = [
     "ALL_REVISIONS",
@@ -78,6 +78,7 @@ __all__ = [
     "ListingEnded",
     "LocalProtocolError",
     "MessageIgnored",
+    "Missing",
     "MsgspecCodec",
     "NotificationReceived",
     "OutgoingRequest",

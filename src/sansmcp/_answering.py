@@ -32,6 +32,7 @@ from ._values import (
 )
 
 _OPEN = RequestState.OPEN
+_OPEN_STATE = State.OPEN
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 _TERMINAL = frozenset({"completed", "failed", "cancelled"})
@@ -256,8 +257,7 @@ class Answering(ListingLayer):
     def _answer(self, request: IncomingRequest, member: bytes, body: bytes) -> None:
         """Queue an answer, or put it in its batch. The request is in the table."""
         self._forget(request, _ANSWERED)
-        raw = request._id
-        text = b"%d" % raw if type(raw) is int else self._encode(raw)
+        text = self._encode_id(request._id)
         batch = request._batch
         if batch is None:
             message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._newline)
@@ -265,7 +265,7 @@ class Answering(ListingLayer):
         else:
             batch.answers.append(b'{"jsonrpc":"2.0","id":%b,%b%b}' % (text, member, body))
             self._leave_batch(batch, request._route)
-        if self._state is not State.OPEN:
+        if self._state is not _OPEN_STATE:
             self._drained()
 
     def _forget(self, request: IncomingRequest, state: RequestState) -> None:
@@ -341,12 +341,15 @@ class Answering(ListingLayer):
         self._incoming[key] = request
         if batch is not None:
             batch.pending += 1
-        if self._used.add(key):
+        used = self._used
+        if key == used.expected:
+            used.expected += 1
+        elif used.add(key):
             self._report(
                 Breach("ID-001", f"the id {raw!r} was used before", tolerated=True),
                 request=request,
             )
-        if self._used.forgotten == 1 and not self._told_forgotten:
+        elif used.forgotten and not self._told_forgotten:
             self._told_forgotten = True
             text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
             self._events.append(LimitReached(rule="OWN-007", text=text))

@@ -25,6 +25,8 @@ from ._timers import Timed
 from ._values import MISSING, IdKey, JSONObject, ProgressToken, id_key, is_object
 
 _OPEN = RequestState.OPEN
+_OPEN_STATE = State.OPEN
+_APPLICATION = Purpose.APPLICATION
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 _EMPTY: JSONObject = {}
@@ -85,7 +87,7 @@ class Asking(Core):
 
         Source: MCP 2025-11-25, basic/index, Requests; basic/lifecycle, Timeouts.
         """
-        if self._state is not State.OPEN:
+        if self._state is not _OPEN_STATE:
             self._refuse_to_send(method)
         side = self._side
         conversation = self._conversation
@@ -99,11 +101,17 @@ class Asking(Core):
         if timeout is not None or max_timeout is not None:
             self._check_timeouts(timeout, max_timeout, now)
         key: int | str = self._last_id + 1 if id is None else self._check_id(id)
-        if progress or meta is not None or (params is not None and "_meta" in params):
+        token: ProgressToken | None = None
+        if meta is not None or "_meta" in given or (progress and key in self._tokens):
             token, body = self._encode_with_token(given, meta, key if progress else None)
+        elif progress:
+            token = key
+            meta_text = b'"_meta":{"progressToken":%b}}' % self._encode_id(key)
+            body = self._encode_object(given, None)
+            body = b"%b%b%b" % (body[:-1], b"," if given else b"", meta_text)
         else:
-            token, body = None, b"" if params is None else self._encode_object(params, None)
-        call = OutgoingRequest(key, method, spec, Purpose.APPLICATION, None)
+            body = b"" if params is None else self._encode_object(params, None)
+        call = OutgoingRequest(key, method, spec, _APPLICATION, None)
         if spec is not None and spec.task_gate is not None and "task" in given:
             self._check_task(conversation.gates[self._other], method, spec.task_gate)
             call._task = True
@@ -176,15 +184,6 @@ class Asking(Core):
         if asked is MISSING:
             if own is None:
                 return None, self._encode_object(params, meta)
-            if (
-                meta is None
-                and type(own) is int
-                and own not in self._tokens
-                and "_meta" not in params
-            ):
-                body = self._encode_object(params, None)
-                separator = b"," if params else b""
-                return own, b'%b%b"_meta":{"progressToken":%d}}' % (body[:-1], separator, own)
             while own in self._tokens:  # another call may have been given this number by hand
                 own = f"{own}+"
             return own, self._encode_object(params, {**(meta or _EMPTY), "progressToken": own})
@@ -207,7 +206,7 @@ class Asking(Core):
         self, key: int | str, method: str, spec: Method | None, body: bytes
     ) -> bytes:
         name = self._encode(method) if spec is None else spec.wire
-        text = b"%d" % key if type(key) is int else self._encode(key)
+        text = self._encode_id(key)
         if body:
             return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}%b' % (
                 text,

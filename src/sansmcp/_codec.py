@@ -32,18 +32,15 @@ class CodecError(ValueError):
 
 
 class Codec(Protocol):
-    """What a JSON codec must offer. Instances are immutable and may be shared."""
+    """What a JSON codec must offer. Instances are immutable and may be shared.
 
-    def decode(self, data: Data) -> JSONValue:
-        """The value of one UTF-8 JSON text. Raises `ValueError` or `RecursionError`."""
-        ...
+    `decode` gives the value of one UTF-8 JSON text, or raises `ValueError` or `RecursionError`.
+    `encode` gives the compact UTF-8 text of a value, or raises `ValueError`, `TypeError` or
+    `RecursionError`; what it gives contains no raw line break.
+    """
 
-    def encode(self, value: JSONValue) -> bytes:
-        """The compact UTF-8 text of a value.
-
-        Raises `ValueError`, `TypeError` or `RecursionError`.
-        """
-        ...
+    def decode(self, data: Data) -> JSONValue: ...
+    def encode(self, value: JSONValue) -> bytes: ...
 
 
 _WHITE_SPACE: Final = " \t\r\n"
@@ -175,38 +172,33 @@ def depth_of(data: bytes | bytearray) -> int:
 
 
 class BoundedDecoder:
-    """A codec's `decode` with the limits on depth and on the digits of an integer."""
+    """A codec's `decode` with the limits on depth and on the digits of an integer.
 
-    __slots__ = ("_codec", "_max_depth", "_max_digits")
+    Attributes:
+        unlimited: A text of at most so many bytes is too short to break a limit; the codec may
+            decode it directly.
+    """
+
+    __slots__ = ("_codec", "_max_depth", "_max_digits", "unlimited")
 
     def __init__(self, codec: Codec, max_depth: int, max_digits: int) -> None:
         self._codec: Final = codec
         self._max_depth: Final = max_depth
         self._max_digits: Final = max_digits
+        self.unlimited: Final = min(max_depth, max_digits)
 
     def decode(self, data: bytes | bytearray) -> JSONValue:
-        """The value of one JSON text; `CodecError` for any text that is refused."""
+        """The value of one JSON text. Raises `ValueError` or `RecursionError`."""
         # No text nests deeper than it has opening brackets, so most need no closer look.
         limit = self._max_depth
-        if len(data) > limit and data.count(b"[") + data.count(b"{") > limit:
+        if data.count(b"[") + data.count(b"{") > limit:
             depth = depth_of(data)
             if depth > limit:
                 text = f"nested {depth} deep; at most {limit} are accepted"
                 raise CodecError(text, "OWN-002")
-        try:
-            if len(data) > self._max_digits and self._may_have_long_integer(data):
-                return self._decode_counting_digits(data)
-            return self._codec.decode(data)
-        except UnicodeDecodeError:
-            raise CodecError("not UTF-8") from None
-        except RecursionError:
-            # Only where a caller set a depth limit that the interpreter cannot reach.
-            text = "nested deeper than the interpreter can parse"
-            raise CodecError(text, "OWN-002") from None
-        except CodecError:
-            raise
-        except ValueError as error:
-            raise CodecError(f"not JSON: {error}") from None
+        if len(data) > self._max_digits and self._may_have_long_integer(data):
+            return self._decode_counting_digits(data)
+        return self._codec.decode(data)
 
     def _may_have_long_integer(self, data: bytes | bytearray) -> bool:
         return b"0" * (self._max_digits + 1) in data.translate(_DIGITS)
@@ -223,3 +215,15 @@ class BoundedDecoder:
             parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=parse_int
         )
         return _one_text(decoder, str(data, "utf-8"))
+
+
+def refusal(error: ValueError | RecursionError) -> CodecError:
+    """What a decoder raised, as one kind of error that names its rule."""
+    if isinstance(error, CodecError):
+        return error
+    if isinstance(error, UnicodeDecodeError):
+        return CodecError("not UTF-8", "TRANS-001")
+    if isinstance(error, RecursionError):
+        # Only where a caller set a depth limit that the interpreter cannot reach.
+        return CodecError("nested deeper than the interpreter can parse", "OWN-002")
+    return CodecError(f"not JSON: {error}")

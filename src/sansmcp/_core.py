@@ -16,7 +16,7 @@ from ._judge import Breach
 from ._lifecycle import STATES, State, StateTrigger
 from ._registry import DIALECTS, open_gates
 from ._timers import Timed, Timers
-from ._values import JSONObject, JSONValue, Side
+from ._values import JSONObject, JSONValue, RequestId, Side
 
 
 class Core:
@@ -50,6 +50,7 @@ class Core:
         self._decoder = BoundedDecoder(
             config.codec, config.max_json_depth, config.max_integer_digits
         )
+        self._unlimited = self._decoder.unlimited
         self._shape = config.check == "shape"
         # What we say of ourselves never changes: it is kept encoded, the caller's dicts are not.
         self._info = self._encode(info)
@@ -120,6 +121,9 @@ class Core:
             return self._codec.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
             raise self._no_json_form(error) from None
+
+    def _encode_id(self, id: RequestId) -> bytes:
+        return b"%d" % id if type(id) is int else self._encode(id)
 
     @staticmethod
     def _no_json_form(error: Exception) -> LocalProtocolError:

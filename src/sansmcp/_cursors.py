@@ -37,12 +37,12 @@ def decode_cursor(cursor: object) -> str | int:
         if not isinstance(cursor, str):
             raise InvalidCursor("a cursor is a string")
         value: Any = json.loads(binascii.a2b_base64(cursor.encode("ascii"), strict_mode=True))
-        mark, key = value
+        mark, key = value if value.__class__ is list else (None, None)
     except (ValueError, TypeError, RecursionError):
         raise InvalidCursor(f"not a cursor of this server: {cursor!r:.80}") from None
-    if mark != _MARK or type(key) not in (str, int):
+    if mark != _MARK or not (type(key) is str or type(key) is int):
         raise InvalidCursor(f"not a cursor of this server: {cursor!r:.80}")
-    return key  # type: ignore[no-any-return]  # the line above has checked it
+    return key
 
 
 def paginate(

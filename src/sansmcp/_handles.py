@@ -50,7 +50,11 @@ class Batch:
 
 @final
 class IncomingRequest:
-    """A request from the peer that this side was asked to handle."""
+    """A request from the peer that this side was asked to handle.
+
+    Attributes:
+        data: Anything; the slot is the caller's.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -175,7 +179,11 @@ class Purpose(enum.IntEnum):
 
 @final
 class OutgoingRequest:
-    """A request that this side sent. It ends in exactly one event that carries this handle."""
+    """A request that this side sent. It ends in exactly one event that carries this handle.
+
+    Attributes:
+        data: Anything; the slot is the caller's.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -241,7 +249,11 @@ class OutgoingRequest:
 
 @final
 class Listing:
-    """A listing that is fetched page by page; made by `send_paginated`."""
+    """A listing that is fetched page by page; made by `send_paginated`.
+
+    Attributes:
+        data: Anything; the slot is the caller's.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -308,7 +320,11 @@ class Listing:
 
 @final
 class Ping:
-    """A ping that the application asked for; it ends in one `PingEnded`."""
+    """A ping that the application asked for; it ends in one `PingEnded`.
+
+    Attributes:
+        data: Anything; the slot is the caller's.
+    """
 
     __slots__ = ("__weakref__", "_call", "_sent_at", "data")
 
@@ -328,7 +344,11 @@ class Ping:
 
 @final
 class Start:
-    """The opening of a client; it ends in one `Ready` or `ConnectionFailed`."""
+    """The opening of a client; it ends in one `Ready` or `ConnectionFailed`.
+
+    Attributes:
+        data: Anything; the slot is the caller's.
+    """
 
     __slots__ = ("__weakref__", "_call", "data")
 

@@ -17,24 +17,31 @@ class UsedIds:
     ranges or strings the oldest is forgotten and counted: a later reuse of it goes unnoticed,
     which is harmless, while a table without end is not.
 
+    Attributes:
+        bound: How many ranges, and how many strings, are remembered.
+        forgotten: How many were forgotten.
+        expected: One above the last integer. The caller may count it up by itself when it sees
+            just this id, which is what nearly every message brings.
+
     Source: MCP 2025-11-25, basic/index, Requests (an id is never reused within a session).
     """
 
     bound: int
     forgotten: int = 0
-    _starts: list[int] = attrs.field(factory=list[int], init=False)
-    _ends: list[int] = attrs.field(factory=list[int], init=False)
+    expected: int = attrs.field(default=0, init=False)
+    # The first range is empty and stands where `expected` says, so that there always is one.
+    _starts: list[int] = attrs.field(factory=lambda: [0], init=False)
+    _ends: list[int] = attrs.field(factory=lambda: [-1], init=False)
     _names: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
 
     def add(self, key: IdKey) -> bool:
         """Remember `key`; True if it was known already."""
         if isinstance(key, str):
             return self._add_name(key)
-        ends = self._ends
-        if ends and key == ends[-1] + 1:
-            ends[-1] = key
-            return False
-        return self._add_number(key)
+        self._ends[-1] = self.expected - 1
+        known = self._add_number(key)
+        self.expected = self._ends[-1] + 1
+        return known
 
     def _add_name(self, key: str) -> bool:
         names = self._names
@@ -65,7 +72,7 @@ class UsedIds:
             ends.insert(at, key)
             if len(ends) > self.bound:
                 # Ids grow with time: the lowest range is the oldest, unless it is the new one.
-                oldest = 1 if at == 0 and len(ends) > 1 else 0
+                oldest = 1 if at == 0 else 0
+                self.forgotten += starts[oldest] <= ends[oldest]
                 del starts[oldest], ends[oldest]
-                self.forgotten += 1
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._codec import CodecError
+from ._codec import refusal
 from ._errors import ErrorCode
 from ._events import (
     CancelCause,
@@ -204,8 +204,12 @@ class Machine(Handshake):
             return
         self._heard_at = self._now
         try:
-            value = self._decoder.decode(data)
-        except CodecError as error:
+            if len(data) <= self._unlimited:
+                value = self._codec.decode(data)
+            else:
+                value = self._decoder.decode(data)
+        except (ValueError, RecursionError) as raised:
+            error = refusal(raised)
             breach = Breach(error.rule, str(error), ErrorCode.PARSE_ERROR)
             self._refuse_unreadable(breach, route, excerpt=bytes(data[:EXCERPT_BYTES]))
             return

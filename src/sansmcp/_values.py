@@ -6,7 +6,10 @@ import enum
 from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 JSONObject: TypeAlias = dict[str, Any]
+"""A JSON object."""
+
 JSONValue: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
+"""Any JSON value."""
 
 RequestId: TypeAlias = int | str | float
 """A request id as it stood on the wire: a string or an integer (`1.0` is the integer 1)."""
@@ -15,6 +18,7 @@ IdKey: TypeAlias = int | str
 """The form of an id under which tables file it: `1` and `1.0` are one key, `"1"` is another."""
 
 ProgressToken: TypeAlias = int | str
+"""What ties progress to a request: a string or an integer."""
 
 
 class Side(enum.IntEnum):
@@ -36,6 +40,7 @@ class Missing(enum.Enum):
 
 
 MISSING: Final[Literal[Missing.MISSING]] = Missing.MISSING
+"""The mark of a member that is not there."""
 
 
 def is_object(value: object) -> TypeGuard[JSONObject]:
