@@ -1,0 +1,90 @@
+"""What has to be put right between our docstrings and what Sphinx makes of them."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.inspect import TypeAliasForwardRef
+
+import sansmcp
+import sansmcp_io.trio
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+HIDDEN: tuple[type, ...] = (
+    sansmcp.Codec,
+    sansmcp.Config,
+    sansmcp.IncomingRequest,
+    sansmcp.Listing,
+    sansmcp.OutgoingRequest,
+    sansmcp.Peer,
+    sansmcp.Ping,
+    sansmcp.Start,
+    sansmcp_io.trio.Call,
+    sansmcp_io.trio.Client,
+    sansmcp_io.trio.ServerCall,
+    sansmcp_io.trio.Trace,
+)
+
+
+def name_of(alias: TypeAliasForwardRef) -> str:
+    """What is to be shown in the place of an alias of ours (`autodoc_type_aliases`)."""
+    return str(alias.name)
+
+
+# Sphinx shows its placeholder as it is where the alias is part of a union.
+setattr(TypeAliasForwardRef, "__repr__", name_of)  # noqa: B010  # mypy allows no assignment
+
+
+def hide_constructor(
+    app: Sphinx, what: str, name: str, obj: object, options: object, signature: str, returns: str
+) -> tuple[str, str] | None:
+    """Nobody but the library makes these, protocols are not called, `Config` has its own page."""
+    if isinstance(obj, type) and (
+        issubclass(obj, enum.Enum) or any(obj is hidden for hidden in HIDDEN)
+    ):
+        return "", ""
+    return None
+
+
+def keep_colons(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """Napoleon takes the words before a colon for a type. Our types stand in the signatures."""
+    if what in ("attribute", "data", "property") and lines and ":" in lines[0]:
+        lines[0] = f": {lines[0]}"
+    for index, line in enumerate(lines[:-1]):
+        if line.strip() == "Returns:":
+            following = lines[index + 1]
+            text = following.lstrip()
+            lines[index + 1] = f"{following[: len(following) - len(text)]}: {text}"
+
+
+def document_data(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    """The docstring below a constant or type alias stands in the private module that defines it.
+
+    Sphinx looks in the package and, finding nothing, shows that of the object's class.
+    """
+    package, _, short = name.rpartition(".")
+    if what != "data" or package not in sys.modules:
+        return
+    lines.clear()
+    for module in sorted(sys.modules):
+        if module.startswith(f"{package}._"):
+            documented = ModuleAnalyzer.for_module(module).find_attr_docs()
+            lines.extend(documented.get(("", short), []))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    # Before napoleon, whose priority is Sphinx's default of 500.
+    app.connect("autodoc-process-docstring", document_data, priority=400)
+    app.connect("autodoc-process-docstring", keep_colons, priority=450)
+    app.connect("autodoc-process-signature", hide_constructor)
+    return {"version": "1", "parallel_read_safe": True}

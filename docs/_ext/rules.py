@@ -1,0 +1,133 @@
+"""The page of rules, made at build time from the table that the library carries.
+
+The directive `rules` writes one section per area, and an anchor per rule; the role `rule` links to
+one, as in {rule}`CANC-004`.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+import sansmcp
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+TABLE = Path(sansmcp.__file__).parent / "data" / "requirements.csv"
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
+
+AREAS = {
+    "AUTH": "Authorization",
+    "BATCH": "Batches",
+    "CACHE": "Caching of results",
+    "CANC": "Cancellation",
+    "CAP": "Capabilities",
+    "COMP": "Completion",
+    "COMPAT": "Compatibility between eras",
+    "DISC": "Discovery",
+    "ELIC": "Elicitation",
+    "ERR": "Errors",
+    "EXT": "Extensions",
+    "HDR": "HTTP headers",
+    "HSSE": "HTTP with SSE, the transport of 2024-11-05",
+    "HTTP": "Streamable HTTP",
+    "ICON": "Icons",
+    "ID": "Request ids",
+    "JSCH": "JSON Schema",
+    "JSON": "JSON-RPC messages",
+    "LIFE": "Lifecycle",
+    "LOG": "Logging",
+    "META": "The `_meta` member",
+    "MRTR": "Input required",
+    "OWN": "Decisions and limits of sansmcp",
+    "PAGE": "Pagination",
+    "PING": "Ping",
+    "PROG": "Progress",
+    "PROMPT": "Prompts",
+    "RES": "Resources",
+    "ROOT": "Roots",
+    "SAMP": "Sampling",
+    "SEC": "Security",
+    "SESS": "HTTP sessions",
+    "SSE": "Server-sent events",
+    "STATE": "Statelessness",
+    "STDIO": "stdio",
+    "SUBS": "Subscriptions",
+    "TASK": "Tasks",
+    "TASKX": "Tasks as an extension",
+    "TIME": "Timeouts",
+    "TOOL": "Tools",
+    "TRANS": "Transports",
+    "VER": "Revisions",
+}
+
+
+def read_rules() -> dict[str, list[dict[str, str]]]:
+    """The rows of the table by area, in the order of the table."""
+    areas: dict[str, list[dict[str, str]]] = {}
+    with TABLE.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            areas.setdefault(row["id"].rpartition("-")[0], []).append(row)
+    return areas
+
+
+def span(revisions: str) -> str:
+    """`2025-03-26 to 2025-11-25` for a run of revisions, or a list where there are gaps."""
+    names = revisions.split()
+    if not names:
+        return ""
+    if names == list(REVISIONS):
+        return "all revisions"
+    if len(names) == 1:
+        return names[0]
+    first, last = REVISIONS.index(names[0]), REVISIONS.index(names[-1])
+    if names == list(REVISIONS[first : last + 1]):
+        return f"{names[0]} to {names[-1]}"
+    return ", ".join(names)
+
+
+class Rules(SphinxDirective):
+    """All rules of the table."""
+
+    def run(self) -> list[nodes.Node]:
+        """One section per area."""
+        self.env.note_dependency(str(TABLE))
+        areas = read_rules()
+        own_first = sorted(areas, key=lambda area: (area != "OWN", area))
+        return [self._section(area, areas[area]) for area in own_first]
+
+    def _section(self, area: str, rows: list[dict[str, str]]) -> nodes.section:
+        title, _ = self.parse_inline(f"{area}: {AREAS[area]}")
+        section = nodes.section(ids=[f"rules-{area.lower()}"], names=[f"rules-{area.lower()}"])
+        section += nodes.title("", "", *title)
+        listing = nodes.definition_list(classes=["rules"])
+        for row in rows:
+            listing += self._rule(row)
+        section += listing
+        return section
+
+    def _rule(self, row: dict[str, str]) -> nodes.definition_list_item:
+        name = row["id"]
+        domain = self.env.domains.standard_domain
+        domain.note_object("rule", name, name, location=self.get_location())
+        facts = [row["level"], row["role"], span(row["revisions"]), row["page"]]
+        if row["level"] == "OWN":  # no page of the specification has it
+            facts = [row["role"], span(row["revisions"])]
+        term = nodes.term("", "", nodes.literal("", name), ids=[name])
+        term += nodes.inline("", " · ".join(filter(None, facts)), classes=["rule-facts"])
+        term += nodes.reference("", "¶", refid=name, classes=["headerlink"], internal=True)
+        return nodes.definition_list_item(
+            "", term, nodes.definition("", nodes.paragraph("", row["text"]))
+        )
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_object_type("rule", "rule")
+    app.add_directive("rules", Rules)
+    return {"version": "1", "parallel_read_safe": True}

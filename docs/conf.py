@@ -1,0 +1,63 @@
+"""How Sphinx builds the documentation."""
+
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "sansmcp"
+author = "The sansmcp authors"
+project_copyright = "2026, The sansmcp authors"
+release = version = installed_version("sansmcp")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    # our own, in _ext
+    "diagrams",
+    "docstrings",
+    "limits",
+    "listings",
+    "names",
+    "rules",
+]
+exclude_patterns = ["_build", "_ext", "examples"]
+html_theme = "furo"
+html_title = f"sansmcp {release}"
+html_static_path = ["_static"]
+html_css_files = ["sansmcp.css"]
+
+# In docstrings, `name` is code; where the name is documented it becomes a link (_ext/names.py).
+default_role = "literal"
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_custom_sections = ["Source"]
+napoleon_use_ivar = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_class_signature = "mixed"
+autodoc_type_aliases = {
+    name: name for name in ("Change", "Event", "JSONObject", "JSONValue", "RequestId")
+}
+add_module_names = False
+
+# A build needs no network, so the standard library's pages are not looked up. Names of our own that
+# lead nowhere are still errors.
+nitpick_ignore = [
+    ("py:class", "sansmcp._cursors.Item"),  # a type variable
+    ("py:class", "sansmcp.testing._checker.HandleT"),  # a type variable
+    ("py:class", "sansmcp.testing._pair.EventT"),  # a type variable
+    ("py:class", "sansmcp._values.Missing"),  # the type of `MISSING`, for signatures only
+]
+nitpick_ignore_regex = [
+    (
+        r"py:.*",
+        r"(collections\.abc|os|types|typing|typing_extensions|attrs?|h11|hypothesis|trio)\..*",
+    ),
+]

@@ -1,0 +1,154 @@
+"""The pages of the documentation that are made from code leave nothing out."""
+
+import itertools
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from xml.etree import ElementTree
+
+import attrs
+import pytest
+
+import sansmcp
+import sansmcp.testing
+import sansmcp_io
+import sansmcp_io.trio
+from docs._ext.diagrams import Drawing, Table, meanings
+from docs._ext.limits import explanations
+from docs._ext.rules import AREAS, read_rules, span
+from sansmcp import _lifecycle
+
+REFERENCE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text("utf-8")
+SVG = "{http://www.w3.org/2000/svg}"
+TABLES: dict[str, Any] = {
+    "STATES": _lifecycle.STATES,
+    "PHASES": _lifecycle.PHASES,
+    "REQUESTS": _lifecycle.REQUESTS,
+}
+
+
+def names_of(module: ModuleType) -> Iterable[str]:
+    """What a package offers, as `sansmcp.testing.Pair`, wherever its page is to document it."""
+    return sorted(f"{module.__name__}.{name}" for name in module.__all__)
+
+
+def documented() -> set[str]:
+    """The full names that the reference documents, one directive each."""
+    found: set[str] = set()
+    module = owner = ""
+    for line in REFERENCE.splitlines():
+        if match := re.match(r"( *)\.\. py:currentmodule:: (\S+)", line):
+            module = match[2]
+        elif match := re.match(r"( *)\.\. auto\w+:: (\S+)", line):
+            if match[1]:
+                found.add(f"{owner}.{match[2]}")
+            else:
+                owner = f"{module}.{match[2]}"
+                found.add(owner)
+    return found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*names_of(sansmcp), *names_of(sansmcp.testing), *names_of(sansmcp_io.trio)],
+)
+def test_every_public_name_is_in_the_reference(name: str) -> None:
+    """A name without an entry can be imported, and looked up nowhere."""
+    assert name in documented()
+
+
+def test_what_sansmcp_io_offers_is_documented_with_its_loop() -> None:
+    """The exceptions are the same objects on every loop, so one entry for each is enough."""
+    assert set(sansmcp_io.__all__) <= set(sansmcp_io.trio.__all__)
+
+
+@pytest.mark.parametrize("connection", [sansmcp.ServerConnection, sansmcp.ClientConnection])
+def test_every_method_of_a_connection_is_in_the_reference(connection: type) -> None:
+    """Methods are listed one by one there, grouped by job, so that one could be forgotten."""
+    methods = {name for name in dir(connection) if not name.startswith("_")}
+    shared = {
+        name.rpartition(".")[2]
+        for name in documented()
+        if name.startswith(("sansmcp.ServerConnection.", f"sansmcp.{connection.__name__}."))
+    }
+
+    assert methods - shared == set()
+
+
+def test_every_setting_says_what_it_does() -> None:
+    """The page of limits is made from these docstrings."""
+    texts = explanations()
+    fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(sansmcp.Config)
+
+    assert [field.name for field in fields if not texts.get(field.name)] == []
+
+
+def test_every_area_of_rules_has_a_title() -> None:
+    """The page of rules has one section per area."""
+    areas = read_rules()
+
+    assert "OWN" in areas
+    assert set(areas) == set(AREAS)
+
+
+def test_rule_ids_are_anchors_of_their_own() -> None:
+    """Two rules of one id would share an anchor, and a link would lead to the wrong one."""
+    ids = [row["id"] for rows in read_rules().values() for row in rows]
+
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("revisions", "text"),
+    [
+        ("2024-11-05 2025-03-26 2025-06-18 2025-11-25 2026-07-28", "all revisions"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-03-26 2025-06-18 2025-11-25", "2025-03-26 to 2025-11-25"),
+        ("2024-11-05 2025-11-25", "2024-11-05, 2025-11-25"),
+    ],
+)
+def test_revisions_with_a_gap_are_not_shown_as_a_span(revisions: str, text: str) -> None:
+    """A reader would take the rule to hold in revisions where it does not."""
+    assert span(revisions) == text
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_diagram_shows_every_state_and_arrow(name: str) -> None:
+    """A picture that leaves out a row of the table is worse than none."""
+    table: Table = TABLES[name]
+    picture = ElementTree.fromstring(Drawing(table).svg(name))
+    states = [text.text for text in picture.iter(f"{SVG}text") if text.get("class") == "state"]
+    triggers = [text.text for text in picture.iter(f"{SVG}text") if text.get("class") == "trigger"]
+    paths = [path for path in picture.iter(f"{SVG}path") if path.get("class") == "arrow"]
+
+    assert states == [state.name for state in type(next(iter(table.values())))]
+    assert sorted(map(str, triggers)) == sorted(trigger.name for _, trigger in table)
+    assert len(paths) == len({(source, target) for (source, _), target in table.items()})
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_boxes_of_a_diagram_stand_apart_and_within_it(name: str) -> None:
+    """A table may grow; a state drawn upon another, or cut off, could not be read."""
+    drawing = Drawing(TABLES[name])
+    boxes = list(drawing.boxes.values())
+
+    for one, other in itertools.combinations(boxes, 2):
+        apart = abs(one.y - other.y) >= 40 or not (
+            one.x < other.x + other.width and other.x < one.x + one.width
+        )
+        assert apart, (one, other)
+    for box in boxes:
+        assert box.x >= 0
+        assert box.x + box.width <= drawing.width
+        assert 20 <= box.y <= drawing.height - 20
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_state_has_a_meaning(name: str) -> None:
+    """Below each diagram stands what its states mean, taken from their docstrings."""
+    table: Table = TABLES[name]
+    kind = type(next(iter(table.values())))
+
+    assert [state for state, text in meanings(kind) if not text] == []
