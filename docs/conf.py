@@ -53,7 +53,6 @@ nitpick_ignore = [
     ("py:class", "sansmcp._cursors.Item"),  # a type variable
     ("py:class", "sansmcp.testing._checker.HandleT"),  # a type variable
     ("py:class", "sansmcp.testing._pair.EventT"),  # a type variable
-    ("py:class", "sansmcp._values.Missing"),  # the type of `MISSING`, for signatures only
 ]
 nitpick_ignore_regex = [
     (

@@ -19,6 +19,7 @@ from ._ids import UsedIds
 from ._judge import Breach, judge_request, misshapen_result
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._listing import ListingLayer
+from ._tasks import finished_tasks, new_task
 from ._values import (
     MISSING,
     IdKey,
@@ -35,7 +36,6 @@ _OPEN = RequestState.OPEN
 _OPEN_STATE = State.OPEN
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
-_TERMINAL = frozenset({"completed", "failed", "cancelled"})
 
 
 class Answering(ListingLayer):
@@ -290,8 +290,7 @@ class Answering(ListingLayer):
 
     def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         """Such a request is being answered with this result."""
-        if request._method.startswith("tasks/"):
-            self._own_task_seen(result)
+        self._own_tasks_seen(request._method, result)
 
     def _came_to_nothing(self, request: IncomingRequest) -> None:
         """Such a request is being answered with an error, or was cancelled."""
@@ -514,18 +513,15 @@ class Answering(ListingLayer):
 
     def _keep_token_of_task(self, request: IncomingRequest, result: JSONObject) -> None:
         """Progress for a task may go on until the task is over (PROG-011)."""
-        task: Any = result.get("task")
-        if not is_object(task) or task.get("status") in _TERMINAL:
-            return
-        task_id: Any = task.get("taskId")
-        if isinstance(task_id, str) and len(self._peer_tasks) < self._config.max_requests:
+        task_id = new_task(result)
+        if task_id is not None and len(self._peer_tasks) < self._config.max_requests:
             request._task = task_id
             self._peer_tasks[task_id] = request
 
-    def _own_task_seen(self, task: JSONObject) -> None:
-        """A task object of ours goes out, in a result or a notification."""
-        task_id: Any = task.get("taskId")
-        if isinstance(task_id, str) and task.get("status") in _TERMINAL:
-            request = self._peer_tasks.pop(task_id, None)
-            if request is not None and request._token is not None:
-                self._peer_tokens.discard(request._token)
+    def _own_tasks_seen(self, method: str, content: JSONObject) -> None:
+        """Tasks of ours go out, in a result or a notification."""
+        if self._peer_tasks and method.startswith(("tasks/", "notifications/tasks/")):
+            for task_id in finished_tasks(method, content):
+                request = self._peer_tasks.pop(task_id, None)
+                if request is not None and request._token is not None:
+                    self._peer_tokens.discard(request._token)

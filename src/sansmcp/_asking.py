@@ -21,6 +21,7 @@ from ._handles import IncomingRequest, OutgoingRequest, Purpose
 from ._judge import Breach, judge_request, misshapen_result
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._registry import Method
+from ._tasks import finished_tasks, new_task
 from ._timers import Timed
 from ._values import MISSING, IdKey, JSONObject, ProgressToken, id_key, is_object
 
@@ -30,7 +31,6 @@ _APPLICATION = Purpose.APPLICATION
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 _EMPTY: JSONObject = {}
-_TERMINAL = frozenset({"completed", "failed", "cancelled"})
 
 Outcome = ResponseReceived | ErrorReceived | RequestFailed
 
@@ -291,6 +291,8 @@ class Asking(Core):
         else:
             if call._task and call._token is not None:
                 self._keep_token_for_task(call, result)
+            if call._spec is not None and call._spec.special:
+                self._tasks_seen(call._method, result)
             outcome = ResponseReceived(request=call, result=result)
         self._conclude(call, _ANSWERED)
         if fault is not None:
@@ -306,6 +308,8 @@ class Asking(Core):
             if raw is None and is_object(error) and self._is_error(error):
                 if "id" in message:
                     self._report(Breach("JSON-003", "an error has the id null", tolerated=True))
+                elif not self._conversation.dialect.has_idless_errors:
+                    self._report(Breach("JSON-010", "an error has no id", tolerated=True))
                 self._events.append(
                     ErrorWithoutIdReceived(
                         code=error["code"], message=error["message"], data=error.get("data")
@@ -323,7 +327,8 @@ class Asking(Core):
             return None
         other: IdKey | None
         if isinstance(key, str):
-            other = int(key) if key.isascii() and key.isdecimal() and len(key) < 20 else None
+            other = int(key) if key.isdecimal() and len(key) < 20 else None
+            other = None if str(other) != key else other  # "007" is not 7
         else:
             other = str(key)
         call = None if other is None else self._outgoing.get(other)
@@ -395,7 +400,13 @@ class Asking(Core):
         if call._deadline is not None:
             self._timers.drop(call)
 
-    def _cancel_call(self, call: OutgoingRequest, reason: str | None, now: float | None) -> None:
+    def _cancel_call(
+        self,
+        call: OutgoingRequest,
+        reason: str | None,
+        meta: JSONObject | None,
+        now: float | None,
+    ) -> None:
         if self._outgoing.get(call._id) is not call:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
         if call._purpose is Purpose.INITIALIZE:
@@ -406,19 +417,21 @@ class Asking(Core):
             )
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", "reason must be a string")
-        message = self._cancellation(call, reason)
+        message = self._cancellation(call, reason, meta)
         if now is not None:
             self._tell(now)
         self._abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)
         if self._wake is not None:
             self._settle()
 
-    def _cancellation(self, call: OutgoingRequest, reason: str | None) -> bytes:
+    def _cancellation(
+        self, call: OutgoingRequest, reason: str | None, meta: JSONObject | None = None
+    ) -> bytes:
         params: JSONObject = {"requestId": call._id}
         if reason is not None:
             params["reason"] = reason
         return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}%b' % (
-            self._encode(params),
+            self._encode_object(params, meta),
             self._newline,
         )
 
@@ -444,9 +457,7 @@ class Asking(Core):
         self._ended(call, RequestFailed(request=call, reason=reason, text=text))
 
     def _timer_fired(self, subject: Timed) -> None:
-        if not isinstance(subject, OutgoingRequest):
-            super()._timer_fired(subject)
-            return
+        assert isinstance(subject, OutgoingRequest)  # layers above have taken their own
         if subject._last_deadline is not None and subject._last_deadline <= (self._now or 0.0):
             text = f"{subject._method} was not answered within its longest time"
         else:
@@ -520,18 +531,15 @@ class Asking(Core):
 
     def _keep_token_for_task(self, call: OutgoingRequest, result: JSONObject) -> None:
         """The token of a task stays in use until the task is over (PROG-011)."""
-        task: Any = result.get("task")
-        if not is_object(task) or task.get("status") in _TERMINAL:
-            return
-        task_id: Any = task.get("taskId")
-        if isinstance(task_id, str) and len(self._task_calls) < self._config.max_requests:
+        task_id = new_task(result)
+        if task_id is not None and len(self._task_calls) < self._config.max_requests:
             call._task = task_id
             self._task_calls[task_id] = call
 
-    def _task_seen(self, task: JSONObject) -> None:
-        """A task object of the peer came by, in a result or a notification."""
-        task_id: Any = task.get("taskId")
-        if isinstance(task_id, str) and task.get("status") in _TERMINAL:
-            call = self._task_calls.pop(task_id, None)
-            if call is not None and call._token is not None:
-                del self._tokens[call._token]
+    def _tasks_seen(self, method: str, content: JSONObject) -> None:
+        """Tasks of the peer came by, in a result or a notification."""
+        if self._task_calls and method.startswith(("tasks/", "notifications/tasks/")):
+            for task_id in finished_tasks(method, content):
+                call = self._task_calls.pop(task_id, None)
+                if call is not None and call._token is not None:
+                    del self._tokens[call._token]

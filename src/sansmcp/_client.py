@@ -53,11 +53,17 @@ class ClientConnection(Connection):
         )
 
     def start(
-        self, *, timeout: float | None = None, data: Any = None, now: float | None = None
+        self,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
     ) -> Start:
         """Open the conversation: queue `initialize`. Ends in one `Ready` or `ConnectionFailed`.
 
         Args:
+            meta: The request's `params._meta`.
             timeout: Seconds to wait for the answer. `initialize` cannot be cancelled: when the
                 time is over, the connection ends.
             data: Anything; it becomes `Start.data`.
@@ -69,4 +75,4 @@ class ClientConnection(Connection):
 
         Source: MCP 2025-11-25, basic/lifecycle, Initialization.
         """
-        return self._start(timeout, data, now)
+        return self._start(meta, timeout, data, now)

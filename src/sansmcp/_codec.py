@@ -32,15 +32,18 @@ class CodecError(ValueError):
 
 
 class Codec(Protocol):
-    """What a JSON codec must offer. Instances are immutable and may be shared.
+    """What a JSON codec must offer. Instances are immutable and may be shared."""
 
-    `decode` gives the value of one UTF-8 JSON text, or raises `ValueError` or `RecursionError`.
-    `encode` gives the compact UTF-8 text of a value, or raises `ValueError`, `TypeError` or
-    `RecursionError`; what it gives contains no raw line break.
-    """
+    def decode(self, data: Data) -> JSONValue:
+        """The value of one UTF-8 JSON text. Raises `ValueError` or `RecursionError`."""
+        ...
 
-    def decode(self, data: Data) -> JSONValue: ...
-    def encode(self, value: JSONValue) -> bytes: ...
+    def encode(self, value: JSONValue) -> bytes:
+        """The compact UTF-8 text of a value, without a raw line break.
+
+        Raises `ValueError`, `TypeError` or `RecursionError`.
+        """
+        ...
 
 
 _WHITE_SPACE: Final = " \t\r\n"
@@ -222,7 +225,7 @@ def refusal(error: ValueError | RecursionError) -> CodecError:
     if isinstance(error, CodecError):
         return error
     if isinstance(error, UnicodeDecodeError):
-        return CodecError("not UTF-8", "TRANS-001")
+        return CodecError("not UTF-8")
     if isinstance(error, RecursionError):
         # Only where a caller set a depth limit that the interpreter cannot reach.
         return CodecError("nested deeper than the interpreter can parse", "OWN-002")

@@ -15,7 +15,7 @@ from ._handles import IncomingRequest, OutgoingRequest, Peer
 from ._judge import Breach
 from ._lifecycle import STATES, State, StateTrigger
 from ._registry import DIALECTS, open_gates
-from ._timers import Timed, Timers
+from ._timers import Timers
 from ._values import JSONObject, JSONValue, RequestId, Side
 
 
@@ -88,9 +88,6 @@ class Core:
 
     def _clock_started(self) -> None:
         """The caller has told the time for the first time."""
-
-    def _timer_fired(self, subject: Timed) -> None:
-        raise AssertionError(f"no layer armed a timer for {subject!r}")
 
     # ---------------------------------------------------------------------------------- wake
 

@@ -48,20 +48,24 @@ class Handshake(Notifying):
 
     # -------------------------------------------------------------------------- as the client
 
-    def _start(self, timeout: float | None, data: Any, now: float | None) -> Start:
+    def _start(
+        self, meta: JSONObject | None, timeout: float | None, data: Any, now: float | None
+    ) -> Start:
         self._may_send("initialize")
         if self._conversation.phase is not Phase.NEW:
             raise LocalProtocolError("LIFE-001", "start() was called before")
         if timeout is not None or self._keep_alive is not None:
             self._check_timeouts(timeout, None, now)
+        meta_text = b',"_meta":' + self._encode_object(meta, None) if meta else b""
         if now is not None:
             self._tell(now)
         start = Start()
         start.data = data
-        body = b'{"protocolVersion":"%b","capabilities":%b,"clientInfo":%b}' % (
+        body = b'{"protocolVersion":"%b","capabilities":%b,"clientInfo":%b%b}' % (
             self._revisions[-1].encode(),
             self._capabilities,
             self._info,
+            meta_text,
         )
         self._conversation.move(PhaseTrigger.INITIALIZE)
         start._call = self._send_own("initialize", body, Purpose.INITIALIZE, start, timeout)

@@ -13,7 +13,7 @@ import attrs
 from ._conversation import Conversation
 from ._errors import ErrorCode, LocalProtocolError
 from ._lifecycle import Phase
-from ._registry import KNOWN_METHODS, Members, Method
+from ._registry import KNOWN_METHODS, OBJECT, TASK, Members, Method
 from ._values import MISSING, JSONObject, Side
 
 _OPERATING = Phase.OPERATING
@@ -167,7 +167,7 @@ def misshapen(members: Members, value: JSONObject) -> str | None:
     return None
 
 
-_TASK_RESULT: Members = (("task", (dict,)),)
+_TASK_RESULT: Members = (("task", OBJECT),)
 
 
 def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str | None:
@@ -177,7 +177,7 @@ def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str |
     basic/utilities/tasks).
     """
     if as_task and "task" in result:
-        return misshapen(_TASK_RESULT, result)
+        return misshapen(_TASK_RESULT, result) or misshapen(TASK, result["task"])
     if spec.paginated is not None:
         cursor: Any = result.get("nextCursor")
         if cursor is not None and not isinstance(cursor, str):

@@ -110,6 +110,7 @@ class ListingLayer(Pinging):
         call: OutgoingRequest | Listing | Ping | Start,
         *,
         reason: str | None = None,
+        meta: JSONObject | None = None,
         now: float | None = None,
     ) -> bool:
         """Cancel what is in flight: tell the peer, and end it with its ending event.
@@ -117,6 +118,7 @@ class ListingLayer(Pinging):
         Args:
             call: The handle from `send_request`, `send_paginated` or `ping`.
             reason: Why, for the peer's log.
+            meta: The notification's `_meta`.
             now: The caller's clock in seconds.
 
         Returns:
@@ -132,7 +134,7 @@ class ListingLayer(Pinging):
             return False
         inner = call if isinstance(call, OutgoingRequest) else call._call
         assert inner is not None  # it is open
-        self._cancel_call(inner, reason, now)
+        self._cancel_call(inner, reason, meta, now)
         return True
 
     def _page_params(self, listing: Listing, cursor: str | None) -> bytes:

@@ -35,6 +35,10 @@ class DrainTimer:
 class Machine(Handshake):
     """Message-level entry points, endings, and the properties to look at."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._drain = DrainTimer()
+
     # -------------------------------------------------------------------- from the transport
 
     def receive_message(
@@ -77,7 +81,7 @@ class Machine(Handshake):
             if self._keep_alive is not None:
                 self._timers.drop(self._keep_alive)
             self._lose(list(self._outgoing.values()))
-            self._timers.arm(self, DrainTimer(), self._now + drain)
+            self._timers.arm(self, self._drain, self._now + drain)
         elif self._state is not State.DRAINING:
             cause = CloseCause.SEND_FAILED if self._state is State.SEND_CLOSED else CloseCause.EOF
             self._end(StateTrigger.EOF, cause, CancelCause.EOF)
@@ -327,6 +331,10 @@ class Machine(Handshake):
             self._end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
         else:
             super()._timer_fired(subject)
+
+    def _end_requests(self, cause: CancelCause) -> None:
+        self._timers.drop(self._drain)
+        super()._end_requests(cause)
 
     def _drained(self) -> None:
         if self._state is State.DRAINING and not self._incoming:

@@ -29,7 +29,7 @@ class Notifying(Answering):
         super().__init__(*args, **kwargs)
         self._subscriptions: dict[str, None] = {}
         self._subscribing = 0
-        self._held: dict[Change, None] = {}
+        self._held: dict[Change, bytes] = {}
 
     # ---------------------------------------------------------------------------------- verbs
 
@@ -63,8 +63,8 @@ class Notifying(Answering):
         message = self._notification_bytes(method, params, meta)
         if now is not None:
             self._tell(now)
-        if method == "notifications/tasks/status" and params is not None:
-            self._own_task_seen(params)
+        if params is not None:
+            self._own_tasks_seen(method, params)
         self._queue(message, None if request is None else request._route)
         if self._wake is not None:
             self._settle()
@@ -126,10 +126,10 @@ class Notifying(Answering):
             self._settle()
         return True
 
-    def _publish(self, change: Change, now: float | None) -> bool:
+    def _publish(self, change: Change, meta: JSONObject | None, now: float | None) -> bool:
         if self._state is not State.OPEN or not self._is_wanted(change):
             return False
-        message = self._change_bytes(change)
+        message = self._notification_bytes(change_method(change), change_params(change), meta)
         if now is not None:
             self._tell(now)
         if not self._choked():
@@ -143,7 +143,7 @@ class Notifying(Answering):
             )
             return False
         else:
-            self._held[change] = None
+            self._held[change] = message
         if self._wake is not None:
             self._settle()
         return True
@@ -160,15 +160,12 @@ class Notifying(Answering):
             return uri in self._subscriptions
         return True
 
-    def _change_bytes(self, change: Change) -> bytes:
-        return self._notification_bytes(change_method(change), change_params(change), None)
-
     def _release_held(self) -> None:
         """Output has drained: what was held back for it follows, each change once."""
         held, self._held = self._held, {}
-        for change in held:
+        for change, message in held.items():
             if self._state is State.OPEN and self._is_wanted(change):
-                self._queue(self._change_bytes(change), None)
+                self._queue(message, None)
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
@@ -186,10 +183,14 @@ class Notifying(Answering):
             if method == "resources/subscribe":
                 # It counts once it is answered, but room is kept for it from here on.
                 self._subscribing += 1
-                if self._subscribing + len(self._subscriptions) > self._config.max_subscriptions:
+                taken = self._subscribing + len(self._subscriptions)
+                if taken > self._config.max_subscriptions and not self._is_subscribed(request):
                     self._refuse_subscription(request)
                     return True
         return super()._handled(request)
+
+    def _is_subscribed(self, request: IncomingRequest) -> bool:
+        return isinstance(request._subject, str) and request._subject in self._subscriptions
 
     def _refuse_subscription(self, request: IncomingRequest) -> None:
         self._subscribing -= 1
@@ -265,9 +266,8 @@ class Notifying(Answering):
             return
         if self._listings:
             self._list_changed(method)
-        if method == "notifications/tasks/status":
-            self._task_seen(params)
-        elif method == "notifications/message" and params.get("level") not in LOG_LEVELS:
+        self._tasks_seen(method, params)
+        if method == "notifications/message" and params.get("level") not in LOG_LEVELS:
             self._report(Breach("LOG-002", "a log message has no known level", tolerated=True))
         self._events.append(NotificationReceived(method=method, params=params))
 

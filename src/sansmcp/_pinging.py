@@ -11,6 +11,7 @@ from ._events import CancelCause, CloseCause, PingEnded, ProtocolViolation, Requ
 from ._handles import OutgoingRequest, Ping, Purpose
 from ._lifecycle import StateTrigger
 from ._timers import Timed
+from ._values import JSONObject
 
 
 @attrs.define(eq=False)
@@ -37,6 +38,7 @@ class Pinging(Asking):
     def ping(
         self,
         *,
+        meta: JSONObject | None = None,
         timeout: float | None = None,
         data: Any = None,
         now: float | None = None,
@@ -44,6 +46,7 @@ class Pinging(Asking):
         """Ping the peer; ends in one `PingEnded`. Allowed before the handshake is done, too.
 
         Args:
+            meta: The request's `params._meta`.
             timeout: Seconds to wait for the answer.
             data: Anything; it becomes `Ping.data`.
             now: The caller's clock in seconds. Needed with a timeout, if never told before.
@@ -57,11 +60,12 @@ class Pinging(Asking):
         self._check_room()
         if timeout is not None:
             self._check_timeouts(timeout, None, now)
+        body = self._encode_object({}, meta) if meta else b""
         if now is not None:
             self._tell(now)
         ping = Ping(self._now)
         ping.data = data
-        ping._call = self._send_own("ping", b"", Purpose.PING, ping, timeout)
+        ping._call = self._send_own("ping", body, Purpose.PING, ping, timeout)
         if self._wake is not None:
             self._settle()
         return ping

@@ -107,7 +107,7 @@ class Dialect:
 _C, _S = Side.CLIENT, Side.SERVER
 _URI: Final[Members] = (("uri", STRING),)
 _TASK_ID: Final[Members] = (("taskId", STRING),)
-_TASK: Final[Members] = (
+TASK: Final[Members] = (
     ("createdAt", STRING),
     ("lastUpdatedAt", STRING),
     ("status", STRING),
@@ -241,13 +241,20 @@ _SINCE_2025_06_18: Final[tuple[Method, ...]] = (_elicitation(),)
 
 def _task_methods(sender: Side) -> tuple[Method, ...]:
     return (
-        _request(sender, "tasks/get", "tasks", params=_TASK_ID, result=_TASK, special=True),
-        _request(sender, "tasks/result", "tasks", params=_TASK_ID),
-        _request(sender, "tasks/list", "tasks.list", paginated="tasks", result=(("tasks", ARRAY),)),
+        _request(sender, "tasks/get", "tasks", params=_TASK_ID, result=TASK, special=True),
+        _request(sender, "tasks/result", "tasks", params=_TASK_ID, special=True),
         _request(
-            sender, "tasks/cancel", "tasks.cancel", params=_TASK_ID, result=_TASK, special=True
+            sender,
+            "tasks/list",
+            "tasks.list",
+            paginated="tasks",
+            result=(("tasks", ARRAY),),
+            special=True,
         ),
-        _notification(sender, "notifications/tasks/status", "tasks", params=_TASK),
+        _request(
+            sender, "tasks/cancel", "tasks.cancel", params=_TASK_ID, result=TASK, special=True
+        ),
+        _notification(sender, "notifications/tasks/status", "tasks", params=TASK),
     )
 
 

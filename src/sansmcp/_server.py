@@ -83,7 +83,9 @@ class ServerConnection(Connection):
         """
         return self._send_log(level, data, logger, meta, request, now)
 
-    def publish(self, change: Change, *, now: float | None = None) -> bool:
+    def publish(
+        self, change: Change, *, meta: JSONObject | None = None, now: float | None = None
+    ) -> bool:
         """Tell the client that a list or a resource has changed, if it is to be told.
 
         List changes go out where `listChanged` is declared; `ResourceUpdated` where the client is
@@ -92,6 +94,7 @@ class ServerConnection(Connection):
 
         Args:
             change: What has changed.
+            meta: The notification's `_meta`.
             now: The caller's clock in seconds.
 
         Returns:
@@ -100,4 +103,4 @@ class ServerConnection(Connection):
         Source: MCP 2025-11-25, server/resources, Subscriptions; schema,
         ResourceUpdatedNotification.
         """
-        return self._publish(change, now)
+        return self._publish(change, meta, now)
