@@ -257,7 +257,8 @@ class Answering(ListingLayer):
     def _answer(self, request: IncomingRequest, member: bytes, body: bytes) -> None:
         """Queue an answer, or put it in its batch. The request is in the table."""
         self._forget(request, _ANSWERED)
-        text = self._encode_id(request._id)
+        id = request._id
+        text = b"%d" % id if type(id) is int else self._encode(id)
         batch = request._batch
         if batch is None:
             message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._newline)
@@ -368,7 +369,7 @@ class Answering(ListingLayer):
         elif spec.paginated is not None and params.get("cursor", MISSING) is None:
             self._report(Breach("OWN-015", "cursor is null", tolerated=True), request=request)
             del params["cursor"]
-        if len(self._incoming) > self._config.max_requests:
+        if len(self._incoming) > self._config.max_requests and method != "ping":
             self._refuse_for_limit(request)
         elif spec is None or not spec.special or not self._handled(request):
             self._events.append(RequestReceived(request=request))

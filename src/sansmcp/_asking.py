@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 from ._core import Core
@@ -153,11 +154,10 @@ class Asking(Core):
     def _check_timeouts(
         self, timeout: float | None, max_timeout: float | None, now: float | None
     ) -> None:
-        for seconds in (timeout, max_timeout):
-            if seconds is not None and not seconds > 0:
-                raise LocalProtocolError(
-                    "OWN-023", f"a timeout must be greater than zero, not {seconds!r}"
-                )
+        if not (
+            (timeout is None or timeout > 0) and (max_timeout is None or max_timeout > 0)
+        ):  # which also refuses NaN
+            raise LocalProtocolError("OWN-023", "a timeout must be greater than zero")
         if now is None and self._now is None:
             raise LocalProtocolError("OWN-023", "a timeout needs a clock: pass now=")
 
@@ -206,7 +206,7 @@ class Asking(Core):
         self, key: int | str, method: str, spec: Method | None, body: bytes
     ) -> bytes:
         name = self._encode(method) if spec is None else spec.wire
-        text = self._encode_id(key)
+        text = b"%d" % key if type(key) is int else self._encode(key)
         if body:
             return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}%b' % (
                 text,
@@ -252,13 +252,12 @@ class Asking(Core):
         if timeout is not None or max_timeout is not None:
             now = self._now
             assert now is not None  # checked before
-            deadline = None if timeout is None else now + timeout
-            last = None if max_timeout is None else now + max_timeout
+            deadline = inf if timeout is None else now + timeout
+            if max_timeout is not None:
+                call._last_deadline = last = now + max_timeout
+                if last < deadline:
+                    deadline = last
             call._timeout = timeout
-            call._last_deadline = last
-            if deadline is None or (last is not None and last < deadline):
-                deadline = last
-            assert deadline is not None
             self._timers.arm(self, call, deadline)
         self._sent += 1
         call._order = self._sent
@@ -297,7 +296,10 @@ class Asking(Core):
         self._conclude(call, _ANSWERED)
         if fault is not None:
             self._report(fault, request=call)
-        self._ended(call, outcome)
+        if call._purpose is _APPLICATION:
+            self._events.append(outcome)
+        else:
+            self._ended(call, outcome)
 
     def _find_unfiled(
         self, message: JSONObject, raw: object, key: IdKey | None

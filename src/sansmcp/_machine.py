@@ -218,7 +218,11 @@ class Machine(Handshake):
             self._refuse_unreadable(breach, route, excerpt=bytes(data[:EXCERPT_BYTES]))
             return
         if type(value) is dict:
-            self._receive_object(value, route, None, data)
+            method: Any = value.get("method")
+            if method.__class__ is str and "id" in value and self._state is _OPEN:
+                self._receive_request(value, method, route, None)
+            else:
+                self._receive_object(value, route, None, data)
         elif type(value) is list:
             self._receive_batch(value, route, data)
         else:
