@@ -7,16 +7,20 @@ handed to the standard one.
 
 from __future__ import annotations
 
+import json.encoder
 from array import array
+from collections.abc import Callable, Iterable
 from itertools import accumulate
-from json.decoder import JSONDecoder
-from json.encoder import JSONEncoder
+from json.decoder import JSONDecodeError, JSONDecoder
+from json.encoder import JSONEncoder, encode_basestring
+from json.scanner import make_scanner
 from math import isfinite
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from ._values import JSONValue
 
-Data = bytes | bytearray | memoryview
+Data: TypeAlias = bytes | bytearray | memoryview
+Scanner: TypeAlias = Callable[[str, int], tuple[Any, int]]
 
 
 class CodecError(ValueError):
@@ -60,12 +64,20 @@ def _parse_float(text: str) -> float:
     return value
 
 
-def _one_text(decoder: JSONDecoder, text: str) -> JSONValue:
+def _scanner(decoder: JSONDecoder) -> Scanner:
+    make: Any = make_scanner  # the stubs take it for a class that wants itself
+    return cast(Scanner, make(decoder))
+
+
+def _one_text(scan: Scanner, text: str) -> JSONValue:
     # `JSONDecoder.decode` runs two regular expressions for white space that is hardly ever there.
     if text[:1] in _WHITE_SPACE:
         text = text.lstrip(_WHITE_SPACE)
     value: JSONValue
-    value, end = decoder.raw_decode(text)
+    try:
+        value, end = scan(text, 0)
+    except StopIteration as stop:
+        raise JSONDecodeError("Expecting value", text, stop.value) from None
     if end != len(text) and text[end:].strip(_WHITE_SPACE):
         raise CodecError("text after the end of the JSON value")
     return value
@@ -81,18 +93,31 @@ class StandardCodec:
 
     def decode(self, data: Data) -> JSONValue:
         """The value of one UTF-8 JSON text."""
-        return _one_text(_DECODER, str(data, "utf-8"))
+        return _one_text(_SCAN, str(data, "utf-8"))
 
     def encode(self, value: JSONValue) -> bytes:
         """The compact UTF-8 text of a value."""
-        text = _ENCODER.encode(value)
         try:
-            return text.encode()
+            return "".join(_CHUNKS(value, 0)).encode()
         except UnicodeEncodeError:
             return _ASCII_ENCODER.encode(value).encode()
 
     def __deepcopy__(self, memo: object) -> StandardCodec:
         return self
+
+
+def _chunks(encoder: JSONEncoder) -> Callable[[JSONValue, int], Iterable[str]]:
+    """What `encoder.iterencode` makes anew for every value, made once.
+
+    Where the interpreter has no compiled encoder, it is `iterencode` itself.
+    """
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:
+        return lambda value, _level: encoder.iterencode(value)
+    return cast(
+        Callable[[JSONValue, int], Iterable[str]],
+        make(None, encoder.default, encode_basestring, None, ":", ",", False, False, False),
+    )
 
 
 _STRICT: Final[dict[str, Any]] = {
@@ -103,6 +128,8 @@ _STRICT: Final[dict[str, Any]] = {
 _ENCODER: Final = JSONEncoder(ensure_ascii=False, **_STRICT)
 _ASCII_ENCODER: Final = JSONEncoder(ensure_ascii=True, **_STRICT)
 _DECODER: Final = JSONDecoder(parse_constant=_refuse_constant, parse_float=_parse_float)
+_CHUNKS: Final = _chunks(_ENCODER)
+_SCAN: Final = _scanner(_DECODER)
 STANDARD_CODEC: Final = StandardCodec()
 
 
@@ -160,18 +187,20 @@ class MsgspecCodec:
 
 # ------------------------------------------------------------------------------------- limits
 
-_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_UNMARKED: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # as signed bytes: +1 and -1
 _DIGITS: Final = bytes.maketrans(b"123456789", b"000000000")
+_SAMPLES: Final = 64
 
 
 def depth_of(data: bytes | bytearray) -> int:
     """How deep the brackets of a JSON text nest, counted without recursion in linear time."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    outside = b"".join(data.split(b'"')[::2])
-    steps = array("b", outside.translate(_STEPS, _NOT_BRACKETS))
-    return max(accumulate(steps), default=0)
+    # Two quotes with no bracket between them change for no bracket whether it is in a string.
+    marks = data.translate(None, _UNMARKED).replace(b'""', b"")
+    outside = b"".join(marks.split(b'"')[::2])
+    return max(accumulate(array("b", outside.translate(_STEPS))), default=0)
 
 
 class BoundedDecoder:
@@ -204,7 +233,12 @@ class BoundedDecoder:
         return self._codec.decode(data)
 
     def _may_have_long_integer(self, data: bytes | bytearray) -> bool:
-        return b"0" * (self._max_digits + 1) in data.translate(_DIGITS)
+        # A run of so many digits shows in every stride-th byte, too: nearly no text needs more.
+        run = self._max_digits + 1
+        stride = run // _SAMPLES
+        if stride > 1 and b"0" * _SAMPLES not in data[::stride].translate(_DIGITS):
+            return False
+        return b"0" * run in data.translate(_DIGITS)
 
     def _decode_counting_digits(self, data: bytes | bytearray) -> JSONValue:
         limit = self._max_digits
@@ -217,7 +251,7 @@ class BoundedDecoder:
         decoder = JSONDecoder(
             parse_constant=_refuse_constant, parse_float=_parse_float, parse_int=parse_int
         )
-        return _one_text(decoder, str(data, "utf-8"))
+        return _one_text(_scanner(decoder), str(data, "utf-8"))
 
 
 def refusal(error: ValueError | RecursionError) -> CodecError:

@@ -7,11 +7,13 @@ has no method that sends anything. The underscored slots belong to the machine.
 from __future__ import annotations
 
 import enum
-from typing import Any, final
+from typing import Any, Final, final
 
 from ._lifecycle import RequestState
 from ._registry import Method
 from ._values import IdKey, JSONObject, ProgressToken, RequestId
+
+_OPEN: Final = RequestState.OPEN  # looking a member up in its enum costs more than all the slots
 
 
 class Peer:
@@ -94,7 +96,7 @@ class IncomingRequest:
         self._peer = peer
         self._route = route
         self._batch = batch
-        self._state = RequestState.OPEN
+        self._state = _OPEN
         self._token: ProgressToken | None = None
         self._progress: float | None = None
         self._progress_at: float | None = None
@@ -161,7 +163,7 @@ class IncomingRequest:
     @property
     def open(self) -> bool:
         """Whether an answer would still be sent."""
-        return self._state is RequestState.OPEN
+        return self._state is _OPEN
 
     def __repr__(self) -> str:
         return f"<IncomingRequest {self._method} id={self._id!r} {self._state.name}>"
@@ -212,7 +214,7 @@ class OutgoingRequest:
         self._spec = spec
         self._purpose = purpose
         self._owner = owner
-        self._state = RequestState.OPEN
+        self._state = _OPEN
         self._route: object = None
         self._order = 0
         self._token: ProgressToken | None = None
@@ -241,7 +243,7 @@ class OutgoingRequest:
     @property
     def open(self) -> bool:
         """Whether the ending is still to come."""
-        return self._state is RequestState.OPEN
+        return self._state is _OPEN
 
     def __repr__(self) -> str:
         return f"<OutgoingRequest {self._method} id={self._id!r} {self._state.name}>"
