@@ -7,7 +7,14 @@ from typing import Any
 import attrs
 
 from ._asking import Asking, Outcome
-from ._events import CancelCause, CloseCause, PingEnded, ProtocolViolation, RequestFailed
+from ._events import (
+    CancelCause,
+    CloseCause,
+    FailureReason,
+    PingEnded,
+    ProtocolViolation,
+    RequestFailed,
+)
 from ._handles import OutgoingRequest, Ping, Purpose
 from ._lifecycle import StateTrigger
 from ._timers import Timed
@@ -105,6 +112,8 @@ class Pinging(Asking):
         assert keep_alive is not None
         if not isinstance(outcome, RequestFailed):
             keep_alive.failed = 0
+        elif outcome.reason is FailureReason.LOST:
+            return  # the connection is ending: that is not the ping's doing
         else:
             keep_alive.failed += 1
             if keep_alive.failed >= self._config.max_failed_pings:
