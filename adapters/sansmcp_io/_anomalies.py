@@ -1,0 +1,63 @@
+"""What is odd goes to the logger `sansmcp`: rate limited, and never with the peer's data."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, TypeAlias, assert_never
+
+from sansmcp import ErrorWithoutIdReceived, LimitReached, MessageIgnored, ProtocolViolation
+
+LOGGER: Final = logging.getLogger("sansmcp")
+
+RECORDS_PER_WINDOW: Final = 10
+WINDOW_SECONDS: Final = 60.0
+_LONGEST: Final = 200
+
+Anomaly: TypeAlias = ProtocolViolation | MessageIgnored | LimitReached | ErrorWithoutIdReceived
+
+
+def printable(text: str) -> str:
+    """A text that may quote the peer, cut and escaped so that it stays within one log line."""
+    cut = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+    return cut if cut.isprintable() else ascii(cut)[1:-1]
+
+
+class AnomalyLog:
+    """Writes at most `RECORDS_PER_WINDOW` anomalies of one connection per window, and counts."""
+
+    def __init__(self) -> None:
+        self._since = 0.0
+        self._written = 0
+        self._withheld = 0
+
+    def note(self, anomaly: Anomaly, now: float) -> None:
+        """Log one anomaly, if there is room for it at `now` (seconds, never decreasing)."""
+        level, rule, text = self._describe(anomaly)
+        if not LOGGER.isEnabledFor(level):
+            return
+        if self._written == 0 or now >= self._since + WINDOW_SECONDS:
+            if self._withheld:
+                LOGGER.warning("%d more anomalies were not logged", self._withheld)
+            self._since, self._written, self._withheld = now, 0, 0
+        if self._written >= RECORDS_PER_WINDOW:
+            self._withheld += 1
+            return
+        self._written += 1
+        LOGGER.log(level, "%s [%s]", printable(text), rule)
+
+    @staticmethod
+    def _describe(anomaly: Anomaly) -> tuple[int, str, str]:
+        match anomaly:
+            case ProtocolViolation(fatal=True):
+                return logging.ERROR, anomaly.rule, anomaly.text
+            case ProtocolViolation(tolerated=True):
+                return logging.INFO, anomaly.rule, anomaly.text
+            case ProtocolViolation() | LimitReached():
+                return logging.WARNING, anomaly.rule, anomaly.text
+            case MessageIgnored():  # a lost race is nobody's fault
+                return logging.DEBUG, anomaly.rule, anomaly.text
+            case ErrorWithoutIdReceived():
+                text = f"the peer could not read a message of ours (code {anomaly.code})"
+                return logging.WARNING, "ERR-001", text
+            case _:
+                assert_never(anomaly)

@@ -1,0 +1,164 @@
+"""The command `sansmcp demo`: what it claims has happened, or it fails."""
+
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sansmcp import LEGACY_REVISIONS
+from sansmcp_io.trio import PeerError, connect_stdio
+from tests.support.on_trio import on_trio
+
+BIN = Path(sys.executable).parent
+MODULE = [sys.executable, "-m", "sansmcp_io"]
+STEPS = [
+    "handshake",
+    "paginated listing",
+    "call with progress",
+    "cancellation races with the answer",
+    "late answer ignored",
+    "malformed line survived",
+    "server request answered",
+    "clean shutdown",
+]
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+    )
+
+
+@cache
+def run_demo(revision: str) -> subprocess.CompletedProcess[str]:
+    return run(BIN / "sansmcp", "demo", "--revision", revision)
+
+
+def outcomes(output: str) -> dict[str, str]:
+    """Step and outcome of each line of the summary."""
+    return {step: outcome for outcome, step in re.findall(r"^(ok|FAILED) +([^:]+):", output, re.M)}
+
+
+@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+def test_every_step_happens_at_every_revision(revision: str) -> None:
+    """The main job on a real process: it is what the README shows first."""
+    done = run_demo(revision)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert outcomes(done.stdout) == dict.fromkeys(STEPS, "ok")
+    assert f'"protocolVersion":"{revision}"' in done.stdout
+
+
+def test_transcript_shows_lines_and_events_of_both_sides_in_order() -> None:
+    """A reader follows one request from one side to the other and back."""
+    output = run_demo(LEGACY_REVISIONS[-1]).stdout
+    trail = [
+        'client >> {"jsonrpc":"2.0","id":5,"method":"tools/call"',
+        '        server << {"jsonrpc":"2.0","id":5,"method":"tools/call"',
+        "        server *  RequestReceived request=tools/call#5",
+        '        server >> {"jsonrpc":"2.0","id":5,"result"',
+        'client << {"jsonrpc":"2.0","id":5,"result"',
+        "client *  ResponseReceived request=tools/call#5",
+    ]
+
+    places = [output.find(f"\n{line}") for line in trail]
+    assert -1 not in places
+    assert places == sorted(places)
+
+
+def test_all_revisions_can_be_shown_in_one_go() -> None:
+    """One command shows what differs between them; one failure is the failure of all."""
+    done = run(*MODULE, "demo", "--revision", "all", "--server", "true")
+
+    assert done.returncode == 1
+    assert re.findall(r"summary of revision (\S+)", done.stdout) == list(LEGACY_REVISIONS)
+
+
+def test_step_that_was_not_seen_on_both_sides_has_failed() -> None:
+    """Without the server's own report the demo knows too little to claim anything."""
+    silent = shlex.join([*MODULE, "serve-demo"])
+    done = run(*MODULE, "demo", "--timeout", "3", "--server", silent)
+
+    assert done.returncode == 1
+    assert outcomes(done.stdout)["handshake"] == "FAILED"
+    assert outcomes(done.stdout)["malformed line survived"] == "FAILED"
+
+
+def test_server_that_lacks_the_noise_fails_that_step_only() -> None:
+    """Each step is checked by itself."""
+    tidy = shlex.join([*MODULE, "serve-demo", "--trace"])
+    done = run(*MODULE, "demo", "--server", tidy)
+
+    assert done.returncode == 1
+    failed = [step for step, outcome in outcomes(done.stdout).items() if outcome == "FAILED"]
+    assert failed == ["malformed line survived"], done.stdout
+
+
+def test_server_that_does_not_end_properly_fails_the_last_step() -> None:
+    """An exit status that is not zero is no clean shutdown."""
+    own = shlex.join([*MODULE, "serve-demo", "--trace", "--banner"])
+    done = run(*MODULE, "demo", "--server", f"sh -c {shlex.quote(own + '; exit 3')}")
+
+    assert done.returncode == 1
+    failed = [step for step, outcome in outcomes(done.stdout).items() if outcome == "FAILED"]
+    assert failed == ["clean shutdown"], done.stdout
+
+
+@pytest.mark.parametrize("server", ["/does/not/exist", "sleep 60"])
+def test_program_that_is_no_server_fails_the_demo_in_time(server: str) -> None:
+    """It must neither hang nor claim anything."""
+    done = run(*MODULE, "demo", "--timeout", "1", "--server", server)
+
+    assert done.returncode == 1
+    assert outcomes(done.stdout) == dict.fromkeys(STEPS, "FAILED")
+
+
+@on_trio(seconds=60)
+async def test_demo_server_answers_mistakes() -> None:
+    """People try their own clients against it, and those have faults."""
+    async with connect_stdio(
+        [*MODULE, "serve-demo"], info={"name": "test", "version": "1.0"}
+    ) as client:
+
+        async def call_tool(name: str, **arguments: object) -> tuple[bool, str]:
+            result = await client.request("tools/call", {"name": name, "arguments": arguments})
+            return result["isError"], result["content"][0]["text"]
+
+        for method, params in (
+            ("tools/list", {"cursor": "none of its own"}),
+            ("tools/call", {"name": "unknown"}),
+        ):
+            with pytest.raises(PeerError) as caught:
+                await client.request(method, params)
+            assert caught.value.code == -32602
+        failed, text = await call_tool("progress", steps="many")
+        assert failed
+        assert "many" in text
+        assert await call_tool("ask") == (False, "this client answers nothing")
+        assert await call_tool("slow", seconds=0) == (False, "slept")
+        assert await call_tool("filler_00") == (False, "a filler does nothing")
+
+
+def test_unknown_command_is_refused() -> None:
+    """A typing mistake is answered with the usage."""
+    done = run(*MODULE, "dmeo")
+
+    assert done.returncode == 2
+    assert "usage: sansmcp" in done.stderr
+
+
+def test_command_without_trio_says_what_to_install() -> None:
+    """A bare install has no trio; the command must explain that instead of failing."""
+    code = (
+        "import sys; sys.modules['trio'] = None; "
+        "from sansmcp_io.cli import main; sys.exit(main(['demo']))"
+    )
+    done = run(sys.executable, "-c", code)
+
+    assert done.returncode == 2
+    assert "sansmcp[trio]" in done.stderr
