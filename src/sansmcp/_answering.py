@@ -41,6 +41,14 @@ _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 class Answering(ListingLayer):
     """The table of requests that this side is handling."""
 
+    __slots__ = (
+        "_incoming",
+        "_peer_tasks",
+        "_peer_tokens",
+        "_told_forgotten",
+        "_used",
+    )
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._incoming: dict[IdKey, IncomingRequest] = {}

@@ -39,6 +39,17 @@ Outcome = ResponseReceived | ErrorReceived | RequestFailed
 class Asking(Core):
     """The table of requests in flight from this side."""
 
+    __slots__ = (
+        "_forgotten_answers",
+        "_last_id",
+        "_late",
+        "_outgoing",
+        "_own_names",
+        "_sent",
+        "_task_calls",
+        "_tokens",
+    )
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._outgoing: dict[IdKey, OutgoingRequest] = {}

@@ -31,6 +31,8 @@ class ClientConnection(Connection):
         LocalProtocolError: `info` or `capabilities` have no JSON form.
     """
 
+    __slots__ = ()
+
     def __init__(
         self,
         *,

@@ -145,11 +145,16 @@ def _is_plain(value: Any) -> bool:
         for key, item in value.items():
             if key.__class__ is not str:
                 return False
-            if item.__class__ not in _SCALARS and not _is_plain(item):
+            kind = item.__class__
+            if kind is not str and kind not in _SCALARS and not _is_plain(item):
                 return False
         return True
     if kind is list:
-        return all(item.__class__ in _SCALARS or _is_plain(item) for item in value)
+        for item in value:  # `all()` would cost more than the rest of this
+            kind = item.__class__
+            if kind is not str and kind not in _SCALARS and not _is_plain(item):
+                return False
+        return True
     return kind in _SCALARS or (kind is float and isfinite(value))
 
 

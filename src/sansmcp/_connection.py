@@ -17,6 +17,13 @@ _SPACE: Final = 32
 class Connection(Machine):
     """Cuts input into lines, and joins output. Clients and servers share all of it."""
 
+    __slots__ = (
+        "_first_line",
+        "_lines",
+        "_seen_blank",
+        "_seen_crlf",
+    )
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, newline=b"\n", timers=None, **kwargs)
         self._lines = LineReader(self._config.max_message_bytes)

@@ -20,7 +20,40 @@ from ._values import JSONObject, JSONValue, RequestId, Side
 
 
 class Core:
-    """State and primitives. Verbs check first, then commit: what raises has changed nothing."""
+    """State and primitives. Verbs check first, then commit: what raises has changed nothing.
+
+    Every layer has slots: with this many attributes an instance dictionary would be large and,
+    on CPython, out of reach of the shortcuts for attributes and methods.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_capabilities",
+        "_codec",
+        "_config",
+        "_conversation",
+        "_decoder",
+        "_events",
+        "_handed_over",
+        "_info",
+        "_newline",
+        "_now",
+        "_other",
+        "_output",
+        "_peer",
+        "_revisions",
+        "_shape",
+        "_side",
+        "_state",
+        "_timers",
+        "_told_deadline",
+        "_told_events",
+        "_told_output",
+        "_unlimited",
+        "_unsent",
+        "_wake",
+        "_waking",
+    )
 
     def __init__(
         self,
@@ -73,9 +106,12 @@ class Core:
         self._told_events = False
         self._told_deadline: float | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """All state is plain data, except the caller's `wake`, which copies do without."""
-        return {**self.__dict__, "_wake": None}
+        names = [name for cls in type(self).__mro__ for name in cls.__dict__.get("__slots__", ())]
+        state = {name: getattr(self, name) for name in names if name != "__weakref__"}
+        state["_wake"] = None
+        return None, state
 
     # ---------------------------------------------------------------------------------- time
 

@@ -37,6 +37,11 @@ _FAILURES = {
 class Handshake(Notifying):
     """`initialize` sent or answered, and what both sides have agreed on afterwards."""
 
+    __slots__ = (
+        "_instructions",
+        "_requires",
+    )
+
     def __init__(
         self, *args: Any, requires: Iterable[str], instructions: str | None, **kwargs: Any
     ) -> None:

@@ -40,6 +40,8 @@ _CHANGES = {
 class ListingLayer(Pinging):
     """`send_paginated`, and what becomes of each page."""
 
+    __slots__ = ("_listings",)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._listings: dict[Listing, None] = {}

@@ -35,6 +35,8 @@ class DrainTimer:
 class Machine(Handshake):
     """Message-level entry points, endings, and the properties to look at."""
 
+    __slots__ = ("_drain",)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._drain = DrainTimer()

@@ -25,6 +25,12 @@ _VERBS = {
 class Notifying(Answering):
     """Verbs that send notifications, and the receipt of the peer's."""
 
+    __slots__ = (
+        "_held",
+        "_subscribing",
+        "_subscriptions",
+    )
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._subscriptions: dict[str, None] = {}

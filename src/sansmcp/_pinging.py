@@ -34,6 +34,11 @@ class KeepAlive:
 class Pinging(Asking):
     """`ping()` and keep-alive."""
 
+    __slots__ = (
+        "_heard_at",
+        "_keep_alive",
+    )
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         interval = self._config.ping_interval

@@ -31,6 +31,8 @@ class ServerConnection(Connection):
         LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form.
     """
 
+    __slots__ = ()
+
     def __init__(
         self,
         *,
