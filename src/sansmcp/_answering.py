@@ -5,18 +5,14 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from ._errors import ErrorCode, LocalProtocolError
+from ._errors import LocalProtocolError
 from ._events import (
     CancelCause,
-    LimitReached,
-    MessageIgnored,
-    RequestAnswered,
     RequestCancelled,
-    RequestReceived,
 )
 from ._handles import Batch, IncomingRequest
 from ._ids import UsedIds
-from ._judge import Breach, judge_request, misshapen_result
+from ._judge import misshapen_result
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._listing import ListingLayer
 from ._tasks import finished_tasks, new_task
@@ -27,9 +23,6 @@ from ._values import (
     JSONValue,
     Missing,
     ProgressToken,
-    Side,
-    id_key,
-    is_object,
 )
 
 _OPEN = RequestState.OPEN
@@ -307,199 +300,7 @@ class Answering(ListingLayer):
     def _drained(self) -> None:
         """An answer went out after the peer's end of stream; the last one ends the connection."""
 
-    # ----------------------------------------------------------------------------- receiving
-
-    def _receive_request(
-        self, message: JSONObject, method: str, route: object, batch: Batch | None
-    ) -> None:
-        raw: Any = message["id"]
-        key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
-        if key is None:
-            self._refuse_unreadable(
-                Breach("JSON-002", "a request id is a string or an integer"), route
-            )
-            return
-        if key in self._incoming:
-            # An error would answer the first request of that id: nothing can be sent.
-            self._report(
-                Breach("ID-001", f"a second request with the id {raw!r} while one is in flight")
-            )
-            return
-        given: Any = message.get("params", MISSING)
-        breach: Breach | None = None
-        params: JSONObject
-        if given.__class__ is dict:
-            params = given
-        else:
-            params = {}
-            if given is not MISSING and given is not None:
-                breach = Breach("JSON-017", "params is not an object", ErrorCode.INVALID_PARAMS)
-        if message.get("jsonrpc") != "2.0":
-            breach = Breach("JSON-001", 'jsonrpc is not "2.0"')
-        elif "result" in message or "error" in message:
-            breach = Breach("ERR-001", "a message is both a request and an answer")
-        conversation = self._conversation
-        sender = self._other
-        spec = conversation.dialect.requests[sender].get(method)
-        request = IncomingRequest(raw, key, method, params, spec, self._peer, route, batch)
-        if breach is None:
-            breach = judge_request(conversation, sender, method, spec, params, self._shape)
-            if (meta := params.get("_meta")) is not None and (breach is None or breach.tolerated):
-                breach = self._judge_meta(request, meta) or breach
-        self._incoming[key] = request
-        if batch is not None:
-            batch.pending += 1
-        used = self._used
-        if key == used.expected:
-            used.expected += 1
-        elif used.add(key):
-            self._report(
-                Breach("ID-001", f"the id {raw!r} was used before", tolerated=True),
-                request=request,
-            )
-        elif used.forgotten and not self._told_forgotten:
-            self._told_forgotten = True
-            text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
-            self._events.append(LimitReached(rule="OWN-007", text=text))
-        if given is None:
-            self._report(Breach("OWN-015", "params is null", tolerated=True), request=request)
-        if breach is not None:
-            if not breach.tolerated:
-                self._refuse_breach(request, breach)
-                return
-            self._report(breach, request=request)
-        if spec is None or spec.task_gate is not None:
-            if spec is None and self._config.unknown_methods == "refuse":
-                self._refuse(request, ErrorCode.METHOD_NOT_FOUND, f"unknown method {method}")
-                return
-            if spec is not None and "task" in params:
-                request._task = spec.task_gate in conversation.gates[self._side]
-        elif spec.paginated is not None and params.get("cursor", MISSING) is None:
-            self._report(Breach("OWN-015", "cursor is null", tolerated=True), request=request)
-            del params["cursor"]
-        if len(self._incoming) > self._config.max_requests and method != "ping":
-            self._refuse_for_limit(request)
-        elif spec is None or not spec.special or not self._handled(request):
-            self._events.append(RequestReceived(request=request))
-
-    def _judge_meta(self, request: IncomingRequest, meta: object) -> Breach | None:
-        if not is_object(meta):
-            return Breach("OWN-014", "_meta is not an object", ErrorCode.INVALID_PARAMS)
-        raw: Any = meta.get("progressToken", MISSING)
-        if raw is MISSING:
-            return None
-        token = id_key(raw)
-        if token is None:
-            return Breach(
-                "PROG-001",
-                "a progress token is a string or an integer",
-                ErrorCode.INVALID_PARAMS,
-            )
-        if token in self._peer_tokens:
-            return Breach("PROG-002", f"the progress token {token!r} is in use", tolerated=True)
-        self._peer_tokens.add(token)
-        request._token = token
-        return None
-
-    def _handled(self, request: IncomingRequest) -> bool:
-        """Whether the core answers this request by itself. Layers above add methods."""
-        if request._method == "ping" and "ping" not in self._config.manual:
-            self._answer_self(request, b"{}")
-            return True
-        return False
-
-    def _answer_self(self, request: IncomingRequest, body: bytes) -> None:
-        self._events.append(RequestAnswered(request=request))
-        self._answer(request, b'"result":', body)
-
-    # ------------------------------------------------------------------------------ refusing
-
-    def _refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
-        self._events.append(RequestAnswered(request=request, code=code))
-        self._answer(request, b'"error":', self._error_bytes(code, text, data))
-
-    def _refuse_breach(self, request: IncomingRequest, breach: Breach) -> None:
-        """A request with a readable id that breaks a rule: an error, or delivery for gateways."""
-        if breach.code == ErrorCode.METHOD_NOT_FOUND and self._config.unknown_methods == "deliver":
-            self._events.append(RequestReceived(request=request))
-            return
-        self._report(breach, request=request, code=breach.code)
-        self._answer(request, b'"error":', self._error_bytes(breach.code, breach.text))
-
-    def _refuse_for_limit(self, request: IncomingRequest) -> None:
-        text = f"{self._config.max_requests} requests are in flight, which is the limit"
-        self._events.append(LimitReached(rule="OWN-004", text=text))
-        self._answer(
-            request,
-            b'"error":',
-            self._error_bytes(
-                ErrorCode.INTERNAL_ERROR, "too many requests in flight", {"reason": text}
-            ),
-        )
-
-    def _refuse_unreadable(
-        self,
-        breach: Breach,
-        route: object,
-        *,
-        excerpt: bytes | None = None,
-        raw_id: Any = None,
-        batch: Batch | None = None,
-    ) -> None:
-        """Report something that is no message.
-
-        A server answers it where the revision has a form for the answer: with the id if it could
-        be read, else without one from 2025-11-25 on.
-        """
-        self._report(breach, excerpt=excerpt, code=breach.code)
-        if self._side is Side.CLIENT or self._state is not State.OPEN:
-            return
-        body = self._error_bytes(breach.code, breach.text)
-        key = id_key(raw_id)
-        if key is not None:
-            if key in self._incoming:
-                return  # the error would answer that one
-            answer = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._encode(raw_id), body)
-            if batch is not None:
-                batch.answers.append(answer)
-                return
-        elif self._conversation.dialect.has_idless_errors and batch is None:
-            answer = b'{"jsonrpc":"2.0","error":%b}' % body
-        else:
-            return
-        self._queue(answer + self._newline, route)
-
-    # -------------------------------------------------------------------------- cancellation
-
-    def _receive_cancelled(self, params: JSONObject) -> None:
-        raw: Any = params.get("requestId", MISSING)
-        key = id_key(raw)
-        reason: Any = params.get("reason")
-        if key is None:
-            rule = "JSON-002"
-            if raw is MISSING:
-                has_tasks = self._conversation.dialect.revision == "2025-11-25"
-                rule = "CANC-006" if has_tasks else "CANC-007"
-            self._report(Breach(rule, "a cancellation names no usable request id"))
-            return
-        request = self._incoming.get(key)
-        if request is None:
-            self._ignore_cancel("CANC-013", "a cancellation of no request in flight", raw)
-        elif request._method == "initialize":
-            self._ignore_cancel("CANC-004", "a cancellation of initialize", raw)
-        elif request._task:
-            self._ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
-        else:
-            self._cancel_incoming(
-                request, CancelCause.PEER, reason if isinstance(reason, str) else None
-            )
-            if self._state is not State.OPEN:
-                self._drained()
-
-    def _ignore_cancel(self, rule: str, text: str, raw: Any) -> None:
-        self._events.append(
-            MessageIgnored(rule=rule, text=text, method="notifications/cancelled", id=raw)
-        )
+    # -------------------------------------------------------------------------------- ending
 
     def _cancel_incoming(
         self, request: IncomingRequest, cause: CancelCause, reason: str | None = None

@@ -10,19 +10,15 @@ from ._errors import LocalProtocolError
 from ._events import (
     CancelCause,
     ErrorReceived,
-    ErrorWithoutIdReceived,
     FailureReason,
     LimitReached,
-    MessageIgnored,
-    ProgressReceived,
     RequestFailed,
     ResponseReceived,
 )
 from ._handles import IncomingRequest, OutgoingRequest, Purpose
-from ._judge import Breach, judge_request, misshapen_result
+from ._judge import judge_request
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._registry import Method
-from ._tasks import finished_tasks, new_task
 from ._timers import Timed
 from ._values import MISSING, IdKey, JSONObject, ProgressToken, id_key, is_object
 
@@ -274,130 +270,6 @@ class Asking(Core):
         call._order = self._sent
         self._queue(message, call._route)
 
-    # ------------------------------------------------------------------------------- answers
-
-    def _receive_answer(self, message: JSONObject) -> None:
-        raw: Any = message.get("id")
-        key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
-        call = None if key is None else self._outgoing.get(key)
-        if call is None:
-            call = self._find_unfiled(message, raw, key)
-            if call is None:
-                return
-        result: Any = message.get("result", MISSING)
-        outcome: Outcome
-        fault: Breach | None = None
-        if result.__class__ is not dict or "error" in message:
-            outcome, fault = self._judge_error(call, message, result)
-        elif message.get("jsonrpc") != "2.0":
-            outcome, fault = self._invalid(call, "JSON-001", 'jsonrpc is not "2.0"')
-        elif (
-            self._shape
-            and (spec := call._spec) is not None
-            and spec.result
-            and (wrong := misshapen_result(spec, call._task, result)) is not None
-        ):
-            outcome, fault = self._invalid(call, "OWN-014", f"result of {call._method}: {wrong}")
-        else:
-            if call._task and call._token is not None:
-                self._keep_token_for_task(call, result)
-            if call._spec is not None and call._spec.special:
-                self._tasks_seen(call._method, result)
-            outcome = ResponseReceived(request=call, result=result)
-        self._conclude(call, _ANSWERED)
-        if fault is not None:
-            self._report(fault, request=call)
-        if call._purpose is _APPLICATION:
-            self._events.append(outcome)
-        else:
-            self._ended(call, outcome)
-
-    def _find_unfiled(
-        self, message: JSONObject, raw: object, key: IdKey | None
-    ) -> OutgoingRequest | None:
-        """The call that an answer means although its id is in no table as it stands."""
-        if key is None:
-            error: Any = message.get("error")
-            if raw is None and is_object(error) and self._is_error(error):
-                if "id" in message:
-                    self._report(Breach("JSON-003", "an error has the id null", tolerated=True))
-                elif not self._conversation.dialect.has_idless_errors:
-                    self._report(Breach("JSON-010", "an error has no id", tolerated=True))
-                self._events.append(
-                    ErrorWithoutIdReceived(
-                        code=error["code"], message=error["message"], data=error.get("data")
-                    )
-                )
-            else:
-                self._report(Breach("JSON-002", "an answer has no usable id"))
-            return None
-        if self._late.pop(key, None) is not None:
-            self._events.append(
-                MessageIgnored(
-                    rule="CANC-011", text="an answer came after the end", method=None, id=key
-                )
-            )
-            return None
-        other: IdKey | None
-        if isinstance(key, str):
-            other = int(key) if key.isdecimal() and len(key) < 20 else None
-            other = None if str(other) != key else other  # "007" is not 7
-        else:
-            other = str(key)
-        call = None if other is None else self._outgoing.get(other)
-        if call is None:
-            self._events.append(
-                MessageIgnored(
-                    rule="JSON-004", text="an answer names no request", method=None, id=key
-                )
-            )
-        elif self._config.strict:
-            self._report(Breach("JSON-004", f"an answer has the id {raw!r} instead of {other!r}"))
-            return None
-        else:
-            self._report(
-                Breach(
-                    "OWN-019", f"an answer has the id {raw!r} instead of {other!r}", tolerated=True
-                )
-            )
-        return call
-
-    def _judge_error(
-        self, call: OutgoingRequest, message: JSONObject, result: object
-    ) -> tuple[Outcome, Breach | None]:
-        """The outcome of an answer that is no plain result."""
-        error: Any = message.get("error", MISSING)
-        if error is MISSING:
-            if result is MISSING:
-                return self._invalid(call, "JSON-005", "an answer has neither result nor error")
-            return self._invalid(call, "JSON-007", "a result is not an object")
-        if result is not MISSING:
-            return self._invalid(call, "JSON-006", "an answer has both result and error")
-        if not is_object(error) or not self._is_error(error):
-            return self._invalid(
-                call, "JSON-008", "an error lacks an integer code or a string message"
-            )
-        if message.get("jsonrpc") != "2.0":
-            return self._invalid(call, "JSON-001", 'jsonrpc is not "2.0"')
-        return (
-            ErrorReceived(
-                request=call,
-                code=error["code"],
-                message=error["message"],
-                data=error.get("data"),
-            ),
-            None,
-        )
-
-    @staticmethod
-    def _is_error(error: JSONObject) -> bool:
-        return type(error.get("code")) is int and isinstance(error.get("message"), str)
-
-    @staticmethod
-    def _invalid(call: OutgoingRequest, rule: str, text: str) -> tuple[Outcome, Breach]:
-        failed = RequestFailed(request=call, reason=FailureReason.INVALID_ANSWER, text=text)
-        return failed, Breach(rule, text)
-
     # -------------------------------------------------------------------------------- ending
 
     def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
@@ -493,66 +365,3 @@ class Asking(Core):
             self._conclude(call, _CANCELLED)
             text = f"the connection ended before {call._method} was answered"
             self._ended(call, RequestFailed(request=call, reason=FailureReason.LOST, text=text))
-
-    # ------------------------------------------------------------------------------ progress
-
-    def _receive_progress(self, params: JSONObject) -> None:
-        token = id_key(params.get("progressToken"))
-        if token is None:
-            self._report(Breach("PROG-001", "a progress token is no string and no integer"))
-            return
-        progress: Any = params.get("progress")
-        if type(progress) is not int and type(progress) is not float:
-            self._report(Breach("OWN-014", "progress is no number"))
-            return
-        call = self._tokens.get(token)
-        if call is None:
-            self._events.append(
-                MessageIgnored(
-                    rule="PROG-006",
-                    text="progress for no request in flight",
-                    method="notifications/progress",
-                    id=token,
-                )
-            )
-            return
-        if call._progress is not None and progress <= call._progress:
-            self._report(
-                Breach("PROG-003", f"progress went from {call._progress} to {progress}"),
-                request=call,
-            )
-            return
-        total: Any = params.get("total")
-        text: Any = params.get("message")
-        if total is not None and type(total) is not int and type(total) is not float:
-            self._report(Breach("OWN-014", "total is no number", tolerated=True), request=call)
-            total = None
-        if text is not None and type(text) is not str:
-            self._report(Breach("OWN-014", "message is no string", tolerated=True), request=call)
-            text = None
-        call._progress = progress
-        if call._timeout is not None and call._deadline is not None:
-            # The entry in the heap stays where it is: it is put right when it surfaces.
-            deadline = (self._now or 0.0) + call._timeout
-            last = call._last_deadline
-            call._deadline = deadline if last is None or deadline < last else last
-        self._events.append(
-            ProgressReceived(request=call, progress=progress, total=total, message=text)
-        )
-
-    # --------------------------------------------------------------------------------- tasks
-
-    def _keep_token_for_task(self, call: OutgoingRequest, result: JSONObject) -> None:
-        """The token of a task stays in use until the task is over (PROG-011)."""
-        task_id = new_task(result)
-        if task_id is not None and len(self._task_calls) < self._config.max_requests:
-            call._task = task_id
-            self._task_calls[task_id] = call
-
-    def _tasks_seen(self, method: str, content: JSONObject) -> None:
-        """Tasks of the peer came by, in a result or a notification."""
-        if self._task_calls and method.startswith(("tasks/", "notifications/tasks/")):
-            for task_id in finished_tasks(method, content):
-                call = self._task_calls.pop(task_id, None)
-                if call is not None and call._token is not None:
-                    del self._tokens[call._token]

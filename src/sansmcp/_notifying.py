@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._answering import Answering
+from ._accepting import Accepting
 from ._changes import Change, ResourceUpdated, change_method, change_params
 from ._errors import ErrorCode, LocalProtocolError
 from ._events import CancelCause, LimitReached, NotificationReceived
@@ -22,7 +22,7 @@ _VERBS = {
 }
 
 
-class Notifying(Answering):
+class Notifying(Accepting):
     """Verbs that send notifications, and the receipt of the peer's."""
 
     __slots__ = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from ._asking import Asking, Outcome
+from ._asking import Outcome
 from ._events import (
     CancelCause,
     CloseCause,
@@ -17,6 +17,7 @@ from ._events import (
 )
 from ._handles import OutgoingRequest, Ping, Purpose
 from ._lifecycle import StateTrigger
+from ._outcomes import Outcomes
 from ._timers import Timed
 from ._values import JSONObject
 
@@ -31,7 +32,7 @@ class KeepAlive:
     _deadline: float | None = attrs.field(default=None, init=False)
 
 
-class Pinging(Asking):
+class Pinging(Outcomes):
     """`ping()` and keep-alive."""
 
     __slots__ = (
