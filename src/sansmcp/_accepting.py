@@ -214,8 +214,6 @@ class Accepting(Answering):
             self._cancel_incoming(
                 request, CancelCause.PEER, reason if isinstance(reason, str) else None
             )
-            if self._state is not State.OPEN:
-                self._drained()
 
     def _ignore_cancel(self, rule: str, text: str, raw: Any) -> None:
         self._events.append(

@@ -100,6 +100,8 @@ class Answering(ListingLayer):
         if request._task:
             self._keep_token_of_task(request, result)
         if special:
+            if meta is not None:
+                result = {**result, "_meta": {**result.get("_meta", {}), **meta}}
             self._result_accepted(request, result)
         self._answer(request, b'"result":', body)
         if self._wake is not None:

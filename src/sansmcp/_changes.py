@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -45,17 +45,17 @@ class ResourceUpdated:
 Change: TypeAlias = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated
 
 
+_METHODS: Final[dict[type[Change], str]] = {
+    ToolsListChanged: "notifications/tools/list_changed",
+    PromptsListChanged: "notifications/prompts/list_changed",
+    ResourcesListChanged: "notifications/resources/list_changed",
+    ResourceUpdated: "notifications/resources/updated",
+}
+
+
 def change_method(change: Change) -> str:
     """The notification that tells of a change."""
-    match change:
-        case ToolsListChanged():
-            return "notifications/tools/list_changed"
-        case PromptsListChanged():
-            return "notifications/prompts/list_changed"
-        case ResourcesListChanged():
-            return "notifications/resources/list_changed"
-        case ResourceUpdated():
-            return "notifications/resources/updated"
+    return _METHODS[type(change)]
 
 
 def change_params(change: Change) -> JSONObject | None:

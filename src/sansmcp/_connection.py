@@ -55,16 +55,6 @@ class Connection(Machine):
         if self._wake is not None:
             self._settle()
 
-    def receive_eof(self, *, drain: float = 0.0, now: float | None = None) -> None:
-        if now is not None:
-            self._tell(now)
-        rest = self._lines.end()
-        if rest is not None:
-            self._receive_rest(rest)
-        super().receive_eof(drain=drain)
-
-    receive_eof.__doc__ = Machine.receive_eof.__doc__
-
     def data_to_send(self) -> bytes:
         """Take all queued output as one buffer; `b""` means that there is none now.
 
@@ -107,12 +97,12 @@ class Connection(Machine):
             self._note("a line ends in CR LF; further ones are not reported")
         self._receive(line)
 
-    def _receive_rest(self, rest: bytearray) -> None:
-        """The stream ended within a line: a whole message is served, a piece of one reported."""
-        if not rest.strip(b" \t\r"):
-            return
-        self._note("the stream ended without a newline", rule="OWN-018", excerpt=bytes(rest))
-        self._receive_odd_line(rest)
+    def _input_ended(self) -> None:
+        """A whole message without a newline is served, a piece of one reported."""
+        rest = self._lines.end()
+        if rest is not None and rest.strip(b" \t\r"):
+            self._note("the stream ended without a newline", rule="OWN-018", excerpt=bytes(rest))
+            self._receive_odd_line(rest)
 
     def _note(self, text: str, *, rule: str = "OWN-017", excerpt: bytes | None = None) -> None:
         if self._state is State.OPEN or self._state is State.SEND_CLOSED:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from ._errors import LocalProtocolError
 from ._lifecycle import PHASES, Phase, PhaseTrigger
 from ._registry import OPEN_GATES, Dialect
 
@@ -28,9 +27,4 @@ class Conversation:
 
     def move(self, trigger: PhaseTrigger) -> None:
         """Take one step of the handshake; `judge_*` has been asked whether it is legal."""
-        step = (self.phase, trigger)
-        if step not in PHASES:
-            raise LocalProtocolError(
-                "LIFE-001", f"cannot see {trigger.name} while {self.phase.name}"
-            )
-        self.phase = PHASES[step]
+        self.phase = PHASES[self.phase, trigger]

@@ -78,6 +78,7 @@ class Machine(Handshake):
         """
         if now is not None:
             self._tell(now)
+        self._input_ended()
         if self._state is _OPEN and drain > 0 and self._incoming and self._now is not None:
             self._state = State.DRAINING
             if self._keep_alive is not None:
@@ -331,6 +332,9 @@ class Machine(Handshake):
         self._refuse_unreadable(Breach("OWN-001", text), None, excerpt=excerpt)
 
     # -------------------------------------------------------------------------------- ending
+
+    def _input_ended(self) -> None:
+        """What is left of the input may still hold a message, where it is a stream of bytes."""
 
     def _timer_fired(self, subject: Timed) -> None:
         if isinstance(subject, DrainTimer):

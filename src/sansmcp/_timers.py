@@ -17,7 +17,9 @@ class Timed(Protocol):
 class TimerOwner(Protocol):
     """Who is told that a deadline has passed."""
 
-    def _timer_fired(self, subject: Timed) -> None: ...
+    def _timer_fired(self, subject: Timed) -> None:
+        """The deadline of `subject` has passed; it has none any more."""
+        ...
 
 
 @attrs.define(eq=False)
