@@ -14,7 +14,7 @@ from ._events import CancelCause, CloseCause, ConnectionClosed, Event, ProtocolV
 from ._handles import IncomingRequest, OutgoingRequest, Peer
 from ._judge import Breach
 from ._lifecycle import STATES, State, StateTrigger
-from ._registry import DIALECTS, open_gates
+from ._registry import DIALECTS, capabilities_in, open_gates
 from ._timers import Timers
 from ._values import JSONObject, JSONValue, RequestId, Side
 
@@ -85,9 +85,9 @@ class Core:
         )
         self._unlimited = self._decoder.unlimited
         self._shape = config.check == "shape"
-        # What we say of ourselves never changes: it is kept encoded, the caller's dicts are not.
+        # What we say of ourselves never changes; the caller's dicts are not kept.
         self._info = self._encode(info)
-        self._capabilities = self._encode(capabilities or {})
+        self._capabilities: Any = self._codec.decode(self._encode(capabilities or {}))
         self._revisions = tuple(sorted(revisions))
         self._peer = Peer()
         self._conversation = Conversation(DIALECTS[self._revisions[-1]])
@@ -154,6 +154,10 @@ class Core:
             return self._codec.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
             raise self._no_json_form(error) from None
+
+    def _capabilities_in(self, revision: str) -> bytes:
+        """Our own capabilities, as far as this revision has them."""
+        return self._encode(capabilities_in(revision, self._capabilities))
 
     def _encode_id(self, id: RequestId) -> bytes:
         return b"%d" % id if type(id) is int else self._encode(id)

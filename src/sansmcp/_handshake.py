@@ -68,7 +68,7 @@ class Handshake(Notifying):
         start.data = data
         body = b'{"protocolVersion":"%b","capabilities":%b,"clientInfo":%b%b}' % (
             self._revisions[-1].encode(),
-            self._capabilities,
+            self._capabilities_in(self._revisions[-1]),
             self._info,
             meta_text,
         )
@@ -167,7 +167,7 @@ class Handshake(Notifying):
         revision = wish if wish in self._revisions else self._revisions[-1]
         body = b'{"protocolVersion":"%b","capabilities":%b,"serverInfo":%b' % (
             revision.encode(),
-            self._capabilities,
+            self._capabilities_in(revision),
             self._info,
         )
         if self._instructions is not None:

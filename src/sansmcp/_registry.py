@@ -323,8 +323,34 @@ def _gates(dialects: Iterable[Dialect]) -> frozenset[str]:
     return frozenset(gates)
 
 
+def _paths(gates: Iterable[str]) -> frozenset[str]:
+    """The gates and all that leads to them: `tasks.requests` leads to `tasks.requests.tools`."""
+    parts = [gate.split(".") for gate in gates]
+    return frozenset(".".join(names[: end + 1]) for names in parts for end in range(len(names)))
+
+
 GATES: Final = _gates(DIALECTS.values())
-"""Every gate that any method has."""
+"""Every gate that any method of any revision has."""
+
+_KNOWN_PATHS: Final = _paths(GATES)
+_PATHS: Final[Mapping[str, frozenset[str]]] = {
+    revision: _paths(_gates([dialect])) for revision, dialect in DIALECTS.items()
+}
+
+
+def capabilities_in(revision: str, capabilities: JSONObject, path: str = "") -> JSONObject:
+    """The capabilities without those that only other revisions have.
+
+    What no revision knows is an extension and stays. A peer that is told of a feature of a later
+    revision would be right to use it.
+    """
+    kept: JSONObject = {}
+    for name, value in capabilities.items():
+        inner = f"{path}.{name}" if path else name
+        if inner not in _KNOWN_PATHS or inner in _PATHS[revision]:
+            kept[name] = capabilities_in(revision, value, inner) if is_object(value) else value
+    return kept
+
 
 OPEN_GATES: Final = frozenset({""})
 """The gates that are open before anything was declared."""
