@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from sansmcp import (
+    ClientConnection,
     Config,
     LocalProtocolError,
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,
+    ServerConnection,
     Side,
     ToolsListChanged,
 )
-from sansmcp.testing import Pair, plain
+from sansmcp.testing import CLIENT_INFO, SERVER_INFO, Pair, plain
 
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 RESULTS: dict[str, dict[str, Any]] = {
@@ -89,7 +91,7 @@ def conversation(revision: str) -> Pair:
     pair = Pair(
         revision=revision,
         client_config=Config(ping_interval=50, max_late_answers=2),
-        server_config=Config(max_used_ids=2, max_subscriptions=1),
+        server_config=Config(max_used_ids=2, max_subscriptions=1, soft_unsent_bytes=2_000),
         connected=False,
     )
     pair.to_server.put(b"noise before\n")
@@ -103,9 +105,11 @@ def conversation(revision: str) -> Pair:
             _answer(pair)
     pair.client.send_paginated("tools/list", meta={"n": 1})
     _answer(pair)
+    pair.server.send_notification("notifications/x", {"pad": "x" * 2_000})  # changes have to wait
     for change in (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged()):
         pair.server.publish(change)
     pair.server.publish(ResourceUpdated("file:///a"))
+    pair.deliver()
     for level in ("debug", "error"):
         pair.server.send_log(level, {"z": 1, "a": 2}, logger="l")
     pair.client.send_notification("notifications/roots/list_changed")
@@ -127,10 +131,23 @@ def conversation(revision: str) -> Pair:
     return pair
 
 
+def failed_start(revision: str) -> Pair:
+    """A pair whose client misses three capabilities of the server."""
+    needs = ("tools", "resources.subscribe", "logging", "prompts")
+    pair = Pair(
+        ClientConnection(info=CLIENT_INFO, revisions=(revision,), requires=needs),
+        ServerConnection(info=SERVER_INFO, capabilities={"prompts": {}}),
+        connected=False,
+    )
+    pair.client.start()
+    pair.deliver()
+    return pair
+
+
 def converse(revision: str) -> Iterator[str]:
     """Everything that was said in it and everything that came of it, line by line."""
-    pair = conversation(revision)
-    for side, message in pair.transcript:
-        yield f"{side.name} {message!r}"
-    for events in pair.events:
-        yield from plain(events)
+    for pair in (conversation(revision), failed_start(revision)):
+        for side, message in pair.transcript:
+            yield f"{side.name} {message!r}"
+        for events in pair.events:
+            yield from plain(events)

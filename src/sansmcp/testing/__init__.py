@@ -1,0 +1,140 @@
+"""Tools for tests: connections with a wire in memory, comparable forms, strategies, an explorer.
+
+The strategies and the state machine need hypothesis (the extra `testing`), which is imported when
+one of them is first asked for; everything else works without.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._checker import (
+    Checker,
+    Handle,
+    InvariantBroken,
+    check_bounds,
+    check_message,
+    check_tables,
+    demand,
+)
+from ._explorer import Exploration, ExplorationFailed, Flight, World, explore
+from ._pair import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    SERVER_CAPABILITIES,
+    SERVER_INFO,
+    Pair,
+    Wire,
+    drain,
+)
+from ._plain import canonical, plain
+from ._script import (
+    Actor,
+    Script,
+    Step,
+    answer,
+    ask,
+    cancel,
+    close,
+    fail_sending,
+    progress,
+    refuse,
+    request,
+)
+
+if TYPE_CHECKING:
+    from ._stateful import SMALL_LIMITS, ConnectionMachine
+    from ._strategies import (
+        answers,
+        bad_request_ids,
+        batches,
+        encoded,
+        json_objects,
+        json_values,
+        messages,
+        nearly_messages,
+        notifications,
+        progress_tokens,
+        request_ids,
+        requests,
+        wire_bytes,
+        wire_lines,
+    )
+
+_NEEDS_HYPOTHESIS = {
+    "SMALL_LIMITS": "_stateful",
+    "ConnectionMachine": "_stateful",
+    "answers": "_strategies",
+    "bad_request_ids": "_strategies",
+    "batches": "_strategies",
+    "encoded": "_strategies",
+    "json_objects": "_strategies",
+    "json_values": "_strategies",
+    "messages": "_strategies",
+    "nearly_messages": "_strategies",
+    "notifications": "_strategies",
+    "progress_tokens": "_strategies",
+    "request_ids": "_strategies",
+    "requests": "_strategies",
+    "wire_bytes": "_strategies",
+    "wire_lines": "_strategies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEEDS_HYPOTHESIS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_NEEDS_HYPOTHESIS[name]}"), name)
+
+
+__all__ = [
+    "CLIENT_CAPABILITIES",
+    "CLIENT_INFO",
+    "SERVER_CAPABILITIES",
+    "SERVER_INFO",
+    "SMALL_LIMITS",
+    "Actor",
+    "Checker",
+    "ConnectionMachine",
+    "Exploration",
+    "ExplorationFailed",
+    "Flight",
+    "Handle",
+    "InvariantBroken",
+    "Pair",
+    "Script",
+    "Step",
+    "Wire",
+    "World",
+    "answer",
+    "answers",
+    "ask",
+    "bad_request_ids",
+    "batches",
+    "cancel",
+    "canonical",
+    "check_bounds",
+    "check_message",
+    "check_tables",
+    "close",
+    "demand",
+    "drain",
+    "encoded",
+    "explore",
+    "fail_sending",
+    "json_objects",
+    "json_values",
+    "messages",
+    "nearly_messages",
+    "notifications",
+    "plain",
+    "progress",
+    "progress_tokens",
+    "refuse",
+    "request",
+    "request_ids",
+    "requests",
+    "wire_bytes",
+    "wire_lines",
+]

@@ -1,0 +1,170 @@
+"""Scripts for an exploration: short sequences of steps that one side takes, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import attrs
+
+from sansmcp import (
+    ClientConnection,
+    Event,
+    IncomingRequest,
+    JSONObject,
+    Listing,
+    LocalProtocolError,
+    OutgoingRequest,
+    Phase,
+    RequestReceived,
+    ServerConnection,
+    State,
+)
+
+from ._checker import Checker, Handle, demand
+
+
+class Actor(Checker):
+    """One side in an exploration, with what its steps need to remember.
+
+    Attributes:
+        asked: What this side has asked, by the names that its steps gave.
+        received: Every request of the peer that was delivered, in order.
+        positions: How many steps of each script were taken.
+    """
+
+    def __init__(self, connection: ClientConnection | ServerConnection, n_scripts: int) -> None:
+        super().__init__(connection)
+        self.asked: dict[str, Handle] = {}
+        self.received: list[IncomingRequest] = []
+        self.positions = [0] * n_scripts
+
+    def _see(self, event: Event) -> None:
+        super()._see(event)
+        if isinstance(event, RequestReceived):
+            self.received.append(event.request)
+
+
+def _always(_actor: Actor) -> bool:
+    return True
+
+
+@attrs.frozen
+class Step:
+    """One thing that a side does, at any moment from which on it can be done.
+
+    Attributes:
+        name: What the trace of a failure calls it.
+        act: Does it. It is given a copy of the side, so all that it remembers has to be there.
+        ready: Whether it can be done already. It must not change anything.
+    """
+
+    name: str
+    act: Callable[[Actor], Any]
+    ready: Callable[[Actor], bool] = _always
+
+
+Script: TypeAlias = Sequence[Step]
+"""Steps that are taken in order, with anything at all in between."""
+
+
+def ask(name: str, send: Callable[[Any], Handle], ready: Callable[[Actor], bool] = _always) -> Step:
+    """Send something that returns a handle; where the connection is over, it must raise.
+
+    Args:
+        name: What later steps call it.
+        send: Is given the connection, and returns the handle.
+        ready: Whether it can be sent already.
+    """
+
+    def act(actor: Actor) -> None:
+        handle = actor.ask(lambda: send(actor.connection))
+        is_open = actor.connection.state is State.OPEN
+        demand(
+            isinstance(handle, LocalProtocolError) != is_open,
+            f"{name} gave {handle!r} while {actor.connection.state.name}",
+        )
+        if not isinstance(handle, LocalProtocolError):
+            actor.asked[name] = handle
+
+    return Step(f"ask {name}", act, ready)
+
+
+def _may_ask(actor: Actor) -> bool:
+    connection = actor.connection
+    return connection.phase is Phase.OPERATING or connection.state is not State.OPEN
+
+
+def request(name: str, method: str, params: JSONObject | None = None, **options: Any) -> Step:
+    """`send_request`, from the end of the handshake on.
+
+    Args:
+        name: What later steps call it.
+        method: The method name.
+        params: The params object.
+        options: Those of the verb.
+    """
+
+    def send(connection: ClientConnection | ServerConnection) -> OutgoingRequest:
+        return connection.send_request(method, params, **options)
+
+    return ask(name, send, _may_ask)
+
+
+def cancel(name: str) -> Step:
+    """Cancel what was asked under this name. Where it could not even be asked, do nothing."""
+
+    def act(actor: Actor) -> None:
+        handle = actor.asked.get(name)
+        if isinstance(handle, OutgoingRequest | Listing):
+            done = actor.cancel(handle)
+            demand(not isinstance(done, LocalProtocolError), f"cancelling raised: {done}")
+
+    return Step(f"cancel {name}", act)
+
+
+def _of(number: int) -> Callable[[Actor], bool]:
+    return lambda actor: len(actor.received) > number
+
+
+def progress(number: int, value: float) -> Step:
+    """Send progress for the request of the peer with this number, counted from 0."""
+
+    def act(actor: Actor) -> None:
+        handle = actor.received[number]
+        done = actor.progress(handle, lambda: actor.connection.send_progress(handle, value))
+        demand(not isinstance(done, LocalProtocolError), f"progress raised: {done}")
+
+    return Step(f"progress {value} of #{number}", act, _of(number))
+
+
+def answer(number: int, result: JSONObject) -> Step:
+    """Answer the request of the peer with this number, counted from 0."""
+
+    def act(actor: Actor) -> None:
+        handle = actor.received[number]
+        done = actor.answer(handle, lambda: actor.connection.send_result(handle, result))
+        demand(not isinstance(done, LocalProtocolError), f"answering raised: {done}")
+
+    return Step(f"answer #{number}", act, _of(number))
+
+
+def refuse(number: int, code: int = -32603, message: str = "no") -> Step:
+    """Answer the request of the peer with this number, counted from 0, with an error."""
+
+    def act(actor: Actor) -> None:
+        handle = actor.received[number]
+        done = actor.answer(handle, lambda: actor.connection.send_error(handle, code, message))
+        demand(not isinstance(done, LocalProtocolError), f"refusing raised: {done}")
+
+    return Step(f"refuse #{number}", act, _of(number))
+
+
+def close() -> Step:
+    """Close the connection from this side."""
+    return Step("close", lambda actor: actor.connection.close())
+
+
+def fail_sending() -> Step:
+    """Find that nothing can be sent any more."""
+    return Step("sending fails", lambda actor: actor.connection.send_failed())

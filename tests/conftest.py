@@ -1,0 +1,34 @@
+"""What holds for all tests: everything that a connection of ours sends is valid."""
+
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+from tests.support import schema
+from tests.support.judged import judging
+
+# How long an example takes says more about the machine than about the code.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "unjudged(reason): what is sent is not held against the official schema, since the "
+        "application hands over what is not valid, or there is too much of it",
+    )
+
+
+@pytest.fixture(autouse=True)
+def everything_sent_is_valid(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Invariant 9: whatever a test is about, what the library sends in it fits the schema.
+
+    Without the shared specification data, nothing is judged.
+    """
+    if request.node.get_closest_marker("unjudged") is not None or not schema.available():
+        yield
+        return
+    with judging():
+        yield

@@ -1,0 +1,200 @@
+"""Lines out of bytes: whatever the cuts, whatever the length."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import pytest
+
+from sansmcp import (
+    Config,
+    Event,
+    NotificationReceived,
+    ProtocolViolation,
+    RequestAnswered,
+    ServerConnection,
+    State,
+)
+from sansmcp.testing import drain
+from tests.support.wire import call, note, of, ready_server, sent, wire
+
+LIMIT = 256
+HELLO = wire(note("notifications/hello"))
+
+
+def small_server() -> ServerConnection:
+    """A server, ready, that takes short lines only."""
+    return ready_server("2025-11-25", config=Config(max_message_bytes=LIMIT))
+
+
+def fed(server: ServerConnection, *chunks: bytes) -> list[Event]:
+    for chunk in chunks:
+        server.receive_data(chunk)
+    return drain(server)
+
+
+def rules(events: Iterable[Event]) -> list[str]:
+    return [event.rule for event in of(ProtocolViolation, events)]
+
+
+def greetings(events: Iterable[Event]) -> int:
+    return len(of(NotificationReceived, events))
+
+
+def line_of(n_bytes: int) -> bytes:
+    """A notification of that many bytes without its newline."""
+    empty = wire(note("notifications/hello", {"pad": ""}))[:-1]
+    return empty.replace(b'""', b'"' + b"x" * (n_bytes - len(empty)) + b'"')
+
+
+def test_several_lines_of_one_chunk_are_several_messages() -> None:
+    """A read that returns three messages must not lose two."""
+    assert greetings(fed(small_server(), HELLO * 3)) == 3
+
+
+def test_a_line_in_many_chunks_is_one_message() -> None:
+    """A pipe may hand over byte by byte."""
+    server = small_server()
+    pieces = [bytes([byte]) for byte in HELLO]
+
+    assert fed(server, *pieces[:-1]) == []
+    assert greetings(fed(server, pieces[-1])) == 1
+
+
+def test_a_chunk_may_end_one_line_and_begin_another() -> None:
+    """The unfinished part is kept for the next chunk, and nothing else is."""
+    server = small_server()
+
+    assert greetings(fed(server, HELLO + HELLO[:5])) == 1
+    assert greetings(fed(server, HELLO[5:] + HELLO)) == 2
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_any_kind_of_buffer_is_taken_and_none_is_kept(
+    kind: type[bytes] | type[bytearray] | type[memoryview],
+) -> None:
+    """A reader that reuses its buffer must not change what was read before."""
+    server = small_server()
+    buffer = bytearray(HELLO[:7])
+    server.receive_data(buffer if kind is bytearray else kind(buffer))
+    buffer[:] = b"#######"
+    server.receive_data(kind(HELLO[7:]))
+
+    assert greetings(drain(server)) == 1
+
+
+def test_an_empty_chunk_means_nothing() -> None:
+    """`b""` from a read is the end of the stream only where `receive_eof` says so."""
+    server = small_server()
+
+    assert fed(server, b"") == []
+    assert server.state is State.OPEN
+
+
+def test_a_line_of_exactly_the_limit_is_served() -> None:
+    """The limit counts the message, not its newline."""
+    assert greetings(fed(small_server(), line_of(LIMIT) + b"\n")) == 1
+
+
+@pytest.mark.parametrize(
+    "cut", [(), (1,), (LIMIT,), (LIMIT + 1,), (40, 200), tuple(range(1, LIMIT + 2))]
+)
+def test_a_line_over_the_limit_is_reported_once_and_its_neighbours_are_served(
+    cut: tuple[int, ...],
+) -> None:
+    """The verdict depends on the message and never on how it was cut."""
+    server = small_server()
+    text = line_of(LIMIT + 1) + b"\n"
+    edges = [0, *cut, len(text)]
+    chunks = [text[start:end] for start, end in pairwise(edges)]
+    events = fed(server, HELLO, *chunks, HELLO)
+
+    assert rules(events) == ["OWN-001"]
+    assert greetings(events) == 2
+    (violation,) = of(ProtocolViolation, events)
+    assert violation.excerpt == text[:120]
+    assert [answer["error"]["code"] for answer in sent(server)] == [-32600]
+
+
+def test_a_line_over_the_limit_is_reported_before_its_end_comes() -> None:
+    """Noise without a newline must not go unnoticed for ever."""
+    server = small_server()
+
+    assert rules(fed(server, b"x" * (LIMIT + 1))) == ["OWN-001"]
+    assert fed(server, b"x" * 1_000, b"x" * LIMIT) == []
+    assert greetings(fed(server, b"x\n" + HELLO)) == 1
+
+
+def test_two_lines_over_the_limit_are_two_reports() -> None:
+    """Each loss is told."""
+    long = b"x" * (LIMIT + 1) + b"\n"
+
+    assert rules(fed(small_server(), long + long)) == ["OWN-001"] * 2
+    assert rules(fed(small_server(), long[:9], long[9:] + long)) == ["OWN-001"] * 2
+
+
+def test_the_excerpt_of_a_short_limit_is_no_longer_than_that() -> None:
+    """An excerpt shows the start of the line, however small the limit is."""
+    server = ServerConnection(
+        info={"name": "s", "version": "1"}, config=Config(max_message_bytes=10)
+    )
+    server.receive_data(b"0123")
+    server.receive_data(b"456789abc")
+
+    assert [event.excerpt for event in of(ProtocolViolation, drain(server))] == [b"0123456789"]
+
+
+def test_a_message_without_framing_has_the_same_limit() -> None:
+    """Transports that keep messages apart get the same verdict."""
+    server = small_server()
+    server.receive_message(line_of(LIMIT))
+    server.receive_message(line_of(LIMIT + 1))
+    server.receive_message(line_of(LIMIT + 1).decode())
+    server.receive_message(bytearray(line_of(LIMIT)))
+    events = drain(server)
+
+    assert greetings(events) == 2
+    assert rules(events) == ["OWN-001"] * 2
+
+
+def test_a_message_as_text_with_a_lone_surrogate_is_no_utf8() -> None:
+    """A text frame that UTF-8 cannot carry is refused like bytes that are not UTF-8."""
+    server = small_server()
+    server.receive_message('{"jsonrpc":"2.0","method":"\ud800"}')
+
+    assert rules(drain(server)) == ["ERR-001"]
+
+
+def test_a_long_line_after_the_end_is_nobodys() -> None:
+    """Nothing is reported after `ConnectionClosed`."""
+    server = small_server()
+    server.close()
+    drain(server)
+
+    assert fed(server, b"x" * (LIMIT + 1) + b"\n" + HELLO + b"\r\n\n") == []
+
+
+def test_a_mark_at_the_start_and_odd_line_ends_are_reported_once() -> None:
+    """Windows pipes and editors add them; a report per line would be noise."""
+    server = ServerConnection(info={"name": "s", "version": "1"})
+    one, two = wire(call(1, "ping"))[:-1], wire(call(2, "ping"))[:-1]
+    events = fed(server, b"\xef\xbb\xbf" + one + b"\r\n", b"\r\n\n \n", two + b"\r\n")
+
+    assert rules(events) == ["OWN-017"] * 3
+    assert all(event.tolerated for event in of(ProtocolViolation, events))
+    assert len(of(RequestAnswered, events)) == 2
+
+
+def test_a_mark_alone_on_the_first_line_is_a_blank_line() -> None:
+    """What is left of the line decides."""
+    server = ServerConnection(info={"name": "s", "version": "1"})
+
+    assert rules(fed(server, b"\xef\xbb\xbf\n")) == ["OWN-017"] * 2
+
+
+def test_blanks_at_the_end_of_the_stream_are_no_message() -> None:
+    """A file that ends in spaces has no torn last line."""
+    server = small_server()
+    server.receive_data(HELLO + b" \t\r")
+    server.receive_eof()
+
+    assert rules(drain(server)) == []

@@ -1,0 +1,172 @@
+"""Invariant 7, sending is atomic: a verb does all that it says, or nothing."""
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sansmcp import (
+    Config,
+    LocalProtocolError,
+    PromptsListChanged,
+    ResourceUpdated,
+    Side,
+)
+from sansmcp.testing import Pair, canonical
+from tests.support.wire import SAMPLING
+
+ECHO: dict[str, Any] = {"name": "echo"}
+
+
+class Anything:
+    """No JSON type."""
+
+
+def _circle() -> list[Any]:
+    circle: list[Any] = []
+    circle.append(circle)
+    return circle
+
+
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
+    (
+        *(None, True, False, 0, 1, -1, 2, 10**30, 1.5, 2.0, float("nan"), float("inf")),
+        *("", "x", "\ud800", "ping", "tools/call", "roots/list", "notifications/x", "info"),
+        *(b"x", {}, [], {"a": {1}}, {"a": Anything()}, {1: 2}, [1], Anything(), _circle()),
+        *({"name": "x"}, {"cursor": 5}, {"cursor": "\ud800"}, {"_meta": 5}, {"_meta": {}}),
+        *({"progressToken": 1}, {"progressToken": True}, {"_meta": {"progressToken": "t"}}),
+        *({"content": []}, {"content": 5}, {"tools": [], "nextCursor": 5}, {"task": 5}, SAMPLING),
+        *({"_meta": {"progressToken": []}}, {"name": "x", "task": {}}, {"a": "x" * 3000}),
+    )
+)
+METHODS = st.sampled_from(
+    (
+        *("roots/list", "sampling/createMessage", "initialize", "x/y", "tasks/list"),
+        *("elicitation/create", "notifications/progress", "notifications/cancelled"),
+        *("notifications/resources/updated", "notifications/roots/list_changed", "\ud800"),
+    )
+)
+CHANGES = st.sampled_from((PromptsListChanged(), ResourceUpdated("file:///a")))
+SECONDS = st.sampled_from((0.5, 5, 9))
+
+
+def mostly(*good: Any, bad: st.SearchStrategy[Any] = JUNK) -> st.SearchStrategy[Any]:
+    """One of the good values, or now and then a bad one: the last check must be reached, too."""
+    return st.sampled_from(good) | st.sampled_from(good) | bad
+
+
+PARAMS = mostly({}, {"name": "x"}, {"name": "x", "task": {}}, {"cursor": "c"})
+META = mostly({}, {"a": 1}, {"progressToken": "t"}, {"progressToken": "u"})
+TIMEOUTS = {"timeout": mostly(0.5, 5), "max_timeout": mostly(0.5, 5)}
+ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
+    "send_request": {
+        "method": mostly("tools/list", "tools/call", "ping", bad=METHODS),
+        "params": PARAMS,
+        "meta": META,
+        "progress": st.booleans(),
+        "id": mostly("a", "b", 50, 60),
+        **TIMEOUTS,
+    },
+    "send_paginated": {
+        "method": mostly("tools/list", bad=METHODS),
+        "params": PARAMS,
+        "meta": META,
+        **TIMEOUTS,
+    },
+    "send_notification": {
+        "method": mostly("notifications/x", bad=METHODS),
+        "params": PARAMS,
+        "meta": META,
+    },
+    "send_result": {"result": mostly({"content": []}, {"roots": []}), "meta": META},
+    "send_error": {"code": mostly(1), "message": mostly("no"), "data": JUNK},
+    "send_progress": {
+        "progress": mostly(1, 2, 3),
+        "total": mostly(3),
+        "message": mostly("text"),
+        "meta": META,
+    },
+    "send_log": {"level": mostly("info"), "data": JUNK, "logger": mostly("l"), "meta": META},
+    "publish": {"change": CHANGES},
+    "cancel": {"reason": mostly("why")},
+    "ping": {"timeout": mostly(0.5, 5)},
+    "start": {"timeout": mostly(0.5, 5)},
+}
+REQUIRED = {"method", "result", "code", "message", "progress", "level", "data", "change"}
+
+
+@st.composite
+def calls(draw: st.DrawFn, verb: str | None = None) -> tuple[str, dict[str, Any]]:
+    if verb is None:
+        verb = draw(st.sampled_from(sorted(ARGUMENTS)))
+    arguments = {
+        name: draw(strategy)
+        for name, strategy in ARGUMENTS[verb].items()
+        if name in REQUIRED or draw(st.booleans())
+    }
+    if draw(st.booleans()):
+        arguments["now"] = draw(SECONDS)
+    return verb, arguments
+
+
+def _busy_pair(phase: str, now: float | None) -> Pair:
+    """A pair in which each side has asked something, and is asked something."""
+    pair = Pair(
+        client_config=Config(max_requests=3, max_unsent_bytes=2500),
+        server_config=Config(max_requests=3, max_unsent_bytes=2500),
+        connected=phase != "new",
+        now=now,
+    )
+    if phase != "new":
+        pair.client.send_request("tools/call", ECHO, meta={"progressToken": "t"})
+        pair.server.send_request("roots/list")
+        pair.deliver()
+        if phase == "sending failed":
+            pair.client.send_failed()
+            pair.server.send_failed()
+        elif phase == "ended":
+            pair.client.receive_eof()
+            pair.server.receive_eof()
+    pair.clear_events()
+    return pair
+
+
+PHASES = ["new", "open", "open, no clock", "sending failed", "ended"]
+PAIRS = {phase: _busy_pair(phase, None if "no clock" in phase else 1) for phase in PHASES}
+
+
+def raises(verb: Callable[..., object], *handles: object, **arguments: object) -> bool:
+    """Whether it raised; a wrong Python type may be any error, a broken rule is one of ours."""
+    try:
+        verb(*handles, **arguments)
+    except (LocalProtocolError, TypeError, ValueError, AttributeError):
+        return True
+    return False
+
+
+@pytest.mark.unjudged("the application hands over whatever there is")
+@given(
+    phase=st.sampled_from(PHASES),
+    side=st.sampled_from(Side),
+    steps=st.sampled_from(sorted(ARGUMENTS)).flatmap(
+        lambda verb: st.lists(calls(verb) | calls(verb) | calls(), min_size=1, max_size=4)
+    ),
+)
+@settings(max_examples=400)
+def test_7_a_verb_that_raises_has_changed_nothing(
+    phase: str, side: Side, steps: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """Not the clock, not a table, not the output: the caller may mend its mistake and go on."""
+    conn = copy.deepcopy(PAIRS[phase]).side(side)
+    for verb, arguments in steps:
+        handles: tuple[object, ...] = ()
+        if verb in ("send_result", "send_error", "send_progress"):
+            handles = conn.open_requests[:1] or (PAIRS["open"].side(side).open_requests[0],)
+        elif verb == "cancel":
+            handles = conn.pending_requests[:1] or (PAIRS["open"].side(side).pending_requests[0],)
+        before = canonical(conn)
+        if hasattr(conn, verb) and raises(getattr(conn, verb), *handles, **arguments):
+            assert canonical(conn) == before

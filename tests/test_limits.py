@@ -1,0 +1,222 @@
+"""Limits of `Config`: what happens at each of them, and that none can be nonsense."""
+
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    CancelCause,
+    CloseCause,
+    Config,
+    ConnectionClosed,
+    FailureReason,
+    IncomingRequest,
+    LimitReached,
+    LocalProtocolError,
+    MessageIgnored,
+    ProtocolViolation,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ServerConnection,
+    State,
+)
+from sansmcp.testing import drain
+from tests.support.wire import (
+    asked,
+    call,
+    of,
+    ready_client,
+    ready_server,
+    receive,
+    result,
+    sent,
+)
+
+REVISION = "2025-11-25"
+NUMBERS = [name for name in dir(Config()) if name.startswith(("max_", "soft_"))]
+SECONDS = ["ping_interval", "ping_timeout", "progress_interval"]
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, *SECONDS])
+@pytest.mark.parametrize("value", [0, -1])
+def test_a_limit_is_greater_than_zero(name: str, value: int) -> None:
+    """With zero nothing would work, and "no limit" would be a trap."""
+    assert len(NUMBERS) > 15
+    make: Any = Config
+    with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
+        make(**{name: value})
+
+
+def test_manual_names_methods_that_the_core_answers() -> None:
+    """Others are delivered anyway; a typing error must not go unnoticed."""
+    assert Config(manual=["ping"]).manual == {"ping"}
+    with pytest.raises(ValueError, match=r"manual may name initialize, .*, not tools/list"):
+        Config(manual={"ping", "tools/list"})
+
+
+@pytest.mark.parametrize("name", ["max_requests", "strict", "codec"])
+def test_a_config_does_not_change(name: str) -> None:
+    """One may serve many connections."""
+    with pytest.raises(AttributeError):
+        setattr(Config(), name, 1)
+
+
+# ------------------------------------------------------------------------------------- requests
+
+
+def test_a_request_over_the_limit_is_refused_and_reported() -> None:
+    """Reading goes on: the answers and cancellations that make room come the same way."""
+    server = ready_server(REVISION, config=Config(max_requests=2))
+    first = asked(server, call(1, "tools/list"))
+    asked(server, call(2, "tools/list"))
+    events = receive(server, call(3, "tools/list"), call(4, "ping"))
+    assert [event.rule for event in of(LimitReached, events)] == ["OWN-004"]
+    assert of(RequestReceived, events) == []
+    refusal, alive = sent(server)
+    assert refusal["error"]["code"] == -32603
+    assert "2 requests" in refusal["error"]["data"]["reason"]
+    assert alive == result(4, {})
+
+    assert server.send_result(first, {"tools": []})
+    assert asked(server, call(5, "tools/list")).open
+
+
+def test_pings_that_the_application_answers_are_limited_like_other_requests() -> None:
+    """Those that the core answers take no room; these do."""
+    server = ready_server(REVISION, config=Config(max_requests=2, manual={"ping"}))
+    receive(server, *[call(id, "ping") for id in range(5)])
+
+    assert len(server.open_requests) == 2
+
+
+def test_a_request_of_ours_over_the_limit_raises() -> None:
+    """The caller is told at once; an answer makes room."""
+    client = ready_client(REVISION, config=Config(max_requests=2))
+    ours = client.send_request("tools/list")
+    client.send_paginated("tools/list")
+    for verb, arguments in (
+        ("send_request", ["tools/list"]),
+        ("send_paginated", ["tools/list"]),
+        ("ping", []),
+    ):
+        with pytest.raises(LocalProtocolError) as caught:
+            getattr(client, verb)(*arguments)
+        assert caught.value.rule == "OWN-005"
+    receive(client, result(ours.id, {"tools": []}))
+
+    assert client.ping().open
+
+
+def test_ended_requests_are_remembered_up_to_the_limit() -> None:
+    """The oldest is forgotten, reported once, and counted."""
+    client = ready_client(REVISION, config=Config(max_late_answers=2))
+    calls = [client.send_request("tools/list") for _ in range(4)]
+    sent(client)
+    for one in calls:
+        client.cancel(one)
+    assert [event.rule for event in of(LimitReached, drain(client))] == ["OWN-008"]
+    assert client.forgotten_answers == 2
+    events = receive(client, *[result(one.id, {"tools": []}) for one in calls])
+
+    ignored = [event.rule for event in of(MessageIgnored, events)]
+    assert ignored == ["JSON-004", "JSON-004", "CANC-011", "CANC-011"]
+
+
+# --------------------------------------------------------------------------------------- events
+
+
+def test_paused_is_advice_and_refuses_nothing() -> None:
+    """Cancellations must get through to a reader that is behind."""
+    server = ready_server(REVISION, config=Config(max_events=2))
+    server.receive_data(b'{"jsonrpc":"2.0","method":"notifications/x"}\n' * 2)
+    assert server.paused is False
+    server.receive_data(b'{"jsonrpc":"2.0","method":"notifications/x"}\n' * 3)
+    assert server.paused is True
+    assert server.next_event() is not None
+    assert server.paused is True
+
+    assert len(drain(server)) == 4
+    assert server.paused is False
+
+
+# --------------------------------------------------------------------------------------- output
+
+
+def test_output_that_nobody_takes_ends_the_connection() -> None:
+    """One fatal event, an ending for each request, and what was queued stays to be written."""
+    server = ready_server(REVISION, config=Config(max_unsent_bytes=400))
+    request = asked(server, call(1, "tools/list"))
+    ours = server.send_request("roots/list")
+    text = {"text": "x" * 200}
+    server.send_notification("notifications/x", text)
+    assert 250 < server.unsent_bytes < 400
+    server.send_notification("notifications/x", text)
+    broken, cancelled, lost, closed = drain(server)
+
+    assert isinstance(broken, ProtocolViolation)
+    assert (broken.rule, broken.fatal) == ("OWN-012", True)
+    assert cancelled == RequestCancelled(request=request, cause=CancelCause.FAILED)
+    assert isinstance(lost, RequestFailed)
+    assert (lost.request, lost.reason) == (ours, FailureReason.LOST)
+    assert closed == ConnectionClosed(cause=CloseCause.OVERFLOW)
+    assert server.state is State.CLOSED
+    assert len(sent(server)) == 2
+
+
+FILL = {"text": "x" * 330}
+
+
+def overflow(server: ServerConnection, request: IncomingRequest, by: str) -> None:
+    """Make more output than there is room for."""
+    match by:
+        case "a result":
+            server.send_result(request, {"tools": [], "_meta": FILL})
+        case "an error":
+            server.send_error(request, -32603, "text", FILL)
+        case "a request":
+            server.send_request("x/y", FILL)
+        case "a ping":
+            server.ping()
+        case "an automatic answer":
+            server.receive_data(b'{"jsonrpc":"2.0","id":7,"method":"ping"}\n')
+        case "an automatic refusal":
+            server.receive_data(b"[" * 50 + b"\n")
+        case _:
+            raise AssertionError(by)
+
+
+@pytest.mark.parametrize(
+    "by",
+    [
+        *("a result", "an error", "a request", "a ping"),
+        *("an automatic answer", "an automatic refusal"),
+    ],
+)
+def test_whatever_makes_it_overflow_everything_ends_once(by: str) -> None:
+    """Answers, requests and automatic replies go the same way."""
+    server = ready_server(REVISION, config=Config(max_unsent_bytes=420, max_json_depth=20))
+    request = asked(server, call(1, "tools/list"))
+    server.send_request("roots/list")
+    server.send_notification("notifications/x", {"text": "x" * 275})
+    overflow(server, request, by)
+    events = drain(server)
+
+    assert events[-1] == ConnectionClosed(cause=CloseCause.OVERFLOW)
+    assert len(of(ConnectionClosed, events)) == 1
+    assert all(not event.request.open for event in of(RequestFailed, events))
+    assert not server.open_requests
+    assert not server.pending_requests
+    assert server.next_timeout() is None
+
+
+@pytest.mark.parametrize("take", ["data_to_send", "buffers_to_send", "messages_to_send"])
+def test_taking_output_makes_room_again(take: str) -> None:
+    """The count is of what is not yet taken."""
+    server = ready_server(REVISION, config=Config(max_unsent_bytes=400))
+    for _ in range(10):
+        server.send_notification("notifications/x", {"text": "x" * 200})
+        getattr(server, take)()
+        assert server.unsent_bytes == 0
+
+    assert server.state is State.OPEN
