@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ._answering import Answering
 from ._errors import ErrorCode
@@ -17,6 +17,9 @@ from ._handles import Batch, IncomingRequest
 from ._judge import Breach, judge_request
 from ._lifecycle import State
 from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object
+
+_TEXT_CHARACTERS: Final = 300
+"""An error message is one sentence, however long the method is that it quotes (JSON-016)."""
 
 
 class Accepting(Answering):
@@ -61,8 +64,12 @@ class Accepting(Answering):
         request = IncomingRequest(raw, key, method, params, spec, self._peer, route, batch)
         if breach is None:
             breach = judge_request(conversation, sender, method, spec, params, self._shape)
+            if breach is not None and self._is_for_gateway(breach):
+                request._spec = spec = breach = None
             if (meta := params.get("_meta")) is not None and (breach is None or breach.tolerated):
-                breach = self._judge_meta(request, meta) or breach
+                if breach is not None:
+                    self._report(breach, request=request)
+                breach = self._judge_meta(request, meta)
         self._incoming[key] = request
         if batch is not None:
             batch.pending += 1
@@ -98,6 +105,12 @@ class Accepting(Answering):
             self._refuse_for_limit(request)
         elif spec is None or not spec.special or not self._handled(request):
             self._events.append(RequestReceived(request=request))
+
+    def _is_for_gateway(self, breach: Breach) -> bool:
+        """Whether an undeclared method is delivered, as one of which nothing is known."""
+        return (
+            breach.code == ErrorCode.METHOD_NOT_FOUND and self._config.unknown_methods == "deliver"
+        )
 
     def _is_own_ping(self, method: str) -> bool:
         """Whether this is a ping that is answered at once, however much else is in flight."""
@@ -137,15 +150,14 @@ class Accepting(Answering):
 
     def _refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
         self._events.append(RequestAnswered(request=request, code=code))
-        self._answer(request, b'"error":', self._error_bytes(code, text, data))
+        self._answer(request, b'"error":', self._error_bytes(code, text[:_TEXT_CHARACTERS], data))
 
     def _refuse_breach(self, request: IncomingRequest, breach: Breach) -> None:
-        """A request with a readable id that breaks a rule: an error, or delivery for gateways."""
-        if breach.code == ErrorCode.METHOD_NOT_FOUND and self._config.unknown_methods == "deliver":
-            self._events.append(RequestReceived(request=request))
-            return
+        """A request with a readable id that breaks a rule is answered with an error."""
         self._report(breach, request=request, code=breach.code)
-        self._answer(request, b'"error":', self._error_bytes(breach.code, breach.text))
+        self._answer(
+            request, b'"error":', self._error_bytes(breach.code, breach.text[:_TEXT_CHARACTERS])
+        )
 
     def _refuse_for_limit(self, request: IncomingRequest) -> None:
         text = f"{self._config.max_requests} requests are in flight, which is the limit"

@@ -8,6 +8,7 @@ from typing import Any
 from ._errors import LocalProtocolError
 from ._events import (
     CancelCause,
+    LimitReached,
     RequestCancelled,
 )
 from ._handles import Batch, IncomingRequest
@@ -29,6 +30,10 @@ _OPEN = RequestState.OPEN
 _OPEN_STATE = State.OPEN
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
+
+
+_SILENT = frozenset({CancelCause.SEND_FAILED, CancelCause.FAILED})
+"""Endings after which nothing is sent any more; else the answers that a batch has go out."""
 
 
 class Answering(ListingLayer):
@@ -104,9 +109,7 @@ class Answering(ListingLayer):
                 result = {**result, "_meta": {**result.get("_meta", {}), **meta}}
             self._result_accepted(request, result)
         self._answer(request, b'"result":', body)
-        if self._wake is not None:
-            self._settle()
-        return True
+        return self._settle() if self._restless else True
 
     def send_error(
         self,
@@ -145,9 +148,7 @@ class Answering(ListingLayer):
         if request._spec is not None and request._spec.special:
             self._came_to_nothing(request)
         self._answer(request, b'"error":', body)
-        if self._wake is not None:
-            self._settle()
-        return True
+        return self._settle() if self._restless else True
 
     def send_progress(
         self,
@@ -181,7 +182,7 @@ class Answering(ListingLayer):
         Source: MCP 2025-11-25, basic/utilities/progress.
         """
         for number in (progress, 0 if total is None else total):
-            if (type(number) is not int and type(number) is not float) or not isfinite(number):
+            if type(number) is not int and not (type(number) is float and isfinite(number)):
                 raise LocalProtocolError("OWN-024", f"progress needs finite numbers, not {number}")
         token = request._token
         if token is None or not self._is_in_progress(request):
@@ -196,6 +197,8 @@ class Answering(ListingLayer):
         params: JSONObject = {"progressToken": token, "progress": progress}
         if total is not None:
             params["total"] = total
+        if message is not None and not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError("OWN-014", "message must be a string")
         if message is not None and self._conversation.dialect.revision != "2024-11-05":
             params["message"] = message
         body = self._encode_object(params, meta)
@@ -211,9 +214,7 @@ class Answering(ListingLayer):
             % (body, self._newline),
             request._route,
         )
-        if self._wake is not None:
-            self._settle()
-        return True
+        return self._settle() if self._restless else True
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
@@ -311,7 +312,7 @@ class Answering(ListingLayer):
         if request._spec is not None and request._spec.special:
             self._came_to_nothing(request)
         self._events.append(RequestCancelled(request=request, cause=cause, reason=reason))
-        if request._batch is not None and cause is CancelCause.PEER:
+        if request._batch is not None and cause not in _SILENT:
             self._leave_batch(request._batch, request._route)
 
     def _end_requests(self, cause: CancelCause) -> None:
@@ -326,14 +327,23 @@ class Answering(ListingLayer):
     def _keep_token_of_task(self, request: IncomingRequest, result: JSONObject) -> None:
         """Progress for a task may go on until the task is over (PROG-011)."""
         task_id = new_task(result)
-        if task_id is not None and len(self._peer_tasks) < self._config.max_requests:
+        if task_id is None:
+            return
+        self._release_peer_token(task_id)
+        if len(self._peer_tasks) < self._config.max_requests:
             request._task = task_id
             self._peer_tasks[task_id] = request
+        else:
+            text = f"progress of {len(self._peer_tasks)} tasks may be sent, which is the limit"
+            self._events.append(LimitReached(rule="OWN-004", text=text))
 
     def _own_tasks_seen(self, method: str, content: JSONObject) -> None:
         """Tasks of ours go out, in a result or a notification."""
         if self._peer_tasks and method.startswith(("tasks/", "notifications/tasks/")):
             for task_id in finished_tasks(method, content):
-                request = self._peer_tasks.pop(task_id, None)
-                if request is not None and request._token is not None:
-                    self._peer_tokens.discard(request._token)
+                self._release_peer_token(task_id)
+
+    def _release_peer_token(self, task_id: str) -> None:
+        request = self._peer_tasks.pop(task_id, None)
+        if request is not None and request._token is not None:
+            self._peer_tokens.discard(request._token)

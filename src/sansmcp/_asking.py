@@ -134,7 +134,7 @@ class Asking(Core):
         call._route = None if request is None else request._route
         call.data = data
         self._launch(call, message, timeout, max_timeout)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
         return call
 
@@ -165,16 +165,17 @@ class Asking(Core):
             (timeout is None or timeout > 0) and (max_timeout is None or max_timeout > 0)
         ):  # which also refuses NaN
             raise LocalProtocolError("OWN-023", "a timeout must be greater than zero")
-        if now is None and self._now is None:
+        if self._now is None and (now is None or now != now):
             raise LocalProtocolError("OWN-023", "a timeout needs a clock: pass now=")
 
     def _check_id(self, id: object) -> int | str:
         if isinstance(id, str):
-            if id in self._own_names:
+            if id in self._own_names or id in self._outgoing or id in self._late:
                 raise LocalProtocolError("ID-001", f"the id {id!r} was used before")
             return id
         if type(id) is not int:
             raise LocalProtocolError("JSON-002", f"an id is a string or an integer, not {id!r}")
+        self._encode(id)  # which refuses what has too many digits
         if id <= self._last_id:
             raise LocalProtocolError(
                 "ID-001", f"the id {id} is not above {self._last_id}, the last one used"
@@ -212,7 +213,7 @@ class Asking(Core):
     def _request_bytes(
         self, key: int | str, method: str, spec: Method | None, body: bytes
     ) -> bytes:
-        name = self._encode(method) if spec is None else spec.wire
+        name = self._method_bytes(method) if spec is None else spec.wire
         text = b"%d" % key if type(key) is int else self._encode(key)
         if body:
             return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}%b' % (
@@ -306,7 +307,7 @@ class Asking(Core):
         if now is not None:
             self._tell(now)
         self._abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
 
     def _cancellation(
@@ -362,6 +363,8 @@ class Asking(Core):
 
     def _lose(self, calls: list[OutgoingRequest]) -> None:
         for call in calls:
+            if self._outgoing.get(call._id) is not call:
+                continue  # the loss of another one has ended everything
             self._conclude(call, _CANCELLED)
             text = f"the connection ended before {call._method} was answered"
             self._ended(call, RequestFailed(request=call, reason=FailureReason.LOST, text=text))

@@ -97,6 +97,8 @@ class StandardCodec:
 
     def encode(self, value: JSONValue) -> bytes:
         """The compact UTF-8 text of a value."""
+        if not _is_plain(value):
+            _refuse_foreign_keys(value)
         try:
             return "".join(_CHUNKS(value, 0)).encode()
         except UnicodeEncodeError:
@@ -156,6 +158,18 @@ def _is_plain(value: Any) -> bool:
                 return False
         return True
     return kind in _SCALARS or (kind is float and isfinite(value))
+
+
+def _refuse_foreign_keys(value: Any) -> None:
+    """The standard encoder would turn them into strings, and two keys perhaps into one."""
+    if isinstance(value, dict):
+        for key, item in cast("dict[object, object]", value).items():
+            if not isinstance(key, str):
+                raise TypeError(f"the keys of an object are strings, not {key!r}")
+            _refuse_foreign_keys(item)
+    elif isinstance(value, list | tuple):
+        for item in cast("Iterable[object]", value):
+            _refuse_foreign_keys(item)
 
 
 class MsgspecCodec:

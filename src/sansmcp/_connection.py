@@ -47,12 +47,16 @@ class Connection(Machine):
         """
         if now is not None:
             self._tell(now)
+        if self._state is State.CLOSED or self._state is State.DRAINING:
+            return
         for line in self._lines.feed(data):
             if isinstance(line, OverlongLine) or self._first_line or not line or line[-1] <= _SPACE:
                 self._receive_odd_line(line)
             else:
                 self._receive(line)
-        if self._wake is not None:
+            if self._overflowing:
+                self._end_overflow()
+        if self._restless:
             self._settle()
 
     def data_to_send(self) -> bytes:

@@ -40,7 +40,9 @@ class Core:
         "_now",
         "_other",
         "_output",
+        "_overflowing",
         "_peer",
+        "_restless",
         "_revisions",
         "_shape",
         "_side",
@@ -102,6 +104,8 @@ class Core:
         self._timers = Timers() if timers is None else timers
         self._wake = wake
         self._waking = False
+        self._overflowing = False
+        self._restless = wake is not None
         self._told_output = False
         self._told_events = False
         self._told_deadline: float | None = None
@@ -117,8 +121,9 @@ class Core:
 
     def _tell(self, now: float) -> None:
         if self._now is None:
-            self._now = now
-            self._clock_started()
+            if now == now:  # NaN is no time
+                self._now = now
+                self._clock_started()
         elif now > self._now:
             self._now = now
 
@@ -127,25 +132,36 @@ class Core:
 
     # ---------------------------------------------------------------------------------- wake
 
-    def _settle(self) -> None:
-        """Run `wake` if output, an event or an earlier deadline appeared where none was."""
-        if self._wake is None or self._waking:
-            return
+    def _settle(self) -> bool:
+        """The last act of a verb: end what has overflowed, then run `wake` if there is news.
+
+        Returns:
+            Whether everything that the verb wanted to send was queued.
+        """
+        overflowed = self._overflowing
+        if overflowed:
+            self._end_overflow()
+        if self._wake is not None and not self._waking:
+            while self._has_news():
+                self._waking = True
+                try:
+                    self._wake()
+                finally:
+                    self._waking = False
+        return not overflowed
+
+    def _has_news(self) -> bool:
+        """Whether output, an event or an earlier deadline appeared where none was."""
         deadline, earliest = self._told_deadline, self._timers.earliest()
         output, events = self._told_output, self._told_events
         self._told_output = bool(self._output)  # taking output or events makes these False again
         self._told_events = bool(self._events)
         self._told_deadline = earliest
-        if (
+        return (
             self._told_output > output
             or self._told_events > events
             or (earliest is not None and (deadline is None or earliest < deadline))
-        ):
-            self._waking = True
-            try:
-                self._wake()
-            finally:
-                self._waking = False
+        )
 
     # -------------------------------------------------------------------------------- output
 
@@ -154,6 +170,11 @@ class Core:
             return self._codec.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
             raise self._no_json_form(error) from None
+
+    def _method_bytes(self, method: str) -> bytes:
+        if not isinstance(method, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError("OWN-014", f"a method is a string, not {method!r}")
+        return self._encode(method)
 
     def _capabilities_in(self, revision: str) -> bytes:
         """Our own capabilities, as far as this revision has them."""
@@ -176,8 +197,9 @@ class Core:
                 return self._codec.encode(value)
             except (ValueError, TypeError, RecursionError) as error:
                 raise self._no_json_form(error) from None
-        if own is not None and not isinstance(own, dict):
-            raise LocalProtocolError("OWN-014", "_meta must be an object")
+        for part in (own, meta):
+            if part is not None and not isinstance(part, dict):
+                raise LocalProtocolError("OWN-014", "_meta must be an object")
         if not meta:
             return self._encode(value)
         if own is not None:
@@ -187,15 +209,21 @@ class Core:
         return b'%b%b"_meta":%b}' % (body[:-1], separator, self._encode(meta))
 
     def _queue(self, message: bytes, route: object) -> None:
-        """Put one encoded message (newline included) in line. The last act of a verb."""
+        """Put one encoded message (newline included) in line.
+
+        Over the hard limit it is dropped and only a mark is set: the connection ends when the verb
+        or the message that caused it is done, so that nothing ends in the midst of something else.
+        """
         unsent = self._unsent + len(message)
         if unsent > self._config.max_unsent_bytes:
-            self._overflow()
+            self._overflowing = self._restless = True
             return
         self._unsent = unsent
         self._output.append((message, route))
 
-    def _overflow(self) -> None:
+    def _end_overflow(self) -> None:
+        self._overflowing = False
+        self._restless = self._wake is not None
         self._events.append(
             ProtocolViolation(
                 rule="OWN-012",

@@ -74,7 +74,7 @@ class Handshake(Notifying):
         )
         self._conversation.move(PhaseTrigger.INITIALIZE)
         start._call = self._send_own("initialize", body, Purpose.INITIALIZE, start, timeout)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
         return start
 
@@ -92,10 +92,10 @@ class Handshake(Notifying):
             self._agree_as_client(start, outcome.result)
 
     def _start_refused(self, start: Start, error: ErrorReceived) -> None:
-        text = f"the server refused initialize: {error.message} ({error.code})"
+        text = f"the server refused initialize: {error.message[:300]} ({error.code})"
         data: Any = error.data
         if is_object(data) and "supported" in data:
-            text += f"; it supports {data['supported']}"
+            text += f"; it supports {str(data['supported'])[:300]}"
         self._start_failed(start, FailureCause.REFUSED, text, error)
 
     def _agree_as_client(self, start: Start, result: JSONObject) -> None:

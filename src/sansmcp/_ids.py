@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Final
 
 import attrs
 
 from ._values import IdKey
+
+_NAME_CHARACTERS: Final = 256
+"""A longer string is not remembered: what is kept for ever must be small."""
 
 
 @attrs.define(eq=False)
@@ -45,6 +49,9 @@ class UsedIds:
 
     def _add_name(self, key: str) -> bool:
         names = self._names
+        if len(key) > _NAME_CHARACTERS:
+            self.forgotten += 1
+            return False
         if key in names:
             return True
         names[key] = None

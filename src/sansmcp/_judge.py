@@ -70,7 +70,10 @@ def judge_request(
     if shape:
         members = spec.params
         if spec.modes:
-            members = spec.modes.get(str(params.get("mode")), members)
+            mode: Any = params.get("mode", "form")
+            if not isinstance(mode, str) or mode not in spec.modes:
+                return Breach("ELIC-005", f"{method} in an unknown mode", ErrorCode.INVALID_PARAMS)
+            members = spec.modes[mode]
         if members and (fault := misshapen(members, params)) is not None:
             return Breach("OWN-014", f"params of {method}: {fault}", ErrorCode.INVALID_PARAMS)
     return early

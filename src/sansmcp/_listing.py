@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ._asking import Outcome
 from ._errors import LocalProtocolError
@@ -30,21 +30,22 @@ _FAILURES = {
 _CURSOR_BYTES = 1024 * 1024
 """Cursors are remembered to see a cycle, up to this many characters in all; the oldest goes."""
 
-_CHANGES = {
+LIST_CHANGES: Final = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
     "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
 }
+"""Which listings a notification makes stale."""
 
 
 class ListingLayer(Pinging):
     """`send_paginated`, and what becomes of each page."""
 
-    __slots__ = ("_listings",)
+    __slots__ = ("_fresh",)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._listings: dict[Listing, None] = {}
+        self._fresh: dict[str, dict[Listing, None]] = {}  # by method: open, and not stale yet
 
     def send_paginated(
         self,
@@ -101,9 +102,9 @@ class ListingLayer(Pinging):
         first = self._page_params(listing, cursor)  # the cursor may have no JSON form
         if now is not None:
             self._tell(now)
-        self._listings[listing] = None
+        self._fresh.setdefault(method, {})[listing] = None
         self._fetch(listing, cursor, first)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
         return listing
 
@@ -220,7 +221,7 @@ class ListingLayer(Pinging):
     def _end_listing(
         self, listing: Listing, reason: ListingEnd, error: ErrorReceived | None = None
     ) -> None:
-        del self._listings[listing]
+        self._fresh.get(listing._method, {}).pop(listing, None)
         listing._open = False
         listing._call = None
         listing._cursors = {}
@@ -236,7 +237,7 @@ class ListingLayer(Pinging):
         )
 
     def _list_changed(self, notification: str) -> None:
-        """Mark the listings that a notification makes stale."""
-        for listing in self._listings:
-            if listing._method in _CHANGES.get(notification, ()):
+        """Mark the listings that a notification makes stale, each at most once."""
+        for method in LIST_CHANGES[notification]:
+            for listing in self._fresh.pop(method, ()):
                 listing._stale = True

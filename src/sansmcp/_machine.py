@@ -16,7 +16,7 @@ from ._framing import EXCERPT_BYTES
 from ._handles import Batch, Peer
 from ._handshake import Handshake
 from ._judge import Breach
-from ._lifecycle import Phase, State, StateTrigger
+from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._timers import Timed
 from ._values import JSONObject, JSONValue
 
@@ -63,7 +63,7 @@ class Machine(Handshake):
             self._receive_overlong(bytes(message[:EXCERPT_BYTES]))
         else:
             self._receive(message)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
 
     def receive_eof(self, *, drain: float = 0.0, now: float | None = None) -> None:
@@ -80,15 +80,15 @@ class Machine(Handshake):
             self._tell(now)
         self._input_ended()
         if self._state is _OPEN and drain > 0 and self._incoming and self._now is not None:
-            self._state = State.DRAINING
+            self._state = STATES[self._state, StateTrigger.EOF_WITH_DRAIN]
             if self._keep_alive is not None:
                 self._timers.drop(self._keep_alive)
-            self._lose(list(self._outgoing.values()))
             self._timers.arm(self, self._drain, self._now + drain)
+            self._lose(list(self._outgoing.values()))
         elif self._state is not State.DRAINING:
             cause = CloseCause.SEND_FAILED if self._state is State.SEND_CLOSED else CloseCause.EOF
             self._end(StateTrigger.EOF, cause, CancelCause.EOF)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
 
     def send_failed(self, *, now: float | None = None) -> None:
@@ -105,14 +105,15 @@ class Machine(Handshake):
         if self._state is State.DRAINING:
             self._end(StateTrigger.SEND_FAILED, CloseCause.EOF, CancelCause.SEND_FAILED)
         elif self._state is _OPEN:
-            self._state = State.SEND_CLOSED
+            self._state = STATES[self._state, StateTrigger.SEND_FAILED]
+            self._held.clear()
             if self._keep_alive is not None:
                 self._timers.drop(self._keep_alive)
             for request in list(self._incoming.values()):
                 self._cancel_incoming(request, CancelCause.SEND_FAILED)
             handed_over = self._handed_over
             self._lose([c for c in self._outgoing.values() if c._order > handed_over])
-        if self._wake is not None:
+        if self._restless:
             self._settle()
 
     def handle_timeout(self, now: float) -> None:
@@ -121,9 +122,10 @@ class Machine(Handshake):
         Timers fire only here, so that an answer received first wins even past its deadline.
         """
         self._tell(now)
-        assert self._now is not None
+        if self._now is None:
+            return  # it was told NaN, which is no time
         self._timers.fire(self._now)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
 
     # ------------------------------------------------------------------- from the application
@@ -137,7 +139,7 @@ class Machine(Handshake):
         if now is not None:
             self._tell(now)
         self._end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
 
     # ------------------------------------------------------------------------- to the caller
@@ -257,7 +259,7 @@ class Machine(Handshake):
                         id=message["id"],
                     )
                 )
-        elif method is None and ("result" in message or "error" in message):
+        elif "method" not in message and ("result" in message or "error" in message):
             self._receive_answer(message)
         else:
             self._receive_other(message, route, batch, data)
@@ -305,6 +307,8 @@ class Machine(Handshake):
             return
         batch = Batch()
         for value in values:
+            if self._state is State.CLOSED:
+                return  # an earlier message of the batch has ended the connection
             message: JSONValue = value
             if type(message) is not dict:
                 self._refuse_unreadable(
@@ -347,5 +351,5 @@ class Machine(Handshake):
         super()._end_requests(cause)
 
     def _drained(self) -> None:
-        if self._state is State.DRAINING and not self._incoming:
+        if self._state is State.DRAINING and not self._incoming and not self._overflowing:
             self._end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ._accepting import Accepting
 from ._changes import Change, ResourceUpdated, change_method, change_params
@@ -11,6 +11,7 @@ from ._events import CancelCause, LimitReached, NotificationReceived
 from ._handles import IncomingRequest
 from ._judge import Breach, judge_notification
 from ._lifecycle import State
+from ._listing import LIST_CHANGES
 from ._registry import LOG_LEVELS
 from ._values import MISSING, JSONObject, JSONValue, is_object
 
@@ -20,6 +21,10 @@ _VERBS = {
     "notifications/message": "send_log()",
     "notifications/initialized": "start()",
 }
+
+
+_URI_CHARACTERS: Final = 16_384
+"""A longer URI is not subscribed to: the table holds them for as long as the connection lasts."""
 
 
 class Notifying(Accepting):
@@ -72,7 +77,7 @@ class Notifying(Accepting):
         if params is not None:
             self._own_tasks_seen(method, params)
         self._queue(message, None if request is None else request._route)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
 
     def _notification_bytes(
@@ -86,7 +91,7 @@ class Notifying(Accepting):
         breach = judge_notification(self._conversation, side, method, spec, given, self._shape)
         if breach is not None:
             raise breach.error()
-        name = self._encode(method) if spec is None else spec.wire
+        name = self._method_bytes(method) if spec is None else spec.wire
         if params is None and meta is None:
             return b'{"jsonrpc":"2.0","method":%b}%b' % (name, self._newline)
         body = self._encode_object(given, meta)
@@ -121,6 +126,8 @@ class Notifying(Accepting):
             return False
         params: JSONObject = {"level": level, "data": data}
         if logger is not None:
+            if not isinstance(logger, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+                raise LocalProtocolError("OWN-014", "logger must be a string")
             params["logger"] = logger
         message = self._notification_bytes("notifications/message", params, meta)
         if now is not None:
@@ -128,9 +135,7 @@ class Notifying(Accepting):
         if self._choked():
             return False
         self._queue(message, None if request is None else request._route)
-        if self._wake is not None:
-            self._settle()
-        return True
+        return self._settle() if self._restless else True
 
     def _publish(self, change: Change, meta: JSONObject | None, now: float | None) -> bool:
         if self._state is not State.OPEN or not self._is_wanted(change):
@@ -150,9 +155,7 @@ class Notifying(Accepting):
             return False
         else:
             self._held[change] = message
-        if self._wake is not None:
-            self._settle()
-        return True
+        return self._settle() if self._restless else True
 
     def _is_wanted(self, change: Change) -> bool:
         """Whether this change is declared and, for a resource, subscribed to."""
@@ -189,18 +192,27 @@ class Notifying(Accepting):
             if method == "resources/subscribe":
                 # It counts once it is answered, but room is kept for it from here on.
                 self._subscribing += 1
-                taken = self._subscribing + len(self._subscriptions)
-                if taken > self._config.max_subscriptions and not self._is_subscribed(request):
+                if self._subscription_is_too_much(request):
                     self._refuse_subscription(request)
                     return True
         return super()._handled(request)
 
-    def _is_subscribed(self, request: IncomingRequest) -> bool:
-        return isinstance(request._subject, str) and request._subject in self._subscriptions
+    def _subscription_is_too_much(self, request: IncomingRequest) -> bool:
+        uri = request._subject
+        if isinstance(uri, str):
+            if uri in self._subscriptions:
+                return False
+            if len(uri) > _URI_CHARACTERS:
+                return True
+        taken = self._subscribing + len(self._subscriptions)
+        return taken > self._config.max_subscriptions
 
     def _refuse_subscription(self, request: IncomingRequest) -> None:
         self._subscribing -= 1
-        text = f"{self._config.max_subscriptions} subscriptions, which is the limit"
+        text = (
+            f"{self._config.max_subscriptions} subscriptions, and {_URI_CHARACTERS} characters "
+            "for a URI, are the limits"
+        )
         self._events.append(LimitReached(rule="OWN-009", text=text))
         self._refuse(request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text})
 
@@ -270,10 +282,10 @@ class Notifying(Accepting):
         if method == "notifications/initialized":
             self._receive_initialized()
             return
-        if self._listings:
+        if method in LIST_CHANGES:
             self._list_changed(method)
         self._tasks_seen(method, params)
-        if method == "notifications/message" and params.get("level") not in LOG_LEVELS:
+        if method == "notifications/message" and str(params.get("level")) not in LOG_LEVELS:
             self._report(Breach("LOG-002", "a log message has no known level", tolerated=True))
         self._events.append(NotificationReceived(method=method, params=params))
 

@@ -9,6 +9,7 @@ from ._events import (
     ErrorReceived,
     ErrorWithoutIdReceived,
     FailureReason,
+    LimitReached,
     MessageIgnored,
     ProgressReceived,
     RequestFailed,
@@ -204,14 +205,23 @@ class Outcomes(Asking):
     def _keep_token_for_task(self, call: OutgoingRequest, result: JSONObject) -> None:
         """The token of a task stays in use until the task is over (PROG-011)."""
         task_id = new_task(result)
-        if task_id is not None and len(self._task_calls) < self._config.max_requests:
+        if task_id is None:
+            return
+        self._release_token(task_id)  # a peer that names two tasks alike means the newer one
+        if len(self._task_calls) < self._config.max_requests:
             call._task = task_id
             self._task_calls[task_id] = call
+        else:
+            text = f"progress of {len(self._task_calls)} tasks is awaited, which is the limit"
+            self._events.append(LimitReached(rule="OWN-005", text=text))
 
     def _tasks_seen(self, method: str, content: JSONObject) -> None:
         """Tasks of the peer came by, in a result or a notification."""
         if self._task_calls and method.startswith(("tasks/", "notifications/tasks/")):
             for task_id in finished_tasks(method, content):
-                call = self._task_calls.pop(task_id, None)
-                if call is not None and call._token is not None:
-                    del self._tokens[call._token]
+                self._release_token(task_id)
+
+    def _release_token(self, task_id: str) -> None:
+        call = self._task_calls.pop(task_id, None)
+        if call is not None and call._token is not None:
+            del self._tokens[call._token]

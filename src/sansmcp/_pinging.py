@@ -16,7 +16,7 @@ from ._events import (
     RequestFailed,
 )
 from ._handles import OutgoingRequest, Ping, Purpose
-from ._lifecycle import StateTrigger
+from ._lifecycle import State, StateTrigger
 from ._outcomes import Outcomes
 from ._timers import Timed
 from ._values import JSONObject
@@ -79,7 +79,7 @@ class Pinging(Outcomes):
         ping = Ping(self._now)
         ping.data = data
         ping._call = self._send_own("ping", body, Purpose.PING, ping, timeout)
-        if self._wake is not None:
+        if self._restless:
             self._settle()
         return ping
 
@@ -100,7 +100,12 @@ class Pinging(Outcomes):
     def _start_keep_alive(self) -> None:
         """The handshake is done (or the clock has started since): silence counts from here."""
         keep_alive = self._keep_alive
-        if keep_alive is not None and self._now is not None and keep_alive._deadline is None:
+        if (
+            keep_alive is not None
+            and self._now is not None
+            and keep_alive._deadline is None
+            and self._state is State.OPEN
+        ):
             self._timers.arm(self, keep_alive, self._now + keep_alive.interval)
 
     def _timer_fired(self, subject: Timed) -> None:

@@ -75,7 +75,7 @@ class Method:
     cancellable: bool = True
     early: bool = False
     modes: Mapping[str, Members] = attrs.field(factory=dict[str, Members])
-    """Other required params, by the value of the member `mode`."""
+    """The required params by the value of the member `mode`, which is `form` where absent."""
     conditions: tuple[Condition, ...] = ()
     task_gate: str | None = None
     """What the receiver declares if it accepts this request as a task."""
@@ -262,7 +262,7 @@ _SINCE_2025_11_25: Final[tuple[Method, ...]] = (
     _call(task_gate="tasks.requests.tools.call"),
     _sampling(conditions=_TOOLS_CONDITIONS, task_gate="tasks.requests.sampling.createMessage"),
     _elicitation(
-        modes={"url": _URL},
+        modes={"form": _FORM, "url": _URL},
         conditions=_ELICITATION_CONDITIONS,
         task_gate="tasks.requests.elicitation.create",
     ),
