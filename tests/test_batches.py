@@ -7,6 +7,8 @@ import pytest
 from sansmcp import (
     CancelCause,
     Config,
+    ConnectionClosed,
+    ConnectionFailed,
     NotificationReceived,
     ProtocolViolation,
     RequestCancelled,
@@ -17,7 +19,9 @@ from sansmcp import (
 from sansmcp.testing import drain
 from tests.support.wire import (
     call,
+    error,
     initialize,
+    new_client,
     new_server,
     note,
     of,
@@ -151,13 +155,13 @@ def test_before_an_agreement_the_newest_revision_decides() -> None:
 
 
 def test_requests_of_a_batch_end_with_their_connection() -> None:
-    """Its answers are nobody's any more."""
+    """What was answered before still goes out, as any output that was queued."""
     server = server_with()
     receive(server, [call(1, "tools/list"), call(2, "ping"), call(3, "tools/list")])
     server.receive_eof()
 
     assert len(of(RequestCancelled, drain(server))) == 2
-    assert sent(server) == []
+    assert sent(server) == [[result(2, {})]]
 
 
 def test_a_batch_is_finished_while_draining() -> None:
@@ -170,6 +174,17 @@ def test_a_batch_is_finished_while_draining() -> None:
         assert server.send_result(request, {"tools": []})
 
     assert [answer["id"] for answer in sent(server)[0]] == [1, 2]
+
+
+def test_what_follows_the_end_of_the_connection_in_a_batch_is_nobodys() -> None:
+    """`ConnectionClosed` is the last event, whatever stands behind the message that led to it."""
+    client = new_client(revisions=[REVISION])
+    client.start()
+    sent(client)
+    events = receive(client, [error(1, -32603), note("notifications/x"), call(1, "ping")])
+
+    assert [type(event) for event in events] == [ConnectionFailed, ConnectionClosed]
+    assert sent(client) == []
 
 
 def test_an_id_in_flight_is_not_refused_in_a_batch_either() -> None:

@@ -146,6 +146,15 @@ def test_each_mode_has_members_of_its_own(params: dict[str, Any], fault: str) ->
         server.send_request("elicitation/create", params)
 
 
+@pytest.mark.parametrize("mode", ["voice", 5, None])
+def test_an_unknown_mode_is_refused(mode: Any) -> None:
+    """No capability can be declared for it."""
+    client = ready_client(NEWEST)
+    receive(client, call(1, "elicitation/create", {**FORM, "mode": mode}))
+
+    assert refusals(sent(client)) == [(1, -32602)]
+
+
 @pytest.mark.parametrize("tokens", [True, "100", None])
 def test_a_boolean_is_no_number_and_a_subclass_is_its_kind(tokens: Any) -> None:
     """Python says that `True` is an integer; JSON does not."""

@@ -7,6 +7,8 @@ import pytest
 
 from sansmcp import (
     Config,
+    ConnectionClosed,
+    ConnectionFailed,
     Event,
     NotificationReceived,
     ProtocolViolation,
@@ -15,7 +17,7 @@ from sansmcp import (
     State,
 )
 from sansmcp.testing import drain
-from tests.support.wire import call, note, of, ready_server, sent, wire
+from tests.support.wire import call, error, new_client, note, of, ready_server, sent, wire
 
 LIMIT = 256
 HELLO = wire(note("notifications/hello"))
@@ -171,6 +173,17 @@ def test_a_long_line_after_the_end_is_nobodys() -> None:
     drain(server)
 
     assert fed(server, b"x" * (LIMIT + 1) + b"\n" + HELLO + b"\r\n\n") == []
+
+
+@pytest.mark.parametrize("rest", [b"\n", b"\r\n", b"{}\r\n", b"x" * 300 + b"\n", HELLO])
+def test_what_follows_the_end_in_the_same_chunk_is_nobodys(rest: bytes) -> None:
+    """The answer to `initialize` was an error; whatever the server wrote after it is moot."""
+    client = new_client(config=Config(max_message_bytes=LIMIT))
+    client.start()
+    client.data_to_send()
+    client.receive_data(wire(error(1, -32603)) + rest)
+
+    assert [type(event) for event in drain(client)] == [ConnectionFailed, ConnectionClosed]
 
 
 def test_a_mark_at_the_start_and_odd_line_ends_are_reported_once() -> None:

@@ -127,6 +127,14 @@ def test_texts_have_a_bound_of_their_own() -> None:
     assert reuses(server, "a", "hello") == [True, False]
 
 
+def test_a_very_long_text_is_not_kept() -> None:
+    """Ten thousand ids of a megabyte each are ten gigabytes; a reuse of one goes unnoticed."""
+    server = server_with()
+    assert reuses(server, "x" * 100_000, "x" * 100_000) == [False, False]
+
+    assert server.forgotten_ids == 2
+
+
 # -------------------------------------------------------------------------------- ids of ours
 
 

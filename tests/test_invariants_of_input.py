@@ -187,7 +187,7 @@ _INNER = st.sampled_from(
 )
 _VALUES = st.sampled_from(
     (0, 1, 2, 3, 5, 7, "5", 5.0, "", "2025-03-26", "info", "completed", "t")
-) | json_values(max_leaves=3)
+) | json_values(max_depth=2)
 _PARTS = _VALUES | st.dictionaries(
     _INNER, _VALUES | st.dictionaries(_INNER, _VALUES, max_size=2), max_size=4
 )

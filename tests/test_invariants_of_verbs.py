@@ -170,3 +170,69 @@ def test_7_a_verb_that_raises_has_changed_nothing(
         before = canonical(conn)
         if hasattr(conn, verb) and raises(getattr(conn, verb), *handles, **arguments):
             assert canonical(conn) == before
+
+
+def full(pair: Pair) -> None:
+    """Each side has as many requests in flight as it may have."""
+    for side in Side:
+        for _ in range(2):
+            pair.side(side).ping()
+
+
+# What comes before | whose verb | with what: each gets past all checks but one.
+ALMOST: list[tuple[Callable[[Pair], object] | None, Side, str, dict[str, Any]]] = [
+    *(
+        (None, Side.CLIENT, "send_request", {"method": "tools/list", "timeout": 5, **bad})
+        for bad in (
+            {"max_timeout": 0},
+            {"id": 1},
+            {"id": True},
+            {"meta": {"progressToken": "t"}},
+            {"meta": {"progressToken": True}},
+            {"meta": {"a": b"x"}},
+            {"params": {"a": b"x"}},
+            {"params": {"_meta": 5}},
+        )
+    ),
+    (full, Side.CLIENT, "send_request", {"method": "tools/list", "progress": True, "timeout": 5}),
+    (full, Side.CLIENT, "send_paginated", {"method": "tools/list", "timeout": 5}),
+    (full, Side.SERVER, "ping", {"timeout": 5}),
+    (None, Side.SERVER, "ping", {"timeout": 0}),
+    (None, Side.CLIENT, "send_paginated", {"method": "tools/list", "params": {"cursor": 5}}),
+    (None, Side.CLIENT, "send_paginated", {"method": "tools/list", "meta": {"a": b"x"}}),
+    (None, Side.SERVER, "send_notification", {"method": "notifications/x", "meta": {"a": b"x"}}),
+    (None, Side.SERVER, "send_result", {"result": {"content": 5}}),
+    (None, Side.SERVER, "send_result", {"result": {"content": []}, "meta": {"a": b"x"}}),
+    (None, Side.SERVER, "send_error", {"code": 1, "message": "no", "data": b"x"}),
+    (None, Side.SERVER, "send_progress", {"progress": 2, "meta": {"a": b"x"}}),
+    (
+        lambda pair: pair.server.send_progress(pair.server.open_requests[0], 3),
+        Side.SERVER,
+        "send_progress",
+        {"progress": 2},
+    ),
+    (None, Side.SERVER, "send_log", {"level": "info", "data": b"x"}),
+    (None, Side.CLIENT, "cancel", {"reason": 5}),
+    (None, Side.CLIENT, "start", {"timeout": 5}),
+]
+
+
+@pytest.mark.parametrize(("before", "side", "verb", "arguments"), ALMOST)
+def test_7_the_last_check_comes_before_the_first_change(
+    before: Callable[[Pair], object] | None, side: Side, verb: str, arguments: dict[str, Any]
+) -> None:
+    """A verb that does something, checks, and then does the rest is found here."""
+    pair = copy.deepcopy(PAIRS["open"])
+    if before is not None:
+        before(pair)
+    conn = pair.side(side)
+    handles: tuple[object, ...] = ()
+    if verb in ("send_result", "send_error", "send_progress"):
+        handles = conn.open_requests[:1]
+    elif verb == "cancel":
+        handles = conn.pending_requests[:1]
+    state = canonical(conn)
+
+    with pytest.raises(LocalProtocolError):
+        getattr(conn, verb)(*handles, **arguments, now=99)
+    assert canonical(conn) == state

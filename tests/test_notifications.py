@@ -195,13 +195,15 @@ def test_logging_must_be_declared() -> None:
     assert caught.value.rule == "LOG-001"
 
 
-@pytest.mark.parametrize("data", [b"x", float("nan"), {1, 2}])
-def test_what_has_no_json_form_is_not_logged(data: Any) -> None:
+@pytest.mark.parametrize(
+    ("data", "logger"), [(b"x", None), (float("nan"), None), ({1, 2}, None), ("text", 5)]
+)
+def test_what_has_no_json_form_is_not_logged(data: Any, logger: Any) -> None:
     """It raises, and nothing is queued."""
     server = ready_server(REVISION)
 
     with pytest.raises(LocalProtocolError):
-        server.send_log("info", data)
+        server.send_log("info", data, logger=logger)
     assert sent(server) == []
 
 

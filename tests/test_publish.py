@@ -1,7 +1,6 @@
-"""Published changes: to whom they go, and what happens to them when nobody reads."""
+"""Published changes: to whom they go."""
 
 import itertools
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,7 @@ from sansmcp import (
     ServerConnection,
     ToolsListChanged,
 )
-from sansmcp.testing import Pair, drain
+from sansmcp.testing import Pair
 from tests.support.wire import (
     asked,
     call,
@@ -29,7 +28,6 @@ from tests.support.wire import (
     ready_server,
     receive,
     refusals,
-    result,
     sent,
 )
 
@@ -40,7 +38,6 @@ LISTS: list[tuple[Change, str]] = [
     (PromptsListChanged(), "prompts"),
     (ResourcesListChanged(), "resources"),
 ]
-TIGHT = Config(soft_unsent_bytes=100, max_held_changes=2)
 
 
 _ids = itertools.count()
@@ -55,11 +52,6 @@ def subscribed(server: ServerConnection, *uris: str) -> ServerConnection:
         assert server.send_result(subscription(server, uri), {})
     sent(server)
     return server
-
-
-def updates(server: ServerConnection) -> list[Any]:
-    """The URIs told, None for a change of a list."""
-    return [message.get("params", {}).get("uri") for message in sent(server)]
 
 
 @pytest.mark.parametrize(("change", "area"), LISTS)
@@ -139,6 +131,21 @@ def test_one_subscription_too_many_is_refused_and_reported() -> None:
     assert "2 subscriptions" in refusal["error"]["data"]["reason"]
 
 
+def test_a_very_long_uri_is_not_subscribed_to() -> None:
+    """A thousand of a megabyte each are a gigabyte."""
+    server = ready_server(REVISION)
+    receive(server, call(9, "resources/subscribe", {"uri": "file:///" + "x" * 100_000}))
+
+    assert refusals(sent(server)) == [(9, -32603)]
+
+
+def test_a_full_table_takes_a_subscription_that_it_holds_already() -> None:
+    """It would not grow."""
+    server = subscribed(ready_server(REVISION, config=Config(max_subscriptions=1)), FILE)
+
+    assert server.send_result(subscription(server), {})
+
+
 def test_without_the_check_of_shapes_a_subscription_to_nothing_is_none() -> None:
     """What is no URI cannot be told of."""
     server = ready_server(REVISION, config=Config(check="none"))
@@ -167,78 +174,3 @@ def test_nothing_is_published_before_the_handshake_or_after_the_end() -> None:
     assert server.publish(ToolsListChanged()) is False
     assert server.publish(ResourceUpdated(FILE)) is False
     assert server.subscriptions == ()
-
-
-# ------------------------------------------------------------------------- a client that is slow
-
-
-def choked_server(*uris: str, config: Config = TIGHT) -> ServerConnection:
-    """A server whose output is over the soft limit."""
-    server = subscribed(ready_server(REVISION, config=config), *uris)
-    server.send_notification("notifications/x", {"text": "x" * 200})
-    return server
-
-
-def test_changes_wait_while_output_is_not_taken_and_come_once_each() -> None:
-    """A hundred changes of one resource are one notification to a client that was not reading."""
-    server = choked_server(FILE)
-    for _ in range(100):
-        assert server.publish(ResourceUpdated(FILE))
-        assert server.publish(ToolsListChanged())
-    assert len(sent(server)) == 1
-
-    assert updates(server) == [FILE, None]
-    assert sent(server) == []
-
-
-def test_what_goes_over_the_bound_is_refused_and_reported() -> None:
-    """Not silently lost, and not kept without end."""
-    server = choked_server()
-    assert server.publish(ToolsListChanged())
-    assert server.publish(PromptsListChanged())
-    assert server.publish(ResourcesListChanged()) is False
-    assert server.publish(ToolsListChanged())
-
-    assert [event.rule for event in of(LimitReached, drain(server))] == ["OWN-010"]
-
-
-def test_what_is_no_longer_wanted_when_output_drains_is_not_sent() -> None:
-    """The client has unsubscribed, or the connection is over."""
-    server = choked_server(FILE)
-    server.publish(ResourceUpdated(FILE))
-    server.publish(ToolsListChanged())
-    server.send_result(asked(server, call(2, "resources/unsubscribe", {"uri": FILE})), {})
-    sent(server)
-    assert [message["method"] for message in sent(server)] == ["notifications/tools/list_changed"]
-
-    server = choked_server(FILE)
-    server.publish(ResourceUpdated(FILE))
-    server.close()
-    sent(server)
-    assert sent(server) == []
-
-
-@pytest.mark.parametrize("take", ["data_to_send", "buffers_to_send", "messages_to_send"])
-def test_held_changes_follow_whatever_way_output_is_taken(take: str) -> None:
-    """Each of the three frees the way."""
-    server = choked_server()
-    server.publish(ToolsListChanged())
-    assert getattr(server, take)()
-    assert getattr(server, take)()
-
-    assert not getattr(server, take)()
-
-
-def test_progress_and_logs_are_dropped_meanwhile() -> None:
-    """They are worth nothing later."""
-    server = ready_server(REVISION, config=TIGHT)
-    meta = {"progressToken": 1}
-    request = asked(server, call(1, "tools/call", {"name": "x", "_meta": meta}))
-    server.send_notification("notifications/x", {"text": "x" * 200})
-    assert server.send_progress(request, 1) is False
-    assert server.send_log("info", "text") is False
-    assert len(sent(server)) == 1
-
-    assert server.send_progress(request, 1)
-    assert server.send_result(request, {"content": []})
-    assert sent(server)[-1] == result(1, {"content": []})

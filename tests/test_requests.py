@@ -99,6 +99,7 @@ def test_a_method_of_no_revision_is_sent_as_it_is() -> None:
     ("arguments", "rule"),
     [
         ({"method": "initialize"}, "LIFE-001"),
+        ({"method": 5}, "OWN-014"),
         ({"method": "roots/list"}, "OWN-020"),
         ({"method": "tools/call"}, "OWN-014"),
         ({"method": "tools/call", "params": {"name": 5}}, "OWN-014"),

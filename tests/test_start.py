@@ -11,6 +11,7 @@ from sansmcp import (
     FailureCause,
     JSONObject,
     LocalProtocolError,
+    PingEnded,
     Ready,
     ServerConnection,
     State,
@@ -137,6 +138,19 @@ def test_a_start_ends_with_its_connection(ending: str) -> None:
     assert closed == ConnectionClosed(
         cause=causes[["close", "eof", "failed and eof"].index(ending)]
     )
+
+
+def test_an_initialize_that_never_left_ends_everything_once() -> None:
+    """The start was not handed over when sending failed; neither was the ping behind it."""
+    client = new_client()
+    client.start()
+    ping = client.ping()
+    client.send_failed()
+    events = drain(client)
+
+    assert len(of(ConnectionFailed, events)) == 1
+    assert [event.ping for event in of(PingEnded, events)] == [ping]
+    assert isinstance(events[-1], ConnectionClosed)
 
 
 def test_an_answer_after_sending_failed_is_too_late() -> None:

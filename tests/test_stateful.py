@@ -3,8 +3,6 @@
 What either side sends is held against the official schema by the fixture in `conftest`.
 """
 
-import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, ClassVar, get_args
 
@@ -13,8 +11,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 
-from sansmcp import Event, LocalProtocolError, Side
-from sansmcp.testing import ConnectionMachine, InvariantBroken
+from sansmcp import Config, Event, LocalProtocolError, Side
+from sansmcp.testing import ConnectionMachine, InvariantBroken, Pair
+from tests.support.tracing import without_tracing
 
 THOROUGH = settings(
     stateful_step_count=50,
@@ -70,22 +69,13 @@ class WithBatches(Watched):
         WithBatches.batches_of_answers += isinstance(value, list)
 
 
-@pytest.fixture
-def untraced() -> Iterator[None]:
-    """Measuring coverage would make these examples take thrice the time, for lines long covered."""
-    tracer = sys.gettrace()
-    sys.settrace(None)
-    yield
-    sys.settrace(tracer)
-
-
 def run(machine: type[ConnectionMachine]) -> None:
     for steps, examples in LENGTHS.items():
         chosen = settings(THOROUGH, max_examples=examples, stateful_step_count=steps)
-        run_state_machine_as_test(machine, settings=chosen)
+        with without_tracing():
+            run_state_machine_as_test(machine, settings=chosen)
 
 
-@pytest.mark.usefixtures("untraced")
 def test_every_promise_is_kept_in_2025_11_25() -> None:
     """Races of answers, cancellations, time and ends are where implementations break."""
     run(Newest)
@@ -94,7 +84,6 @@ def test_every_promise_is_kept_in_2025_11_25() -> None:
     assert min(Newest.sent_by.values()) > 1_000
 
 
-@pytest.mark.usefixtures("untraced")
 def test_every_promise_is_kept_in_2025_03_26() -> None:
     """Batches hold back answers until the last one is there, whatever becomes of the others."""
     run(WithBatches)
@@ -135,6 +124,19 @@ class NeverOver(ConnectionMachine):
         self.checkers[Side.CLIENT].take_events()
         self.checkers[Side.CLIENT].closed = False
         super().teardown()
+
+
+class NoPair(ConnectionMachine):
+    """Has nothing to drive."""
+
+    def make_pair(self, client_config: Config, server_config: Config) -> Pair:
+        raise ZeroDivisionError("no pair")
+
+
+def test_a_machine_that_cannot_begin_says_why() -> None:
+    """Tidying up what was never made must not hide the reason."""
+    with pytest.raises(ZeroDivisionError, match="no pair"):
+        run_state_machine_as_test(NoPair, settings=QUICK)
 
 
 @pytest.mark.parametrize("machine", [BehindTheBack, Forgetful, NeverOver])

@@ -17,7 +17,15 @@ from sansmcp import (
     ResponseReceived,
     Side,
 )
-from sansmcp.testing import Checker, InvariantBroken, Pair, check_bounds, check_message, demand
+from sansmcp.testing import (
+    Checker,
+    InvariantBroken,
+    Pair,
+    check_bounds,
+    check_message,
+    check_tables,
+    demand,
+)
 
 CALL: dict[str, Any] = {"name": "slow"}
 RESULT: dict[str, Any] = {"content": []}
@@ -275,6 +283,17 @@ def test_a_full_table_is_no_fault_and_a_fuller_one_is() -> None:
     table: Any = books.pair.client._outgoing
     table.update({"a": None, "b": None})
     broken(lambda: check_bounds(books.pair.client), "_outgoing holds 4, above 3")
+
+
+def test_every_table_has_a_bound_that_is_checked() -> None:
+    """A table that was added and that nobody checks may grow for ever."""
+    books = Books()
+    check_tables(books.pair.client)
+    check_tables(books.pair.server)
+
+    forged: Any = Pair().client
+    forged._instructions = {}
+    broken(lambda: check_tables(forged), "what bounds _instructions")
 
 
 def test_many_deadlines_that_no_longer_matter_are_thrown_away() -> None:

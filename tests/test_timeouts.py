@@ -137,6 +137,20 @@ def test_spare_calls_do_nothing() -> None:
     assert client.next_timeout() == 15
 
 
+def test_nan_is_no_time() -> None:
+    """It compares with nothing: a clock that was set to it would never move again."""
+    nan = float("nan")
+    client = ready_client(REVISION)
+    client.handle_timeout(nan)
+    client.ping(now=nan)
+    with pytest.raises(LocalProtocolError, match="pass now="):
+        client.ping(timeout=1)
+    client.ping(timeout=1, now=5)
+    client.handle_timeout(nan)
+
+    assert client.next_timeout() == 6
+
+
 def test_the_clock_is_the_largest_time_told_by_anything() -> None:
     """Whichever call brings it."""
     pair = Pair(now=None)

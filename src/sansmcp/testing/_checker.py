@@ -79,7 +79,6 @@ class Checker:
         self.answered: list[IncomingRequest] = []
         self.tasks: list[OutgoingRequest] = []
         self.closed = connection.state is State.CLOSED
-        check_tables(connection)
 
     # -------------------------------------------------------------------------------- asking
 
@@ -297,15 +296,14 @@ _BOUNDS: Final[dict[str, tuple[str, ...]]] = {
     "_tokens": ("max_requests", "max_requests"),
     "_task_calls": ("max_requests",),
     "_own_names": ("max_used_ids",),
-    "_listings": ("max_requests",),
     "_incoming": ("max_requests",),
     "_peer_tokens": ("max_requests", "max_requests"),
     "_peer_tasks": ("max_requests",),
     "_subscriptions": ("max_subscriptions",),
     "_held": ("max_held_changes",),
 }
-# By advice; by their bytes; by what the caller has declared.
-_BOUNDED_OTHERWISE: Final = frozenset({"_events", "_output", "_capabilities", "_info"})
+# By advice; by their bytes; by what the caller has declared; by the methods that there are.
+_BOUNDED_OTHERWISE: Final = frozenset({"_events", "_output", "_capabilities", "_fresh"})
 
 
 @cache
@@ -316,7 +314,7 @@ def _bounds(config: Config) -> dict[str, int]:
 
 
 def check_tables(connection: ClientConnection | ServerConnection) -> None:
-    """Demand that it is known of every table what bounds it."""
+    """Demand that it is known of every table what bounds it; a new one has to be entered here."""
     for name, table in state_of(connection).items():
         if isinstance(table, dict | list | set):
             demand(name in _BOUNDS or name in _BOUNDED_OTHERWISE, f"what bounds {name}?")
@@ -328,6 +326,8 @@ def check_bounds(connection: ClientConnection | ServerConnection) -> None:
     for name, bound in _bounds(config).items():
         n_entries = len(getattr(connection, name))
         demand(n_entries <= bound, f"{name} holds {n_entries}, above {bound}")
+    n_listings = sum(map(len, connection._fresh.values()))
+    demand(n_listings <= config.max_requests, f"{n_listings} listings are kept")
     unsent = sum(len(message) for message, _ in connection._output)
     demand(unsent == connection.unsent_bytes, f"unsent_bytes is not {unsent}")
     demand(unsent <= config.max_unsent_bytes, f"{unsent} unsent bytes")

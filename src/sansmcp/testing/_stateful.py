@@ -120,10 +120,10 @@ class ConnectionMachine(RuleBasedStateMachine):
     configs: ClassVar[tuple[Config, ...]] = (SMALL_LIMITS, Config())
 
     pair: Pair
-    checkers: tuple[Checker, Checker]
 
     def __init__(self) -> None:
         super().__init__()
+        self.checkers: tuple[Checker, ...] = ()
         self.asked: tuple[list[Handle], list[Handle]] = ([], [])
         self.received: tuple[list[IncomingRequest], list[IncomingRequest]] = ([], [])
         self._patience = 0
@@ -169,7 +169,14 @@ class ConnectionMachine(RuleBasedStateMachine):
         prompt=st.sampled_from((_SIDES, _SIDES, (), (Side.CLIENT,), (Side.SERVER,))),
         joining=st.booleans(),
     )
-    def begin(self, configs: int, connected: bool, patience: int, prompt: tuple[Side, ...]) -> None:
+    def begin(
+        self,
+        configs: int,
+        connected: bool,
+        patience: int,
+        prompt: tuple[Side, ...],
+        joining: bool,
+    ) -> None:
         """Make the pair.
 
         Args:
@@ -404,6 +411,8 @@ class ConnectionMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Close both sides: now everything must have ended."""
+        if not self.checkers:
+            return  # it never began, and the reason is what is to be seen
         for side in Side:
             self.pair.wire_to(side)
             self.pair.side(side).close()
