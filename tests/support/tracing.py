@@ -1,0 +1,19 @@
+"""Runs that are long because they try much, and not because they see new lines."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def without_tracing() -> Iterator[None]:
+    """Do not measure coverage meanwhile: it makes such a run take thrice the time.
+
+    What runs here has to be run by a shorter test, too.
+    """
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
