@@ -1,12 +1,12 @@
 """Runs that are long because they try much, and not because they see new lines."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def without_tracing() -> Iterator[None]:
+def without_tracing() -> Generator[None]:
     """Do not measure coverage meanwhile: it makes such a run take thrice the time.
 
     What runs here has to be run by a shorter test, too.
