@@ -13,6 +13,7 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from sansmcp import Config, Event, LocalProtocolError, Side
 from sansmcp.testing import ConnectionMachine, InvariantBroken, Pair
+from sansmcp.testing._examples import requests_of
 from tests.support.tracing import without_tracing
 
 THOROUGH = settings(
@@ -96,6 +97,53 @@ def test_every_promise_is_kept_in_2025_03_26() -> None:
 def test_the_machine_needs_no_subclass() -> None:
     """It is shipped to be used as it is, too."""
     run_state_machine_as_test(ConnectionMachine, settings=QUICK)
+
+
+def begun(machine: ConnectionMachine) -> ConnectionMachine:
+    """A machine that can be driven by hand, as the steps of a failure that hypothesis shows."""
+    sides = (Side.CLIENT, Side.SERVER)
+    machine.begin(configs=3, connected=True, patience=60, prompt=sides, joining=True)
+    return machine
+
+
+def test_a_request_may_become_a_task() -> None:
+    """Progress goes on behind the answer then, and cancelling it is another request."""
+    machine = begun(ConnectionMachine())
+    tools_call = sorted(requests_of(machine.revision, Side.CLIENT)).index("tools/call")
+    machine.send_request((Side.CLIENT, tools_call), {"progress": True, "max_timeout": 9.0})
+    machine.promises_are_kept()
+    machine.answer((Side.SERVER, 0), "task")
+    machine.promises_are_kept()
+    machine.progress((Side.SERVER, 7), 1)
+    machine.promises_are_kept()
+    machine.teardown()
+
+    assert len(machine.checkers[Side.CLIENT].tasks) == 1
+    assert machine.pair.transcript[-1][1].count(b"notifications/progress") == 1
+
+
+def test_calls_are_joined_to_batches_where_the_revision_has_them() -> None:
+    """The library sends no batches of requests, others do."""
+    machine = begun(WithBatches())
+    before = len(machine.pair.transcript)
+    for _ in range(2):
+        machine.list_or_ping(Side.CLIENT, None)
+    machine.promises_are_kept()
+    machine.promises_are_kept()
+    assert machine.checkers[Side.CLIENT].waiting == []
+    machine.teardown()
+
+    assert [message[:1] for _, message in machine.pair.transcript[before:]] == [b"{", b"{", b"["]
+
+
+def test_nothing_is_put_into_an_unfinished_line() -> None:
+    """What a cut message and a foreign one mean together, nobody could say."""
+    nothing_to_draw: Any = None
+    machine = begun(ConnectionMachine())
+    machine.pair.to_server.put(b"{")
+    machine.inject(Side.SERVER, nothing_to_draw)
+
+    assert machine.pair.to_server.drop() == b"{"
 
 
 class BehindTheBack(ConnectionMachine):

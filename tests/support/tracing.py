@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def without_tracing() -> Generator[None]:
+def without_tracing() -> Generator[None, None, None]:
     """Do not measure coverage meanwhile: it makes such a run take thrice the time.
 
     What runs here has to be run by a shorter test, too.
