@@ -222,6 +222,23 @@ def depth_of(data: bytes | bytearray) -> int:
     return max(accumulate(array("b", outside.translate(_STEPS))), default=0)
 
 
+def _has_more_openings(data: bytes | bytearray, limit: int) -> bool:
+    """Whether a text has more than `limit` opening brackets, wherever they stand.
+
+    `find` leaps over what lies between, at a twentieth of the cost of `count`; the loop ends at
+    the limit.
+    """
+    left = limit
+    for opening in (b"[", b"{"):
+        at = data.find(opening)
+        while at >= 0:
+            left -= 1
+            if left < 0:
+                return True
+            at = data.find(opening, at + 1)
+    return False
+
+
 class BoundedDecoder:
     """A codec's `decode` with the limits on depth and on the digits of an integer.
 
@@ -242,7 +259,7 @@ class BoundedDecoder:
         """The value of one JSON text. Raises `ValueError` or `RecursionError`."""
         # No text nests deeper than it has opening brackets, so most need no closer look.
         limit = self._max_depth
-        if data.count(b"[") + data.count(b"{") > limit:
+        if _has_more_openings(data, limit):
             depth = depth_of(data)
             if depth > limit:
                 text = f"nested {depth} deep; at most {limit} are accepted"
