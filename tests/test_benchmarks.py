@@ -28,6 +28,10 @@ ROWS = {
     "line of 1 MiB beside bare json.loads, records": 1,
     "growth with requests in flight": 2,
     "growth with requests in flight, token, 2 timeouts": 1,
+    "stdio on trio, small call, 64 in flight, plain handler": 1,
+    "stdio on trio, small call, 64 in flight, async handler": 1,
+    "stdio on trio, small call, sequential, plain handler": 1,
+    "stdio on trio, echo of 1 MiB, sequential, plain handler": 2,
 }
 
 

@@ -4,10 +4,10 @@ import json
 import math
 import os
 import shlex
-import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
@@ -50,11 +50,12 @@ def has_children() -> bool:
 
 
 def is_running(pid: int) -> bool:
+    """Whether it can still do something: an orphan that has ended waits for init to notice."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
         return False
-    return True
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def descriptors() -> int:
@@ -184,17 +185,15 @@ async def test_cancellation_does_not_leave_the_process_behind() -> None:
     assert not has_children()
 
 
-@quickly()
-async def test_process_that_the_server_leaves_behind_does_not_keep_us() -> None:
-    """It holds the other ends of the pipes: to wait for their end would be to wait for ever."""
+@on_trio()
+async def test_process_that_the_server_leaves_behind_ends_with_it() -> None:
+    """It holds the other ends of the pipes, and nobody else knows of it."""
     lines: list[str] = []
     async with connect_stdio(
-        server("haunted"), info=INFO, cwd=ROOT, start_timeout=math.inf, on_stderr=lines.append
+        server("haunted"), info=INFO, cwd=ROOT, on_stderr=lines.append
     ) as client:
         await client.request(*call_tool("echo", text=""))
-    ghost = int(lines[0].removeprefix("ghost "))
-    assert is_running(ghost)
-    os.kill(ghost, signal.SIGKILL)
+    assert not is_running(int(lines[0].removeprefix("ghost ")))
 
 
 @quickly()
@@ -259,6 +258,32 @@ def test_everything_that_was_read_is_answered_at_the_end_of_a_file(tmp_path: Pat
     answers = messages(sink.read_bytes())
     assert sorted(answer["id"] for answer in answers) == list(range(51))
     assert [answer["result"] for answer in answers[1:]] == [text("hi")] * 50
+
+
+def test_everything_that_was_read_is_answered_through_a_pipe(tmp_path: Path) -> None:
+    """`cat session.jsonl | server > out.jsonl` is how people try a server for the first time."""
+    session, out = tmp_path / "session.jsonl", tmp_path / "out.jsonl"
+    session.write_bytes(script(*["echo"] * 2000, text="x" * 200))
+    command = f"cat {session} | {shlex.join(server('honest'))} > {out}"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, timeout=SECONDS, capture_output=True)
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(answer["id"] for answer in messages(out.read_bytes())) == list(range(2001))
+
+
+def test_answers_are_written_to_the_last_for_a_client_that_reads_slowly() -> None:
+    """The end of input does not mean that nobody reads the output any more."""
+    with running() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(script(*["echo"] * 8, text="x" * 100_000))
+        process.stdin.close()
+        output = b""
+        while piece := os.read(process.stdout.fileno(), 65_536):
+            output += piece
+            time.sleep(0.2)  # no sleep would be no slow reader
+        assert process.wait(timeout=SECONDS) == 0
+    assert sorted(answer["id"] for answer in messages(output)) == list(range(9))
 
 
 def test_handler_that_hangs_does_not_keep_a_server_whose_input_has_ended() -> None:

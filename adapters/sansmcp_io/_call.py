@@ -29,17 +29,12 @@ class CallBase:
         context: What the application gave to be handed to every call.
     """
 
-    def __init__(
-        self,
-        connection: ClientConnection | ServerConnection,
-        request: IncomingRequest,
-        context: Any,
-        clock: Callable[[], float],
-    ) -> None:
-        self._connection = connection
-        self._request = request
-        self._clock = clock
-        self.context: Any = context
+    context: Any
+    # The adapters of the loops set these, each in its own `__init__`.
+    _connection: ClientConnection | ServerConnection
+    _request: IncomingRequest
+    _clock: Callable[[], float]
+    _wake: Callable[[], None]
 
     @property
     def method(self) -> str:
@@ -77,9 +72,11 @@ class CallBase:
         Raises:
             LocalProtocolError: `progress` does not increase, or a number is not finite.
         """
-        return self._connection.send_progress(
+        will_be_sent = self._connection.send_progress(
             self._request, progress, total=total, message=message, now=self._clock()
         )
+        self._wake()
+        return will_be_sent
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._request!r}>"
@@ -87,8 +84,6 @@ class CallBase:
 
 class ServerCallBase(CallBase):
     """A client's request. Only servers send log messages."""
-
-    _connection: ServerConnection
 
     def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
         """Send the client a log message that belongs to this call. Never blocks.
@@ -104,37 +99,38 @@ class ServerCallBase(CallBase):
         Raises:
             LocalProtocolError: The level is unknown, or `logging` is not among the capabilities.
         """
-        return self._connection.send_log(
+        assert isinstance(self._connection, ServerConnection)
+        will_be_sent = self._connection.send_log(
             level, data, logger=logger, request=self._request, now=self._clock()
         )
+        self._wake()
+        return will_be_sent
 
 
 def answer(
     connection: ClientConnection | ServerConnection,
     request: IncomingRequest,
     result: JSONObject,
-    now: float,
 ) -> None:
     """Send what a handler returned. A result that cannot be sent is the handler's fault."""
     try:
-        connection.send_result(request, result, now=now)
+        connection.send_result(request, result)
     except LocalProtocolError as error:
-        answer_failure(connection, request, error, now)
+        answer_failure(connection, request, error)
 
 
 def answer_failure(
     connection: ClientConnection | ServerConnection,
     request: IncomingRequest,
     failure: Exception,
-    now: float,
 ) -> None:
     """Send what a handler raised: an `McpError` as it is, of anything else only that it was."""
     if isinstance(failure, McpError):
         try:
-            connection.send_error(request, failure.code, failure.message, failure.data, now=now)
+            connection.send_error(request, failure.code, failure.message, failure.data)
         except LocalProtocolError as error:  # its code, message or data have no JSON form
             failure = error
         else:
             return
     LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
-    connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR, now=now)
+    connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)

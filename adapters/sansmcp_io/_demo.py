@@ -15,7 +15,7 @@ from sansmcp import ErrorCode, JSONObject
 
 from ._demo_server import BANNER, TOOL_NAMES
 from ._demo_transcript import Kind, Transcript
-from ._trio_process import Child, open_child
+from ._trio_process import Child, ProcessOptions, open_child
 from ._trio_unwrap import unwrapped
 from .trio import Call, Client, HalfCloseableByteStream, connect
 
@@ -130,7 +130,8 @@ class Demo:
 
     async def _converse(self) -> None:
         self.transcript.heading("handshake")
-        async with open_child(self._command, on_stderr=self.transcript.server_line) as self._child:
+        options = ProcessOptions(on_stderr=self.transcript.server_line)
+        async with open_child(self._command, options) as self._child:
             self._gate = Gate(self._child.stream)
             async with connect(
                 self._gate,

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from sansmcp import MISSING, JSONValue
 
+from ._stderr import StderrTail
+
 
 class McpError(Exception):
     """Raised by a handler to answer a request with this error.
@@ -55,6 +57,25 @@ class RequestTimeout(TimeoutError):
 
 class ConnectionLost(ConnectionError):
     """The connection ended before a request of ours was answered."""
+
+    _tail: StderrTail | None = None
+
+    @property
+    def stderr(self) -> str:
+        """What the server process has written to standard error last, as far as it was captured.
+
+        It may grow after the connection has ended, until the process has.
+        """
+        return "" if self._tail is None else self._tail.text
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status of the server process, or minus the signal that has ended it.
+
+        None where there is no process, or as long as it has not been waited for: that is done
+        when the block of `connect_stdio` is left, or a new process is started.
+        """
+        return None if self._tail is None else self._tail.exit_status
 
 
 class StartFailed(ConnectionError):

@@ -13,11 +13,13 @@ from sansmcp import (
     JSONObject,
     ListingEnd,
     ListingEnded,
+    PingEnded,
     RequestFailed,
     ResponseReceived,
 )
 
 from ._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout, StartFailed
+from ._stderr import StderrTail
 
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
 
@@ -38,7 +40,7 @@ _STARTS: Final[Mapping[FailureCause, Callable[[str], Exception]]] = {
 }
 
 
-def result_of(outcome: Outcome) -> JSONObject:
+def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
     """The result of a request, or the exception that says why there is none."""
     match outcome:
         case ResponseReceived():
@@ -46,23 +48,38 @@ def result_of(outcome: Outcome) -> JSONObject:
         case ErrorReceived():
             raise PeerError(outcome.code, outcome.message, outcome.data)
         case RequestFailed():
-            raise _REQUESTS[outcome.reason](outcome.text)
+            raise with_stderr(_REQUESTS[outcome.reason](outcome.text), stderr)
         case _:
             assert_never(outcome)
 
 
-def check_listing(ended: ListingEnded) -> None:
+def seconds_of(ended: PingEnded, stderr: StderrTail | None = None) -> float:
+    """How long a ping took, or the exception that says why it did not come back."""
+    if ended.failure is not None:
+        raise with_stderr(_REQUESTS[ended.failure](f"ping: {ended.failure.value}"), stderr)
+    assert ended.seconds is not None  # adapters always tell the time
+    return ended.seconds
+
+
+def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None:
     """Raise unless the listing came to its proper end: half a list must not look like a whole."""
     if ended.reason is ListingEnd.COMPLETE:
         return
     if ended.code is not None:
         raise PeerError(ended.code, ended.message or "", ended.data)
     text = f"{ended.listing.method} is incomplete: {ended.reason.value}"
-    raise _LISTINGS.get(ended.reason, InvalidAnswer)(text)
+    raise with_stderr(_LISTINGS.get(ended.reason, InvalidAnswer)(text), stderr)
 
 
-def start_error(failed: ConnectionFailed) -> Exception:
+def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> Exception:
     """Why a client could not be opened."""
     if failed.code is not None:
         return PeerError(failed.code, failed.message or failed.text, failed.data)
-    return _STARTS.get(failed.cause, StartFailed)(failed.text)
+    return with_stderr(_STARTS.get(failed.cause, StartFailed)(failed.text), stderr)
+
+
+def with_stderr(error: Exception, stderr: StderrTail | None) -> Exception:
+    """What a process wrote last often says why it is gone."""
+    if isinstance(error, ConnectionLost):
+        error._tail = stderr
+    return error

@@ -1,79 +1,126 @@
-"""A server as a child process: started without a shell, always waited for."""
+"""A server as a child process on trio: started without a shell, always waited for."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from os import PathLike
-from subprocess import PIPE
 from typing import Final
 
+import attrs
 import trio
 
 from ._anomalies import LOGGER
+from ._stderr import StderrLines, StderrTail
 from ._trio_unwrap import unwrapped
+from .stdio import (
+    DEFAULT_KILL_AFTER,
+    DEFAULT_TERMINATE_AFTER,
+    HAS_PROCESS_GROUPS,
+    KILL,
+    TERMINATE,
+    StderrMode,
+    group_is_alive,
+    process_options,
+    signal_group,
+)
 
-GRACE_SECONDS: Final = 2.0
-"""How long a server has to end after its input was closed, and again after SIGTERM."""
+_STDERR_SECONDS: Final = 2.0
+"""How long the end of standard error is waited for after the process has ended."""
+_LOOK_AGAIN_SECONDS: Final = 0.01
 
-_LINE_BYTES: Final = 65536
-"""A longer line of standard error is handed on in pieces."""
+
+@attrs.frozen(kw_only=True)
+class ProcessOptions:
+    """How a server process is started and ended."""
+
+    env: Mapping[str, str] | None = None
+    cwd: str | PathLike[str] | None = None
+    stderr: StderrMode = "inherit"
+    on_stderr: Callable[[str], object] | None = None
+    terminate_after: float = DEFAULT_TERMINATE_AFTER
+    kill_after: float = DEFAULT_KILL_AFTER
+
+    @property
+    def stderr_mode(self) -> StderrMode:
+        """With a callback, standard error is captured."""
+        return self.stderr if self.on_stderr is None else "capture"
 
 
 class Child:
     """A running server process."""
 
-    def __init__(self, process: trio.Process) -> None:
+    def __init__(self, process: trio.Process, options: ProcessOptions) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.process: Final = process
         self.stream: Final = trio.StapledStream(process.stdin, process.stdout)
+        self.stderr: Final = StderrTail()
         self.ended_by = "end of input"
+        self._options = options
         self._scope = trio.CancelScope(shield=True)
         self._forwarded = trio.Event()
 
-    async def forward(self, on_stderr: Callable[[str], object]) -> None:
-        """Hand on the lines of standard error until it ends or `stop` has waited long enough."""
+    async def forward(self) -> None:
+        """Take standard error until it ends or `stop` has waited long enough."""
         assert self.process.stderr is not None
-        rest = b""
+        on_stderr = self._options.on_stderr
+        lines = None if on_stderr is None else StderrLines(on_stderr)
         try:
             with self._scope:
                 async for data in self.process.stderr:
-                    *lines, rest = (rest + data).split(b"\n")
-                    if len(rest) > _LINE_BYTES:
-                        lines.append(rest)
-                        rest = b""
-                    for line in lines:
-                        _forward_line(on_stderr, line)
-                if rest:
-                    _forward_line(on_stderr, rest)
+                    self.stderr.add(data)
+                    if lines is not None:
+                        lines.add(data)
+                if lines is not None:
+                    lines.end()
         finally:
             self._forwarded.set()
 
-    async def stop(self, has_stderr: bool) -> None:
+    async def stop(self) -> None:
         """Close the server's input and wait for its end; insist with signals."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._discard_output)  # or a full pipe would keep it from ending
             await self.stream.send_stream.aclose()
-            for signal in (self.process.terminate, self.process.kill):
-                with trio.move_on_after(GRACE_SECONDS):
-                    await self.process.wait()
-                    break
-                self.ended_by = signal.__name__
-                LOGGER.warning("the server does not end by itself: %s", self.ended_by)
-                signal()
-            else:
-                await self.process.wait()
+            await self._end_process()
+            self.stderr.exit_status = self.process.returncode
+            await self._end_group()
             nursery.cancel_scope.cancel()
-        if has_stderr:
-            # A process that the server has left behind may hold the other end open for ever.
-            with trio.move_on_after(GRACE_SECONDS):
+        if self.process.stderr is not None:
+            # A process that has left the group may hold the other end open for ever.
+            with trio.move_on_after(_STDERR_SECONDS):
                 await self._forwarded.wait()
             self._scope.cancel()
             await self._forwarded.wait()
-            assert self.process.stderr is not None
             await self.process.stderr.aclose()
         await self.stream.aclose()
+
+    async def _end_process(self) -> None:
+        for name, number, seconds in (
+            ("terminate", TERMINATE, self._options.terminate_after),
+            ("kill", KILL, self._options.kill_after),
+        ):
+            with trio.move_on_after(seconds):
+                await self.process.wait()
+                return
+            self.ended_by = name
+            LOGGER.warning("the server does not end by itself: %s", name)
+            if HAS_PROCESS_GROUPS:
+                signal_group(self.process.pid, number)
+            else:
+                self.process.kill()
+        await self.process.wait()
+
+    async def _end_group(self) -> None:
+        """What the server has started and left behind ends with it."""
+        pid = self.process.pid
+        if not HAS_PROCESS_GROUPS or not signal_group(pid, TERMINATE):
+            return
+        with trio.move_on_after(min(self._options.kill_after, DEFAULT_KILL_AFTER)):
+            while group_is_alive(pid):
+                await trio.sleep(_LOOK_AGAIN_SECONDS)
+            return
+        signal_group(pid, KILL)
 
     async def _discard_output(self) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -81,41 +128,22 @@ class Child:
                 pass
 
 
-def _forward_line(on_stderr: Callable[[str], object], line: bytes) -> None:
-    try:
-        on_stderr(line.decode("utf-8", "replace").rstrip("\r"))
-    except Exception as error:
-        LOGGER.error("the handler of standard error failed", exc_info=error)
-
-
 @asynccontextmanager
 async def open_child(
-    command: Sequence[str | PathLike[str]],
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: str | PathLike[str] | None = None,
-    on_stderr: Callable[[str], object] | None = None,
+    command: Sequence[str | PathLike[str]], options: ProcessOptions
 ) -> AsyncGenerator[Child, None]:
     """Start a process and end it, whatever happens in between.
 
     Raises:
         OSError: It could not be started.
     """
-    child = Child(
-        await trio.lowlevel.open_process(
-            command,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=None if on_stderr is None else PIPE,
-            env=env,
-            cwd=cwd,
-        )
-    )
+    keywords = process_options(env=options.env, cwd=options.cwd, stderr=options.stderr_mode)
+    child = Child(await trio.lowlevel.open_process(command, **keywords), options)
     async with unwrapped(), trio.open_nursery() as nursery:
         try:
-            if on_stderr is not None:
-                nursery.start_soon(child.forward, on_stderr)
+            if child.process.stderr is not None:
+                nursery.start_soon(child.forward)
             yield child
         finally:
             with trio.CancelScope(shield=True):
-                await child.stop(on_stderr is not None)
+                await child.stop()

@@ -1,7 +1,6 @@
-"""One connection on one trio stream: the tasks that move its bytes, tell it the time, and serve.
+"""One connection on one trio stream: its events, the handlers that serve, and the callers that ask.
 
-Calls into the core are synchronous and happen in trio's thread, so there is no lock. The clock has
-a task of its own, because a write that blocks must stop neither reading nor timeouts.
+Calls into the core are synchronous and happen in trio's thread, so there is no lock.
 """
 
 from __future__ import annotations
@@ -11,7 +10,8 @@ import math
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, assert_never
+from functools import partial
+from typing import Any, Final, Generic, TypeAlias, TypeVar, assert_never
 
 import trio
 
@@ -45,43 +45,18 @@ from sansmcp import (
 )
 
 from ._anomalies import LOGGER, AnomalyLog
-from ._call import CallBase, ServerCallBase, answer, answer_failure
+from ._call import CallBase, answer, answer_failure
 from ._errors import ConnectionLost
-from ._outcomes import check_listing, result_of, start_error
+from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
+from ._stderr import StderrTail
 from ._trace import Trace
+from ._trio_wire import ByteStream, Wire
 
-FLUSH_SECONDS: Final = 1.0
-"""How long the end of a connection waits for a peer that is slow to read the last output."""
-
-_BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
-
+_UNSENT_BYTES: Final = 1_048_576
+"""While more output than this waits, no further request is begun: its answer would wait, too."""
 Item = TypeVar("Item")
 ProgressHandler: TypeAlias = Callable[[float, float | None, str | None], object]
 NotificationHandler: TypeAlias = Callable[[str, JSONObject], object]
-
-
-class ByteStream(Protocol):
-    """What the adapter asks of a stream; every `trio.abc.Stream` has it."""
-
-    async def receive_some(self) -> bytes | bytearray:
-        """The next bytes, as many as there are; `b""` is the end."""
-        ...
-
-    async def send_all(self, data: bytes) -> None:
-        """Write all of it."""
-        ...
-
-
-class Bell:
-    """Wakes whoever waits; given to the core as `wake`."""
-
-    def __init__(self) -> None:
-        self.next = trio.Event()
-
-    def ring(self) -> None:
-        """Wake everyone who waits for `next`."""
-        self.next.set()
-        self.next = trio.Event()
 
 
 class Mailbox(Generic[Item]):
@@ -110,8 +85,13 @@ class Call(CallBase):
     """A request of the peer that a handler works on."""
 
     def __init__(self, session: Session, request: IncomingRequest) -> None:
-        super().__init__(session.connection, request, session.context, trio.current_time)
+        # Not by way of the base class: there is one for each message.
+        self._connection = session.connection
+        self._request = request
+        self._clock = trio.current_time
+        self._wake = session.wake
         self._session = session
+        self.context = session.context
 
     async def request(
         self,
@@ -129,130 +109,48 @@ class Call(CallBase):
         )
 
 
-class ServerCall(Call, ServerCallBase):
-    """A client's request that a handler of a server works on."""
-
-
 Result: TypeAlias = JSONObject | Awaitable[JSONObject]
 
 
-class Session:
-    """What clients and servers share. It runs once."""
+class Session(Wire):
+    """What clients and servers share."""
 
     def __init__(
         self,
         connection: ClientConnection | ServerConnection,
         stream: ByteStream,
-        bell: Bell,
         *,
-        handle: Callable[[IncomingRequest], Result],
+        handler: Callable[[Any], Result],
+        call_type: Callable[[Any, IncomingRequest], Call],
         on_notification: NotificationHandler | None,
         context: Any,
         request_timeout: float,
         drain: float,
         trace: Trace | None,
     ) -> None:
-        self.connection: Final = connection
+        super().__init__(connection, stream, drain=drain, trace=trace)
         self.context: Final = context
-        self._handle = handle
-        self._stream = stream
-        self._bell = bell
+        self.stderr: StderrTail | None = None
+        self._handler = handler
+        self._call_type = call_type
         self._on_notification = on_notification
         self._request_timeout = request_timeout
-        self._drain = drain
-        self._trace = trace
         self._anomalies = AnomalyLog()
-        self._closed = trio.Event()
-        self._flushed = trio.Event()
-        self._stopped = trio.Event()
-        self._scope = trio.CancelScope()
-        self._tasks: trio.Nursery
-
-    # --------------------------------------------------------------------------- running
-
-    async def run(self) -> None:
-        """Move bytes, keep time and serve until the connection has ended and was flushed."""
-        try:
-            with self._scope:
-                async with trio.open_nursery() as self._tasks:
-                    self._tasks.start_soon(self._read)
-                    self._tasks.start_soon(self._write)
-                    self._tasks.start_soon(self._keep_time)
-                    await self._closed.wait()
-                    with trio.move_on_after(FLUSH_SECONDS):
-                        await self._flushed.wait()
-                    self._tasks.cancel_scope.cancel()
-        finally:
-            self._stopped.set()
-
-    async def finish(self) -> None:
-        """End the connection from this side, and return when its tasks have ended."""
-        self.connection.close(now=trio.current_time())
-        self._dispatch()
-        await self._stopped.wait()
-
-    def shield(self) -> None:
-        """Let the tasks go on while those around them are cancelled; only `finish` ends them."""
-        self._scope.shield = True
-
-    async def _read(self) -> None:
-        connection = self.connection
-        while data := await self._receive():
-            if self._trace is not None:
-                self._trace.received(data)
-            connection.receive_data(data, now=trio.current_time())
-            self._dispatch()
-        connection.receive_eof(drain=self._drain, now=trio.current_time())
-        self._dispatch()
-
-    async def _receive(self) -> bytes | bytearray:
-        try:
-            return await self._stream.receive_some()
-        except _BROKEN as error:
-            LOGGER.info("reading has failed: %s", error)
-            return b""
-
-    async def _write(self) -> None:
-        connection = self.connection
-        while True:
-            rung = self._bell.next  # taken before looking: what comes meanwhile rings it
-            if data := connection.data_to_send():
-                await self._send(data)
-            elif connection.state is State.CLOSED:
-                self._flushed.set()
-                return
-            else:
-                await rung.wait()
-
-    async def _send(self, data: bytes) -> None:
-        if self._trace is not None:
-            self._trace.sent(data)
-        try:
-            await self._stream.send_all(data)
-        except BaseException as error:
-            # Part of a line may be out: nothing can follow it.
-            self.connection.send_failed(now=trio.current_time())
-            if not isinstance(error, _BROKEN):
-                raise
-            LOGGER.info("writing has failed: %s", error)
-
-    async def _keep_time(self) -> None:
-        connection = self.connection
-        while True:
-            rung = self._bell.next
-            connection.handle_timeout(trio.current_time())
-            self._dispatch()
-            deadline = connection.next_timeout()
-            with trio.move_on_at(math.inf if deadline is None else deadline):
-                await rung.wait()
+        self._ready = trio.Event()
+        self._on_ready: Callable[[], object] | None = None
+        self._held_back: deque[IncomingRequest] = deque()
 
     # ----------------------------------------------------------------------- dispatching
 
     def _dispatch(self) -> None:
-        while (event := self.connection.next_event()) is not None:
+        next_event = self.connection.next_event
+        while (event := next_event()) is not None:
             if self._trace is not None:
                 self._trace.happened(event)
-            self._handle_event(event)
+            if type(event) is RequestReceived:
+                self._serve(event.request)
+            else:
+                self._handle_event(event)
 
     def _handle_event(self, event: Event) -> None:
         match event:
@@ -270,13 +168,20 @@ class Session:
             case PageReceived() | ListingEnded():
                 event.listing.data.put(event)
             case Ready():
+                self._ready.set()
+                if self._on_ready is not None:
+                    self._call_back("the handler of readiness", self._on_ready)
                 if event.start is not None:
                     event.start.data.put(event)
             case ConnectionFailed():
                 event.start.data.put(event)
             case ConnectionClosed():
                 self._closed.set()
-            case RequestAnswered() | PingEnded():
+                self._ready.set()  # whoever waits for it learns that it will not be
+                self._writer.wake()
+            case PingEnded():
+                event.ping.data.put(event)
+            case RequestAnswered():
                 pass
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, trio.current_time())
@@ -284,19 +189,34 @@ class Session:
                 assert_never(event)
 
     def _serve(self, request: IncomingRequest) -> None:
+        """Begin to serve a request, unless there is no room for its answer."""
+        if self._held_back or self.connection.unsent_bytes > _UNSENT_BYTES:
+            self._write_now()
+            if self._held_back or self.connection.unsent_bytes > _UNSENT_BYTES:
+                self._held_back.append(request)  # the writer comes back to it
+                return
+        self._begin(request)
+
+    def _begin_held_back(self) -> None:
+        while self._held_back and self.connection.unsent_bytes <= _UNSENT_BYTES:
+            self._begin(self._held_back.popleft())
+
+    def _begin(self, request: IncomingRequest) -> None:
         """Run a plain function here and now; give an async one its own task and cancel scope."""
         if not request.open:
-            return  # its cancellation came in the same breath
+            return  # it was cancelled before it began
+        connection = self.connection
         try:
-            result = self._handle(request)
+            result = self._handler(self._call_type(self, request))
         except Exception as error:
-            answer_failure(self.connection, request, error, trio.current_time())
+            answer_failure(connection, request, error)
             return
-        if inspect.isawaitable(result):
-            scope = request.data = trio.CancelScope()
-            self._tasks.start_soon(self._serve_async, request, result, scope)
+        if type(result) is dict or not inspect.isawaitable(result):
+            answer(connection, request, result)
         else:
-            answer(self.connection, request, result, trio.current_time())
+            scope = request.data = trio.CancelScope()
+            # With a name of ours, trio does not put one together.
+            self._tasks.start_soon(self._serve_async, request, result, scope, name=request.method)
 
     async def _serve_async(
         self, request: IncomingRequest, awaitable: Awaitable[JSONObject], scope: trio.CancelScope
@@ -305,20 +225,25 @@ class Session:
             try:
                 result = await awaitable
             except Exception as error:
-                answer_failure(self.connection, request, error, trio.current_time())
+                answer_failure(self.connection, request, error)
             else:
-                answer(self.connection, request, result, trio.current_time())
+                answer(self.connection, request, result)
+            self.wake()
 
     def _notified(self, event: NotificationReceived) -> None:
         if self._on_notification is None:
             return
-        with _logged("the handler of notifications"):
-            outcome = self._on_notification(event.method, event.params)
-            if inspect.isawaitable(outcome):
-                self._tasks.start_soon(self._notify_async, outcome)
+        function = partial(self._on_notification, event.method, event.params)
+        self._call_back("the handler of notifications", function)
 
-    async def _notify_async(self, awaitable: Awaitable[object]) -> None:
-        with _logged("the handler of notifications"):
+    def _call_back(self, what: str, function: Callable[[], object]) -> None:
+        with _logged(what):
+            outcome = function()
+            if inspect.isawaitable(outcome):
+                self._tasks.start_soon(self._await_logged, what, outcome)
+
+    async def _await_logged(self, what: str, awaitable: Awaitable[object]) -> None:
+        with _logged(what):
             await awaitable
 
     def _progressed(self, event: ProgressReceived) -> None:
@@ -334,9 +259,10 @@ class Session:
         assert isinstance(self.connection, ClientConnection)
         mailbox = Mailbox[Ready | ConnectionFailed]()
         self.connection.start(timeout=_limit(timeout), data=mailbox, now=trio.current_time())
+        self.wake()
         event = await mailbox.take()
         if isinstance(event, ConnectionFailed):
-            raise start_error(event)
+            raise start_error(event, self.stderr)
 
     async def request(
         self,
@@ -362,13 +288,15 @@ class Session:
             data=mailbox,
             now=trio.current_time(),
         )
+        self.wake()
         try:
             outcome = await mailbox.take()
         except BaseException:
             with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
                 self.connection.cancel(call, now=trio.current_time())
+            self.wake()
             raise
-        return result_of(outcome)
+        return result_of(outcome, self.stderr)
 
     async def items(
         self, method: str, params: JSONObject | None, timeout: float | None
@@ -383,22 +311,48 @@ class Session:
             data=mailbox,
             now=trio.current_time(),
         )
+        self.wake()
         try:
             while isinstance(event := await mailbox.take(), PageReceived):
                 for item in event.items:
                     yield item
-            check_listing(event)
+            check_listing(event, self.stderr)
         finally:
             self.connection.cancel(listing)  # without the time: this may run after trio has ended
+            self.wake()
+
+    async def ping(self, timeout: float | None) -> float:
+        """Ping the peer, and return the seconds that the answer took."""
+        self._check_open("ping")
+        mailbox = Mailbox[PingEnded]()
+        self.connection.ping(
+            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            data=mailbox,
+            now=trio.current_time(),
+        )
+        self.wake()
+        return seconds_of(await mailbox.take(), self.stderr)
+
+    async def wait_ready(self) -> None:
+        """Wait for the end of the handshake."""
+        await self._ready.wait()
+        if self.connection.state is State.CLOSED:
+            raise ConnectionLost("the connection ended before the handshake was done")
+
+    def when_ready(self, function: Callable[[], object]) -> None:
+        """Have this called at the end of the handshake; an async one runs beside all else."""
+        self._on_ready = function
 
     def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         """Send a notification, some time soon."""
         self._check_open(method)
         self.connection.send_notification(method, params, meta=meta, now=trio.current_time())
+        self.wake()
 
     def _check_open(self, method: str) -> None:
         if self.connection.state is not State.OPEN:
-            raise ConnectionLost(f"{method} was not sent: the connection has ended")
+            lost = ConnectionLost(f"{method} was not sent: the connection has ended")
+            raise with_stderr(lost, self.stderr)
 
 
 @contextmanager

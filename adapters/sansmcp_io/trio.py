@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
+from functools import partial
 from os import PathLike
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -14,11 +15,11 @@ from sansmcp import (
     ClientConnection,
     Config,
     ErrorCode,
-    IncomingRequest,
     JSONObject,
     JSONValue,
     Peer,
     ServerConnection,
+    State,
 )
 
 from ._errors import (
@@ -29,20 +30,22 @@ from ._errors import (
     RequestTimeout,
     StartFailed,
 )
+from ._stderr import StderrTail
 from ._trace import Trace
-from ._trio_process import open_child
+from ._trio_process import ProcessOptions, open_child
+from ._trio_restart import Restarter
+from ._trio_server import LogHandler, Server, ServerCall
 from ._trio_session import (
-    Bell,
-    ByteStream,
     Call,
     NotificationHandler,
     ProgressHandler,
     Result,
-    ServerCall,
     Session,
 )
 from ._trio_stdio import open_standard_streams
 from ._trio_unwrap import unwrapped
+from ._trio_wire import ByteStream
+from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode
 
 __all__ = [
     "DEFAULT_DRAIN",
@@ -55,12 +58,15 @@ __all__ = [
     "HalfCloseableByteStream",
     "Handler",
     "InvalidAnswer",
+    "LogHandler",
     "McpError",
     "NotificationHandler",
     "PeerError",
     "ProgressHandler",
+    "ReadyHandler",
     "RequestHandler",
     "RequestTimeout",
+    "Server",
     "ServerCall",
     "StartFailed",
     "Trace",
@@ -87,6 +93,10 @@ RequestHandler: TypeAlias = Callable[[Call], Result]
 """Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`."""
 
 
+ReadyHandler: TypeAlias = Callable[[Server], object]
+"""Called once the client is ready; an async function runs for as long as the connection."""
+
+
 class HalfCloseableByteStream(ByteStream, Protocol):
     """What a client asks of a stream; every `trio.abc.HalfCloseableStream` has it."""
 
@@ -98,8 +108,15 @@ class HalfCloseableByteStream(ByteStream, Protocol):
 class Client:
     """An open connection to a server. Its methods may be used by any number of tasks at once."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, restarter: Restarter | None = None) -> None:
         self._session = session
+        self._restarter = restarter
+
+    async def _live(self) -> Session:
+        """The session that requests go to."""
+        if self._restarter is not None and self._session.connection.state is not State.OPEN:
+            self._session = await self._restarter.live()
+        return self._session
 
     @property
     def peer(self) -> Peer:
@@ -134,11 +151,10 @@ class Client:
             InvalidAnswer: The answer is not valid.
             sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
         """
-        return await self._session.request(
-            method, params, meta, timeout, max_timeout, on_progress, None
-        )
+        session = await self._live()
+        return await session.request(method, params, meta, timeout, max_timeout, on_progress, None)
 
-    def items(
+    async def items(
         self, method: str, params: JSONObject | None = None, *, timeout: float | None = None
     ) -> AsyncGenerator[JSONValue, None]:
         """Iterate over a listing (`tools/list` and the like), page after page.
@@ -152,7 +168,10 @@ class Client:
             PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`.
             InvalidAnswer: A page is not valid, or the listing does not end.
         """
-        return self._session.items(method, params, timeout)
+        session = await self._live()
+        async with aclosing(session.items(method, params, timeout)) as items:
+            async for item in items:
+                yield item
 
     def notify(
         self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
@@ -164,6 +183,19 @@ class Client:
             sansmcp.LocalProtocolError: It would break the protocol. It was not sent.
         """
         self._session.notify(method, params, meta)
+
+    async def ping(self, *, timeout: float | None = None) -> float:
+        """Ping the server, and return the seconds that its answer took.
+
+        Raises:
+            RequestTimeout, ConnectionLost: As `request`.
+        """
+        session = await self._live()
+        return await session.ping(timeout)
+
+
+def _serves_nothing(call: Call) -> JSONObject:
+    raise McpError(ErrorCode.METHOD_NOT_FOUND, "this client serves no requests")
 
 
 @asynccontextmanager
@@ -187,38 +219,67 @@ async def connect(
     Leaving the block cancels what is still open, flushes, and ends the sending side of the
     stream. The arguments are those of `connect_stdio`.
     """
-    bell = Bell()
+    async with _connected(
+        stream,
+        info=info,
+        capabilities=capabilities,
+        revisions=revisions,
+        requires=requires,
+        on_request=on_request,
+        on_notification=on_notification,
+        context=context,
+        config=config,
+        request_timeout=request_timeout,
+        start_timeout=start_timeout,
+        trace=trace,
+        stderr=None,
+    ) as session:
+        yield Client(session)
+
+
+@asynccontextmanager
+async def _connected(
+    stream: HalfCloseableByteStream,
+    *,
+    info: JSONObject,
+    capabilities: JSONObject | None,
+    revisions: Sequence[str],
+    requires: Iterable[str],
+    on_request: RequestHandler | None,
+    on_notification: NotificationHandler | None,
+    context: Any,
+    config: Config | None,
+    request_timeout: float,
+    start_timeout: float,
+    trace: Trace | None,
+    stderr: StderrTail | None,
+) -> AsyncGenerator[Session, None]:
     connection = ClientConnection(
         info=info,
         capabilities=None if on_request is None else capabilities,
         revisions=revisions,
         requires=requires,
         config=config,
-        wake=bell.ring,
     )
-
-    def handle(request: IncomingRequest) -> Result:
-        if on_request is None:
-            raise McpError(ErrorCode.METHOD_NOT_FOUND, "this client serves no requests")
-        return on_request(Call(session, request))
 
     session = Session(
         connection,
         stream,
-        bell,
-        handle=handle,
+        handler=_serves_nothing if on_request is None else on_request,
+        call_type=Call,
         on_notification=on_notification,
         context=context,
         request_timeout=request_timeout,
         drain=0.0,
         trace=trace,
     )
+    session.stderr = stderr
     session.shield()
     async with unwrapped(), trio.open_nursery() as nursery:
         nursery.start_soon(session.run)
         try:
             await session.start(start_timeout)
-            yield Client(session)
+            yield session
         finally:
             with trio.CancelScope(shield=True):
                 await session.finish()
@@ -243,12 +304,17 @@ async def connect_stdio(
     trace: Trace | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | PathLike[str] | None = None,
+    stderr: StderrMode = "inherit",
     on_stderr: Callable[[str], object] | None = None,
+    terminate_after: float = DEFAULT_TERMINATE_AFTER,
+    kill_after: float = DEFAULT_KILL_AFTER,
+    restarts: int = 0,
 ) -> AsyncGenerator[Client, None]:
     """Start a server process and talk to it on its standard input and output.
 
     Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
-    SIGKILL. It has always been waited for when the block is left.
+    SIGKILL, and so is what it has started and left behind. It has always been waited for when the
+    block is left.
 
     Args:
         command: The program and its arguments. No shell is involved.
@@ -264,9 +330,16 @@ async def connect_stdio(
         request_timeout: Default for `timeout` of each request, in seconds; `math.inf`: no limit.
         start_timeout: Seconds that the server has to answer `initialize`.
         trace: Told of everything that happens on this side.
-        env: The server's environment; None: this process's.
+        env: Variables for the server, besides those that are safe to inherit
+            (`sansmcp_io.stdio.SAFE_VARIABLES`).
         cwd: The server's working directory.
-        on_stderr: Called with each line of the server's standard error; None: it is inherited.
+        stderr: What becomes of the server's standard error: `"inherit"`, `"capture"` or
+            `"ignore"`. What is captured last can be read from `ConnectionLost.stderr`.
+        on_stderr: Called with each line of the server's standard error, which is captured then.
+        terminate_after: Seconds that the server has to end after its input was closed.
+        kill_after: Seconds that it has to end after SIGTERM.
+        restarts: How often a server that has ended is started again, with a new handshake, for
+            the next request. The requests that were in flight end with `ConnectionLost`.
 
     Raises:
         OSError: The process could not be started.
@@ -276,24 +349,49 @@ async def connect_stdio(
         InvalidAnswer: Its answer is not valid.
         StartFailed: There is no common revision, or a required capability is missing.
     """
-    async with (
-        open_child(command, env=env, cwd=cwd, on_stderr=on_stderr) as child,
-        connect(
-            child.stream,
-            info=info,
-            capabilities=capabilities,
-            revisions=revisions,
-            requires=requires,
-            on_request=on_request,
-            on_notification=on_notification,
-            context=context,
-            config=config,
-            request_timeout=request_timeout,
-            start_timeout=start_timeout,
-            trace=trace,
-        ) as client,
-    ):
-        yield client
+    options = ProcessOptions(
+        env=env,
+        cwd=cwd,
+        stderr=stderr,
+        on_stderr=on_stderr,
+        terminate_after=terminate_after,
+        kill_after=kill_after,
+    )
+
+    @asynccontextmanager
+    async def opening() -> AsyncGenerator[Session, None]:
+        async with (
+            open_child(command, options) as child,
+            _connected(
+                child.stream,
+                info=info,
+                capabilities=capabilities,
+                revisions=revisions,
+                requires=requires,
+                on_request=on_request,
+                on_notification=on_notification,
+                context=context,
+                config=config,
+                request_timeout=request_timeout,
+                start_timeout=start_timeout,
+                trace=trace,
+                stderr=child.stderr,
+            ) as session,
+        ):
+            yield session
+
+    if restarts == 0:
+        async with opening() as session:
+            yield Client(session)
+        return
+    async with unwrapped(), trio.open_nursery() as nursery:
+        restarter = Restarter(opening, restarts, nursery)
+        session = await restarter.start()
+        try:
+            yield Client(session, restarter)
+        finally:
+            with trio.CancelScope(shield=True):
+                await restarter.stop()
 
 
 async def serve(
@@ -305,6 +403,7 @@ async def serve(
     instructions: str | None = None,
     revisions: Sequence[str] = ALL_REVISIONS,
     on_notification: NotificationHandler | None = None,
+    on_ready: ReadyHandler | None = None,
     context: Any = None,
     config: Config | None = None,
     request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
@@ -315,30 +414,27 @@ async def serve(
 
     The arguments are those of `serve_stdio`.
     """
-    bell = Bell()
     connection = ServerConnection(
         info=info,
         capabilities=capabilities,
         instructions=instructions,
         revisions=revisions,
         config=config,
-        wake=bell.ring,
     )
-
-    def handle(request: IncomingRequest) -> Result:
-        return handler(ServerCall(session, request))
 
     session = Session(
         connection,
         stream,
-        bell,
-        handle=handle,
+        handler=handler,
+        call_type=ServerCall,
         on_notification=on_notification,
         context=context,
         request_timeout=request_timeout,
         drain=drain,
         trace=trace,
     )
+    if on_ready is not None:
+        session.when_ready(partial(on_ready, Server(session)))
     async with unwrapped():
         await session.run()
 
@@ -351,6 +447,7 @@ async def serve_stdio(
     instructions: str | None = None,
     revisions: Sequence[str] = ALL_REVISIONS,
     on_notification: NotificationHandler | None = None,
+    on_ready: ReadyHandler | None = None,
     context: Any = None,
     config: Config | None = None,
     request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
@@ -369,6 +466,8 @@ async def serve_stdio(
         instructions: How to use the server, for the model on the other side.
         revisions: The revisions to speak.
         on_notification: Called with method and params of each notification; async or plain.
+        on_ready: Called with the `Server` when the handshake is done; an async function runs for
+            as long as the connection.
         context: Becomes `ServerCall.context`.
         config: Limits and policies.
         request_timeout: Default for `timeout` of each request to the client, in seconds;
@@ -385,6 +484,7 @@ async def serve_stdio(
             instructions=instructions,
             revisions=revisions,
             on_notification=on_notification,
+            on_ready=on_ready,
             context=context,
             config=config,
             request_timeout=request_timeout,

@@ -26,6 +26,7 @@ HIDDEN: tuple[type, ...] = (
     sansmcp.Start,
     sansmcp_io.trio.Call,
     sansmcp_io.trio.Client,
+    sansmcp_io.trio.Server,
     sansmcp_io.trio.ServerCall,
     sansmcp_io.trio.Trace,
 )

@@ -1,0 +1,38 @@
+"""From records of `logging` to log messages of the protocol, as far as no loop is involved."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from bisect import bisect_right
+from typing import Final
+
+_FROM: Final = (logging.INFO, 25, logging.WARNING, logging.ERROR, logging.CRITICAL)
+_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical")
+
+
+def mcp_level(level: int) -> str:
+    """The protocol's name for a level of `logging`; `notice` is between INFO and WARNING."""
+    return _LEVELS[bisect_right(_FROM, level)]
+
+
+class LogHandlerBase(logging.Handler):
+    """Sends records as `notifications/message`, and never waits.
+
+    Without a formatter only the message is sent: a traceback is not the client's business. What
+    the library itself logs is not sent, since sending may be what it complains of.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one record, if the client wants it."""
+        if record.name == "sansmcp" or record.name.startswith("sansmcp."):
+            return
+        try:
+            text = record.getMessage() if self.formatter is None else self.format(record)
+            self._send(mcp_level(record.levelno), text, record.name)
+        except Exception:
+            self.handleError(record)
+
+    @abstractmethod
+    def _send(self, level: str, text: str, logger: str) -> None:
+        """Hand it to the connection, from whatever thread this is."""

@@ -1,0 +1,128 @@
+"""What a server can do outside of calls: publish, log, notify and ask."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import cast
+
+import trio
+
+from sansmcp import Change, JSONObject, JSONValue, Peer, ServerConnection
+
+from ._call import ServerCallBase
+from ._log_records import LogHandlerBase
+from ._trio_session import Call, ProgressHandler, Session
+
+
+class Server:
+    """An open connection to a client. To be used in trio's thread, by any number of tasks."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._connection = cast(ServerConnection, session.connection)
+
+    @property
+    def peer(self) -> Peer:
+        """What is known of the client: revision, info, capabilities."""
+        return self._connection.peer
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The URIs that the client is subscribed to."""
+        return self._connection.subscriptions
+
+    async def wait_ready(self) -> None:
+        """Wait until the client has said that the handshake is done.
+
+        Raises:
+            ConnectionLost: The connection ended first.
+        """
+        await self._session.wait_ready()
+
+    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
+        """Tell the client that a list or a resource has changed. Never blocks.
+
+        Returns:
+            Whether the client is, or will be, told: not if it has not subscribed, the capability
+            is not declared, or the connection is over.
+        """
+        told = self._connection.publish(change, meta=meta, now=trio.current_time())
+        self._session.wake()
+        return told
+
+    def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
+        """Send a log message that belongs to no call. Never blocks.
+
+        Returns:
+            Whether it will be sent: not if it is below the client's level, or there is no client.
+
+        Raises:
+            sansmcp.LocalProtocolError: The level is unknown, or `logging` is not declared.
+        """
+        sent = self._connection.send_log(level, data, logger=logger, now=trio.current_time())
+        self._session.wake()
+        return sent
+
+    def notify(
+        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
+    ) -> None:
+        """Send any other notification, as `Client.notify`."""
+        self._session.notify(method, params, meta)
+
+    async def request(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        on_progress: ProgressHandler | None = None,
+    ) -> JSONObject:
+        """Ask the client something that belongs to no call; as `Client.request`."""
+        return await self._session.request(
+            method, params, meta, timeout, max_timeout, on_progress, None
+        )
+
+    async def ping(self, *, timeout: float | None = None) -> float:
+        """Ping the client; as `Client.ping`."""
+        return await self._session.ping(timeout)
+
+
+class ServerCall(Call, ServerCallBase):
+    """A client's request that a handler of a server works on."""
+
+    @property
+    def server(self) -> Server:
+        """The connection that the call came on, for what outlives the call."""
+        return Server(self._session)
+
+
+class LogHandler(LogHandlerBase):
+    """A `logging.Handler` that sends records to the client as `notifications/message`.
+
+    It may be used from any thread, and never blocks; the client's level decides what is sent. The
+    server must have declared `logging`. To be made in trio's thread, and taken from its logger
+    when the connection is over.
+
+    Args:
+        server: The connection to send on.
+        level: As for any handler.
+    """
+
+    def __init__(self, server: Server, level: int | str = 0) -> None:
+        super().__init__(level)
+        self._server = server
+        self._thread = threading.get_ident()
+        self._token = trio.lowlevel.current_trio_token()
+
+    def _send(self, level: str, text: str, logger: str) -> None:
+        if threading.get_ident() == self._thread:
+            self._log(level, text, logger)
+        else:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._log, level, text, logger)
+
+    def _log(self, level: str, text: str, logger: str) -> None:
+        self._server.log(level, text, logger=logger)

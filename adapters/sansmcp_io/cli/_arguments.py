@@ -1,0 +1,163 @@
+"""Reads what was given on the command line: JSON, environment variables, seconds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from sansmcp import JSONObject
+
+from ._errors import UsageError
+from ._values import object_of
+from ._visible import visible, width
+
+_AROUND: Final = 30
+"""Characters shown on each side of the place where JSON is wrong."""
+
+
+def read_object(given: str) -> JSONObject:
+    """The JSON object that an argument holds or leads to (`@file`, or `-` for standard input).
+
+    Raises:
+        UsageError: It cannot be read, or is no JSON object.
+    """
+    text, where = _read(given)
+    try:
+        value: Any = json.loads(text, parse_constant=_refuse_constant, parse_float=_refuse_infinity)
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise UsageError(
+            f"the JSON is not valid: {error.msg} at {place} of {where}",
+            *_point_at(text, error),
+            *(["an empty text is no JSON: leave it out, or write {}"] if not text.strip() else []),
+            *_quoting(given, text),
+        ) from None
+    except RecursionError:
+        raise UsageError("the JSON is nested too deeply") from None
+    except ValueError as error:
+        raise UsageError(f"the JSON is not valid: {error}") from None
+    if not isinstance(value, dict):
+        raise UsageError(f"the JSON must be an object such as {{}}, not {_kind(value)}")
+    return object_of(value)
+
+
+def _read(given: str) -> tuple[str, str]:
+    if given == "-":
+        return _decode(sys.stdin.buffer.read(), "standard input"), "standard input"
+    if given.startswith("@"):
+        path = given[1:]
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise UsageError(
+                f"the JSON cannot be read from {path!r}: {error.strerror}",
+                "@ is followed by the name of a file; JSON itself is given without it",
+            ) from None
+        except ValueError as error:  # a NUL in the name
+            raise UsageError(f"the JSON cannot be read from {path!r}: {error}") from None
+        return _decode(data, path), path
+    return check_text(given, "the JSON"), "the argument"
+
+
+def _decode(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the JSON is no UTF-8, at byte {error.start} of {where}") from None
+
+
+def check_text(given: str, what: str) -> str:
+    """An argument that is text: what is no UTF-8 has no form in JSON.
+
+    Raises:
+        UsageError: It is not.
+    """
+    try:
+        given.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what} is no UTF-8, at character {error.start}") from None
+    return given
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no number there")
+
+
+def _refuse_infinity(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError(f"{digits} is too large a number")
+    return number
+
+
+def _point_at(text: str, error: json.JSONDecodeError) -> list[str]:
+    """The line that is wrong, or what of it is near, and a mark below the place."""
+    begin = text.rfind("\n", 0, error.pos) + 1
+    end = text.find("\n", error.pos)
+    line = text[begin : len(text) if end < 0 else end].removesuffix("\r")
+    column = error.pos - begin
+    if not line.strip():
+        return []
+    start = max(column - _AROUND, 0)
+    before = ("..." if start else "") + visible(line[start:column])
+    after = visible(line[column : column + _AROUND])
+    return [f"  {before}{after}", f"  {' ' * width(before)}^"]
+
+
+def _quoting(given: str, text: str) -> list[str]:
+    """What has most likely happened to JSON that has no quotes left."""
+    if given == text and text.strip() and '"' not in text:
+        return ['names and texts in JSON stand in double quotes: for a shell write \'{"a": "b"}\'']
+    return []
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case int() | float():
+            return "a number"
+        case str():
+            return "a string"
+        case _:
+            return "an array"
+
+
+def environment(given: Iterable[str]) -> dict[str, str]:
+    """The variables of `--env`: `NAME=VALUE`, or `NAME` for the value it has here.
+
+    Raises:
+        UsageError: There is no name, or it has no value here.
+    """
+    found: dict[str, str] = {}
+    for assignment in given:
+        name, assigned, value = assignment.partition("=")
+        if not name or "\0" in assignment:
+            raise UsageError(f"--env takes NAME=VALUE or NAME, not {assignment!r}")
+        if not assigned:
+            if name not in os.environ:
+                raise UsageError(
+                    f"--env {name}: there is no such variable here to take the value from"
+                )
+            value = os.environ[name]
+        found[name] = value
+    return found
+
+
+def seconds(given: str) -> float:
+    """A time greater than zero; `inf` is without limit. The type of an option."""
+    try:
+        value = float(given)
+    except ValueError:
+        value = math.nan
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"seconds are a number greater than 0, not {given!r}")
+    return value

@@ -1,0 +1,133 @@
+"""`sansmcp call`, `read`, `prompt` and `request`: one request, and its answer."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+import attrs
+import trio
+
+from sansmcp import JSONObject
+
+from .._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout
+from . import _views
+from ._blocks import Block
+from ._conversation import Conversation, Work
+from ._errors import Advised, Status
+from ._printing import Label
+from ._values import as_text, member
+
+_LISTING_SECONDS: Final = 5.0
+"""For advice, nobody waits longer."""
+_MOST_NAMES: Final = 8
+
+
+@attrs.frozen
+class _Offer:
+    """A kind of thing that a server offers by name, and what helps whoever asked wrongly."""
+
+    word: str
+    method: str
+    capability: str
+    key: str
+    arguments: Callable[[object], str]
+
+
+_OFFERS: Final[Mapping[str, _Offer]] = {
+    "tools/call": _Offer("tool", "tools/list", "tools", "name", _views.tool_arguments),
+    "prompts/get": _Offer("prompt", "prompts/list", "prompts", "name", _views.prompt_arguments),
+    "resources/read": _Offer("resource", "resources/list", "resources", "uri", lambda _: ""),
+}
+
+
+def call(tool: str, arguments: JSONObject | None) -> Work:
+    """Call a tool. One that has failed says why in its content."""
+
+    async def work(conversation: Conversation) -> int:
+        # Without an argument on the command line too: some servers take no absent `arguments`.
+        params = {"name": tool, "arguments": arguments or {}}
+        result = await _ask(conversation, "tools/call", params, tool)
+        conversation.output.result(result, _views.tool_result(result))
+        if result.get("isError") is not True:
+            return Status.OK
+        conversation.output.line(Label.ERROR, f"the tool {tool} says that it has failed (isError)")
+        for hint in await _advice(conversation, "tools/call", tool):
+            conversation.output.line(Label.HINT, hint)
+        return Status.TOOL_FAILED
+
+    return work
+
+
+def read(uri: str) -> Work:
+    """Read a resource."""
+
+    async def work(conversation: Conversation) -> int:
+        result = await _ask(conversation, "resources/read", {"uri": uri}, uri)
+        conversation.output.result(result, _views.contents(result))
+        return Status.OK
+
+    return work
+
+
+def prompt(name: str, arguments: JSONObject | None) -> Work:
+    """Get a prompt."""
+    params: JSONObject = {"name": name}
+    if arguments is not None:
+        params["arguments"] = arguments
+
+    async def work(conversation: Conversation) -> int:
+        result = await _ask(conversation, "prompts/get", params, name)
+        conversation.output.result(result, _views.prompt_result(result))
+        return Status.OK
+
+    return work
+
+
+def request(method: str, params: JSONObject | None) -> Work:
+    """Send any request, and show the result as it comes."""
+
+    async def work(conversation: Conversation) -> int:
+        result = await conversation.request(method, params)
+
+        def blocks() -> Iterator[Block]:
+            yield _views.as_json(result)
+
+        conversation.output.result(result, blocks())
+        return Status.OK
+
+    return work
+
+
+async def _ask(
+    conversation: Conversation, method: str, params: JSONObject, name: str
+) -> JSONObject:
+    try:
+        return await conversation.request(method, params)
+    except PeerError as error:
+        hints = tuple(await _advice(conversation, method, name))
+        raise Advised(error, method, hints) from None
+
+
+async def _advice(conversation: Conversation, method: str, name: str) -> list[str]:
+    """What to try, from what the server offers. Nothing, if it does not say."""
+    offer = _OFFERS[method]
+    known: dict[str, object] = {}
+    with trio.move_on_after(_LISTING_SECONDS):
+        try:
+            async for item in conversation.items(offer.method):
+                known[as_text(member(item, offer.key))] = item
+        except (PeerError, InvalidAnswer, RequestTimeout, ConnectionLost):
+            pass
+    if name in known:
+        arguments = offer.arguments(known[name])
+        return [f"the {offer.word} {name} takes: {arguments}"] if arguments else []
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if near:
+        return [f"the server lists no {offer.word} {name}; did you mean {' or '.join(near)}?"]
+    if not known:
+        return []
+    names = list(known)[:_MOST_NAMES]
+    more = f" and {len(known) - len(names)} more" if len(known) > len(names) else ""
+    return [f"the server lists no {offer.word} {name}; it has {', '.join(names)}{more}"]

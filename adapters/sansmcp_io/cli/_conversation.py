@@ -1,0 +1,191 @@
+"""One conversation with a server process, from its start to its end."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from importlib.metadata import version
+from typing import Any, Final
+
+import attrs
+import trio
+
+from sansmcp import ALL_REVISIONS, Config, JSONObject, JSONValue, Peer
+
+from ..trio import DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT, Client, connect_stdio
+from ._arguments import environment
+from ._diagnosis import Context, Reported, explain, interrupted
+from ._errors import Advised, Failure, OutputFailed
+from ._output import Output
+from ._watching import Watch
+
+_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+@attrs.frozen(kw_only=True)
+class Settings:
+    """How to talk to which server.
+
+    Attributes:
+        command: Starts the server.
+        env: Variables for it.
+        revisions: The revisions to speak.
+        timeout: Seconds for each answer; None: the defaults.
+        quiet: Do not show what the server writes to standard error, logs and notifies.
+        checked: Whether params and results must have the members that their method demands.
+    """
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+    revisions: tuple[str, ...]
+    timeout: float | None
+    quiet: bool
+    checked: bool
+
+    @classmethod
+    def from_options(cls, options: argparse.Namespace) -> Settings:
+        """Those of the command line.
+
+        Raises:
+            UsageError: A variable for the server has no value.
+        """
+        return cls(
+            command=tuple(options.server),
+            env=environment(options.env),
+            revisions=ALL_REVISIONS if options.revision is None else (options.revision,),
+            timeout=options.timeout,
+            quiet=options.quiet,
+            # `request` sends what it is given, and shows what comes: a fault may be the point.
+            checked=options.name != "request",
+        )
+
+
+class Conversation:
+    """A client for the user, who sees on standard error what goes on."""
+
+    def __init__(self, client: Client, settings: Settings, output: Output) -> None:
+        self.method: str | None = None
+        self._client = client
+        self._timeout = settings.timeout
+        self.output: Final = output
+
+    @property
+    def peer(self) -> Peer:
+        """What the server has said of itself."""
+        return self._client.peer
+
+    async def request(self, method: str, params: JSONObject | None) -> JSONObject:
+        """Ask the server, and show progress meanwhile.
+
+        Progress is asked for whether or not it is shown, since each sign of it gives a request
+        its time anew: `--timeout` should not mean something else on a terminal.
+        """
+        self.method = method
+        with self.output.progress() as progress:
+            return await self._client.request(
+                method, params, timeout=self._timeout, on_progress=progress.show
+            )
+
+    async def items(self, method: str) -> AsyncGenerator[JSONValue, None]:
+        """All items of a listing, whatever number of pages they come in."""
+        self.method = method
+        listing: Any = self._client.items(method, timeout=self._timeout)
+        async with aclosing(listing) as items:
+            async for item in items:
+                yield item
+
+
+Work = Callable[[Conversation], Awaitable[int]]
+
+
+def converse(settings: Settings, output: Output, work: Work) -> int:
+    """Start the server, let `work` talk to it, end it, and return the exit status."""
+    return trio.run(_Run(settings, output, work).run)
+
+
+class _Run:
+    def __init__(self, settings: Settings, output: Output, work: Work) -> None:
+        self._settings = settings
+        self._output = output
+        self._work = work
+        self._watch = Watch(output, quiet=settings.quiet)
+        self._scope = trio.CancelScope()
+        self._conversation: Conversation | None = None
+        self._signal: int | None = None
+
+    async def run(self) -> int:
+        handler = self._watch.log_handler()
+        logger = logging.getLogger("sansmcp")
+        logger.addHandler(handler)
+        try:
+            with trio.open_signal_receiver(*_signals()) as signals:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._obey, signals)
+                    outcome = await self._converse()
+                    nursery.cancel_scope.cancel()
+        finally:
+            logger.removeHandler(handler)
+        if isinstance(outcome, Failure):
+            self._output.failure(outcome)
+            return outcome.status
+        return outcome
+
+    async def _obey(self, signals: AsyncIterator[int]) -> None:
+        """The first signal ends the conversation; the server then has its time to end as well."""
+        async for number in signals:
+            self._signal = self._signal or number
+            self._scope.cancel()
+
+    async def _converse(self) -> int | Failure:
+        settings, watch = self._settings, self._watch
+        outcome: int | Failure | None = None
+        with self._scope:
+            try:
+                async with connect_stdio(
+                    settings.command,
+                    info={"name": "sansmcp", "version": version("sansmcp")},
+                    revisions=settings.revisions,
+                    on_notification=watch.notified,
+                    config=Config(check="shape" if settings.checked else "none"),
+                    start_timeout=settings.timeout or DEFAULT_START_TIMEOUT,
+                    trace=watch,
+                    env=settings.env,
+                    on_stderr=watch.stderr_line,
+                ) as client:
+                    self._conversation = Conversation(client, settings, self._output)
+                    try:
+                        outcome = await self._work(self._conversation)
+                    except Advised as advised:
+                        context = attrs.evolve(self._context(), method=advised.method)
+                        failure = explain(advised.error, context)
+                        outcome = attrs.evolve(failure, hints=advised.hints or failure.hints)
+                    except OutputFailed as error:
+                        outcome = self._output.undeliverable(error)
+            except Reported as error:
+                # Not before the server has ended: only now is all here that it wrote.
+                outcome = explain(error, self._context()) if outcome is None else outcome
+        if outcome is None:
+            assert self._signal is not None  # nothing else cancels
+            return interrupted(self._signal, self._context())
+        return outcome
+
+    def _context(self) -> Context:
+        method = None if self._conversation is None else self._conversation.method
+        default = DEFAULT_START_TIMEOUT if method is None else DEFAULT_REQUEST_TIMEOUT
+        return Context(
+            command=self._settings.command,
+            path=self._settings.env.get("PATH"),
+            timeout=self._settings.timeout or default,
+            watch=self._watch,
+            method=method,
+            peer=None if self._conversation is None else self._conversation.peer,
+        )
+
+
+def _signals() -> list[signal.Signals]:
+    """The signals that end a command, but for those that somebody told it to ignore."""
+    known = [signal.Signals[name] for name in _SIGNALS if hasattr(signal, name)]
+    return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]

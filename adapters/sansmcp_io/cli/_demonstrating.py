@@ -1,0 +1,40 @@
+"""`sansmcp demo` and `sansmcp serve-demo`."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import sys
+
+import trio
+
+from sansmcp import LEGACY_REVISIONS
+
+from .._demo import Demo
+from .._demo_server import serve_demo
+
+
+def serve(*, trace: bool, banner: bool) -> int:
+    """Be the server of the demo."""
+
+    async def run() -> None:
+        await serve_demo(trace=trace, banner=banner)
+
+    trio.run(run)
+    return 0
+
+
+def demonstrate(revision: str, seconds: float, server: str | None) -> int:
+    """Show the demo at one revision, or at all of them."""
+    # The transcript shows as events what would else be logged between its lines.
+    logging.getLogger("sansmcp").addHandler(logging.NullHandler())
+    revisions = LEGACY_REVISIONS if revision == "all" else [revision]
+    return max(_show(revision, seconds, server) for revision in revisions)
+
+
+def _show(revision: str, seconds: float, server: str | None) -> int:
+    own = [sys.executable, "-m", "sansmcp_io", "serve-demo", "--trace", "--banner"]
+    demo = Demo(revision, own if server is None else shlex.split(server), seconds)
+    trio.run(demo.run)
+    print(demo.report())
+    return 0 if demo.passed else 1

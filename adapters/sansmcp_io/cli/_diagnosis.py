@@ -1,0 +1,258 @@
+"""From exceptions to sentences: what happened, to whom, and what to try."""
+
+from __future__ import annotations
+
+import errno
+import math
+import shlex
+import shutil
+import signal
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from sansmcp import ErrorCode, JSONObject, LocalProtocolError, Peer
+
+from .._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout, StartFailed
+from ._errors import Failure, Status
+from ._values import array_of, as_text, member
+from ._visible import shortened
+from ._watching import Watch
+
+Reported = (
+    PeerError,
+    InvalidAnswer,
+    RequestTimeout,
+    ConnectionLost,
+    StartFailed,
+    LocalProtocolError,
+    OSError,
+)
+"""What a conversation may raise that is nobody's programming error."""
+
+_ASKED_WRONGLY: Final = frozenset({"LIFE-001", "OWN-014", "OWN-024", "OWN-025", "PROG-001"})
+"""Rules that a request breaks whatever the server is like."""
+
+
+@attrs.frozen(kw_only=True)
+class Context:
+    """What there is to know about a conversation that has failed.
+
+    Attributes:
+        command: The server's command.
+        path: The PATH that was given for it; None: the one that there is.
+        timeout: Seconds that the request had.
+        watch: What the server has written.
+        method: The request that failed; None: the conversation was not open yet.
+        peer: What the server has said of itself, where it has.
+    """
+
+    command: Sequence[str]
+    path: str | None
+    timeout: float
+    watch: Watch
+    method: str | None = None
+    peer: Peer | None = None
+
+    @property
+    def server(self) -> str:
+        """The server for use in a sentence."""
+        return f"the server `{shortened(shlex.join(self.command), 120)}`"
+
+    @property
+    def question(self) -> str:
+        """The method for use in a sentence."""
+        return self.method or "initialize"
+
+    @property
+    def time(self) -> str:
+        """The time it had, for use in a sentence."""
+        return "no time limit" if self.timeout == math.inf else f"{self.timeout:g} s"
+
+
+def explain(error: BaseException, context: Context) -> Failure:
+    """The failure that an exception of `Reported` stands for."""
+    match error:
+        case RequestTimeout():
+            return _timed_out(context)
+        case ConnectionLost():
+            return _lost(context)
+        case PeerError():
+            return _answered_with_error(error, context)
+        case InvalidAnswer():
+            return _invalid(error, context)
+        case StartFailed():
+            return _no_agreement(error, context)
+        case LocalProtocolError():
+            return _not_sent(error, context)
+        case OSError():
+            return _not_started(error, context)
+        case _:
+            raise error
+
+
+def interrupted(number: int, context: Context) -> Failure:
+    """The user, or somebody else, ended the command with a signal."""
+    if context.peer is None:
+        text = f"before {context.server} had answered initialize"
+    elif context.watch.said_cancelled:
+        text = f"{context.question} was cancelled, and the server was told so"
+    else:
+        text = "while no request was open"
+    name = signal.Signals(number).name
+    return Failure(kind="interrupted", text=f"interrupted by {name}: {text}", status=128 + number)
+
+
+# ------------------------------------------------------------------------------- the process
+
+
+def _not_started(error: OSError, context: Context) -> Failure:
+    program = context.command[0]
+    found = shutil.which(program, path=context.path)
+    reason = error.strerror or str(error)
+    if isinstance(error, FileNotFoundError) and found is None:
+        reason = "there is no such program"
+        hints = ["check its name; a program outside of PATH needs its path, here too: ./NAME"]
+        words = program.split()
+        if len(words) > 1 and shutil.which(words[0].strip("'\""), path=context.path):
+            hints = [f"give the words of the command apart, without quotes: -- {program}"]
+    elif isinstance(error, FileNotFoundError):
+        reason = "the file is there, and the program that its first line names is not"
+        hints = [f"correct the first line of {found}, or start the other program: -- python FILE"]
+    elif isinstance(error, PermissionError):
+        hints = ["make it executable (chmod +x), or start what runs it: -- python FILE"]
+    elif error.errno == errno.ENOEXEC:
+        hints = ["a script begins with a line such as #!/usr/bin/env python3"]
+    else:
+        hints = ["run the same command by itself"]
+    return Failure(
+        kind="not-started",
+        text=f"{context.server} was not started: {reason}",
+        hints=tuple(hints),
+    )
+
+
+def _lost(context: Context) -> Failure:
+    if context.method is None:
+        text = f"{context.server} ended before it answered initialize"
+        hints = [
+            "run the same command by itself: it should start, and wait for input",
+            "it got few of the variables that are set here: --env NAME hands one on",
+        ]
+    else:
+        text = f"the connection to {context.server} ended before it answered {context.method}"
+        hints = ["look for what ends it in what it wrote to standard error"]
+    return Failure(
+        kind="lost",
+        text=text,
+        details=context.watch.evidence(),
+        hints=(*_of_noise(context), *hints),
+    )
+
+
+def _timed_out(context: Context) -> Failure:
+    hints = [f"--timeout {context.timeout * 2:g} gives it twice the time"]
+    if context.method is None:
+        text = f"{context.server} did not answer initialize within {context.time}"
+        if not context.watch.received_bytes:
+            hints.append(
+                "make sure that it speaks MCP on standard input and output: many servers "
+                "need an option for that, such as --stdio, and some know HTTP only"
+            )
+    else:
+        text = f"{context.server} did not answer {context.method}: no sign of it for {context.time}"
+        if context.watch.said_cancelled:
+            text += "; the request was cancelled"
+    return Failure(
+        kind="timeout",
+        text=text,
+        details=context.watch.evidence(),
+        hints=(*_of_noise(context), *hints),
+    )
+
+
+def _of_noise(context: Context) -> tuple[str, ...]:
+    if not context.watch.noise:
+        return ()
+    return (
+        "make it write what is no message to standard error: standard output is for messages "
+        "alone (sansmcp explain STDIO-002)",
+    )
+
+
+# ------------------------------------------------------------------------------ the protocol
+
+
+def _answered_with_error(error: PeerError, context: Context) -> Failure:
+    hints: list[str] = []
+    if context.method is None:
+        text = f"{context.server} refused initialize: {error.message} ({error.code})"
+        supported = _supported(error.data)
+        if supported:
+            hints.append(f"it speaks other revisions: --revision {supported}")
+        else:
+            hints.append("ask for another revision with --revision, an older one at best")
+        kind = "refused"
+    else:
+        text = f"{context.server} answered {context.method} with an error: "
+        text += f"{error.message} ({error.code})"
+        if error.code == ErrorCode.METHOD_NOT_FOUND:
+            hints.append("sansmcp inspect shows what the server offers")
+        kind = "peer-error"
+    return Failure(
+        kind=kind,
+        text=text,
+        details=() if error.data is None else (f"data: {shortened(as_text(error.data), 1000)}",),
+        hints=tuple(hints),
+        code=error.code,
+        data=error.data,
+    )
+
+
+def _supported(data: object) -> str | None:
+    """A revision out of the list that servers put into this error."""
+    names = [name for name in array_of(member(data, "supported")) if isinstance(name, str)]
+    return max(names, default=None)
+
+
+def _invalid(error: InvalidAnswer, context: Context) -> Failure:
+    return Failure(
+        kind="invalid-answer",
+        text=f"{context.server} answered {context.question}, and the answer is not valid: {error}",
+        hints=()
+        if context.method is None
+        else (f"sansmcp request {context.method} shows answers as they come",),
+    )
+
+
+def _no_agreement(error: StartFailed, context: Context) -> Failure:
+    return Failure(
+        kind="no-agreement",
+        text=f"no agreement with {context.server}: {error}",
+        hints=("leave --revision out, or choose one that both speak",),
+    )
+
+
+def _not_sent(error: LocalProtocolError, context: Context) -> Failure:
+    if error.rule in _ASKED_WRONGLY:
+        return Failure(
+            kind="usage",
+            text=f"not sent: {error.text}",
+            rule=error.rule,
+            status=Status.USAGE,
+            hints=(f"sansmcp explain {error.rule}",),
+        )
+    declared = () if context.peer is None else (declares(context.peer.capabilities),)
+    return Failure(
+        kind="not-offered",
+        text=f"not sent to {context.server}: {error.text}",
+        details=declared,
+        rule=error.rule,
+        hints=(f"sansmcp explain {error.rule}", "sansmcp inspect shows what the server offers"),
+    )
+
+
+def declares(capabilities: JSONObject) -> str:
+    """What a server declares, in one line."""
+    return f"it declares: {', '.join(sorted(capabilities)) or 'nothing'}"

@@ -1,0 +1,85 @@
+"""Why a command did not do what it was asked for."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+import attrs
+
+from sansmcp import JSONObject, JSONValue
+
+
+class Status(enum.IntEnum):
+    """The exit status of the command. What a signal ended has 128 and the number of the signal."""
+
+    OK = 0
+    TOOL_FAILED = 1
+    USAGE = 2
+    PROTOCOL = 3
+    BROKEN_PIPE = 141  # as a shell reports a program that SIGPIPE has ended
+
+
+class UsageError(Exception):
+    """The command line asks for something that cannot be done, whatever the server is."""
+
+    def __init__(self, text: str, *lines: str) -> None:
+        super().__init__(text)
+        self.lines: Final = lines
+
+
+class OutputFailed(Exception):
+    """Nobody reads the result, or it cannot be written."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error: Final = error
+
+
+@attrs.frozen(kw_only=True)
+class Failure:
+    """What happened, to whom, and what to try.
+
+    Attributes:
+        kind: A word for programs; it stays what it is.
+        text: One sentence.
+        details: What the server said or wrote, line by line.
+        hints: What to try.
+        status: The exit status.
+        rule: The id of the rule it is about, where there is one.
+        code: The server's error code, where it sent one.
+        data: What the server added to its error.
+    """
+
+    kind: str
+    text: str
+    details: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    status: int = Status.PROTOCOL
+    rule: str | None = None
+    code: int | None = None
+    data: JSONValue = None
+
+    def document(self) -> JSONObject:
+        """The failure for programs."""
+        return {
+            "error": {
+                "kind": self.kind,
+                "text": self.text,
+                "details": list(self.details),
+                "hints": list(self.hints),
+                "rule": self.rule,
+                "code": self.code,
+                "data": self.data,
+            }
+        }
+
+
+class Advised(Exception):
+    """A request has failed, and somebody knows what to try."""
+
+    def __init__(self, error: Exception, method: str, hints: tuple[str, ...]) -> None:
+        super().__init__(str(error))
+        self.error: Final = error
+        self.method: Final = method
+        self.hints: Final = hints

@@ -1,0 +1,106 @@
+"""`sansmcp inspect`: what a server is and what it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import attrs
+
+from sansmcp import ErrorCode, JSONObject, JSONValue
+
+from .._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout
+from . import _views
+from ._blocks import Block, Note
+from ._conversation import Conversation
+from ._errors import Status
+from ._printing import Label
+
+_LISTINGS: Final[Mapping[str, tuple[str, str]]] = {
+    # the member of the results, the capability, the method
+    "tools": ("tools", "tools/list"),
+    "resources": ("resources", "resources/list"),
+    "resourceTemplates": ("resources", "resources/templates/list"),
+    "prompts": ("prompts", "prompts/list"),
+}
+
+
+@attrs.define
+class _Found:
+    """One listing: None where it was not declared, so not asked for."""
+
+    items: list[JSONValue] | None = None
+    error: JSONObject | None = None
+    optional: bool = False
+
+    @property
+    def failed(self) -> bool:
+        return self.error is not None and not self.optional
+
+
+async def inspect(conversation: Conversation) -> int:
+    """Ask for all that the server declares, show it, and return the exit status.
+
+    A listing that fails does not keep the others from being shown.
+    """
+    peer = conversation.peer
+    found: dict[str, _Found] = {}
+    for name, (capability, method) in _LISTINGS.items():
+        value = peer.capabilities.get(capability)
+        declared = value is True or isinstance(value, dict)
+        found[name] = await _list(conversation, method) if declared else _Found()
+    info = peer.info or {}
+    document: JSONObject = {
+        "revision": peer.revision,
+        "server": info,
+        "capabilities": peer.capabilities,
+        "instructions": peer.instructions,
+        **{name: one.items for name, one in found.items()},
+        "errors": {
+            _LISTINGS[name][1]: one.error for name, one in found.items() if one.error is not None
+        },
+    }
+
+    def blocks() -> Iterator[Block]:
+        yield from _views.server(info, peer.revision or "", peer.instructions)
+        yield from _views.capabilities(peer.capabilities)
+        for name, one in found.items():
+            yield from _blocks(name, one)
+
+    conversation.output.result(document, blocks())
+    for name, one in found.items():
+        if one.failed:
+            assert one.error is not None
+            text = f"{_LISTINGS[name][1]} did not succeed: {one.error['text']}"
+            conversation.output.line(Label.ERROR, text)
+    return Status.PROTOCOL if any(one.failed for one in found.values()) else Status.OK
+
+
+def _blocks(name: str, found: _Found) -> Iterator[Block]:
+    if found.items is None:
+        if name != "resourceTemplates":  # resources are what is declared, and stand above
+            yield Note(f"{_views.title_of(name)}: not declared, so not asked for")
+        return
+    yield from _views.listing(name, found.items)
+    if found.error is not None:
+        yield Note(f"incomplete: {found.error['text']}" if found.failed else found.error["text"])
+
+
+async def _list(conversation: Conversation, method: str) -> _Found:
+    found = _Found(items := [])
+    try:
+        async for item in conversation.items(method):
+            items.append(item)  # noqa: PERF401  # what came before a failure is kept
+    except PeerError as error:
+        found.error = {"kind": "peer-error", "text": str(error), "code": error.code}
+        # No capability tells whether there are templates, and servers without any refuse.
+        found.optional = (
+            method == "resources/templates/list" and error.code == ErrorCode.METHOD_NOT_FOUND
+        )
+    except RequestTimeout as error:
+        found.error = {"kind": "timeout", "text": str(error), "code": None}
+    except ConnectionLost as error:
+        found.error = {"kind": "lost", "text": str(error), "code": None}
+    except InvalidAnswer as error:
+        found.error = {"kind": "invalid-answer", "text": str(error), "code": None}
+    return found

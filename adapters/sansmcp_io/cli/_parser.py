@@ -1,0 +1,188 @@
+"""The grammar of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Final
+
+from sansmcp import ALL_REVISIONS, LEGACY_REVISIONS
+
+from ._arguments import seconds
+from ._errors import UsageError
+
+DEMO_SECONDS: Final = 20.0
+
+_JSON_HELP: Final = "a JSON object; @FILE reads it from a file, - from standard input"
+_STATUS: Final = (
+    "exit status: 0 it succeeded; 1 the tool says that it has failed; 2 the command line is wrong; "
+    "3 the connection or the protocol failed; 130 interrupted (128 and the number of the signal)"
+)
+
+
+class Parser:
+    """Reads a command line: options and arguments, and after `--` the command of a server."""
+
+    def __init__(self) -> None:
+        self._top = argparse.ArgumentParser(
+            prog="sansmcp",
+            description="Tools for the Model Context Protocol.",
+            epilog=_STATUS,
+            allow_abbrev=False,
+        )
+        self._top.add_argument(
+            "--version", action="version", version=f"sansmcp {version('sansmcp')}"
+        )
+        self._commands = self._top.add_subparsers(dest="name", required=True, metavar="COMMAND")
+        self._parsers: dict[str, argparse.ArgumentParser] = {}
+        self._with_server: set[str] = set()
+        self._add_client_commands()
+        self._add_explain()
+        self._add_demo()
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """The options, with `name` for the command and `server` for the server's command.
+
+        Raises:
+            SystemExit: Help was asked for, or the command line is wrong.
+        """
+        name = arguments[0] if arguments else ""
+        parser = self._parsers.get(name)
+        if parser is None:
+            return self._top.parse_args(arguments)  # which shows the help, or what is wrong
+        given = list(arguments[1:])
+        if name not in self._with_server:
+            options = parser.parse_args(given)
+        else:
+            split = given.index("--") if "--" in given else None
+            # Intermixed: the optional JSON may come after an option.
+            options = parser.parse_intermixed_args(given[:split])
+            options.server = [] if split is None else given[split + 1 :]
+            if not options.server:
+                parser.error(
+                    "the command of the server is missing: it comes after --, as in "
+                    f"sansmcp {shlex.join([name, *given[:split]])} -- python server.py"
+                )
+        options.name = name
+        return options
+
+    def fail(self, name: str, error: UsageError) -> None:
+        """Say what is wrong with a command line that was understood."""
+        parser = self._parsers[name]
+        parser.print_usage(sys.stderr)
+        for line in (f"{parser.prog}: error: {error}", *error.lines):
+            print(line, file=sys.stderr)
+
+    # -------------------------------------------------------------------------- the commands
+
+    def _add(
+        self, name: str, help: str, *, arguments: str = "", description: str | None = None
+    ) -> argparse.ArgumentParser:
+        usage = f"sansmcp {name} [options] {arguments}".rstrip()
+        parser = self._commands.add_parser(
+            name,
+            help=help,
+            usage=usage,
+            description=description or f"{help[0].upper()}{help[1:]}.",
+            epilog=_STATUS,
+            allow_abbrev=False,
+        )
+        self._parsers[name] = parser
+        return parser
+
+    def _add_for_server(self, name: str, help: str, arguments: str) -> argparse.ArgumentParser:
+        self._with_server.add(name)
+        parser = self._add(
+            name,
+            help,
+            arguments=f"{arguments} -- COMMAND...".lstrip(),
+            description=f"{help[0].upper()}{help[1:]}. The server is started with COMMAND, "
+            "without a shell, and ended afterwards.",
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+        parser.add_argument(
+            "--timeout",
+            type=seconds,
+            metavar="SECONDS",
+            help="silence after which a request is given up (default: 30 to start, then 60)",
+        )
+        parser.add_argument(
+            "--env",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="a variable for the server; NAME alone hands on the value it has here",
+        )
+        parser.add_argument(
+            "--revision",
+            choices=ALL_REVISIONS,
+            metavar="R",
+            help=f"speak this revision only: {', '.join(ALL_REVISIONS)}",
+        )
+        parser.add_argument(
+            "--progress",
+            action=argparse.BooleanOptionalAction,
+            help="show progress (default: if standard error is a terminal)",
+        )
+        parser.add_argument(
+            "--quiet",
+            action="store_true",
+            help="do not show what the server writes to standard error, logs and notifies",
+        )
+        return parser
+
+    def _add_client_commands(self) -> None:
+        self._add_for_server("inspect", "show what a server is and what it offers", "")
+        parser = self._add_for_server("call", "call a tool", "TOOL [JSON]")
+        parser.add_argument("target", metavar="TOOL", help="the name of the tool")
+        parser.add_argument("params", metavar="JSON", nargs="?", help=f"arguments: {_JSON_HELP}")
+        parser = self._add_for_server("read", "read a resource", "URI")
+        parser.add_argument("target", metavar="URI", help="the URI of the resource")
+        parser = self._add_for_server("prompt", "get a prompt", "NAME [JSON]")
+        parser.add_argument("target", metavar="NAME", help="the name of the prompt")
+        parser.add_argument("params", metavar="JSON", nargs="?", help=f"arguments: {_JSON_HELP}")
+        parser = self._add_for_server("request", "send any request", "METHOD [JSON]")
+        parser.add_argument("target", metavar="METHOD", help="such as tools/list")
+        parser.add_argument("params", metavar="JSON", nargs="?", help=f"params: {_JSON_HELP}")
+
+    def _add_explain(self) -> None:
+        parser = self._add("explain", "show what a rule says", arguments="RULE...")
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+        parser.add_argument("rules", nargs="+", metavar="RULE", help="an id such as CANC-004")
+
+    def _add_demo(self) -> None:
+        parser = self._add(
+            "demo",
+            "start a server process, talk to it, and show both sides",
+            description="Starts a server process and shows both sides of a conversation: events "
+            "(*), lines sent (>>) and received (<<). The exit status is 0 only if every step "
+            "happened.",
+        )
+        parser.add_argument(
+            "--revision",
+            choices=[*LEGACY_REVISIONS, "all"],
+            default=LEGACY_REVISIONS[-1],
+            help="the revision to speak, or all of them in turn (default: %(default)s)",
+        )
+        parser.add_argument(
+            "--timeout",
+            type=float,
+            default=DEMO_SECONDS,
+            metavar="SECONDS",
+            help="give up after this time (default: %(default)g)",
+        )
+        parser.add_argument(
+            "--server",
+            metavar="COMMAND",
+            help="another server to talk to, which fails the steps that it does not take part in",
+        )
+        parser = self._add("serve-demo", "the server of the demo, on standard input and output")
+        parser.add_argument(
+            "--trace", action="store_true", help="report wire lines and events on standard error"
+        )
+        parser.add_argument(
+            "--banner", action="store_true", help="begin with a line that is no message"
+        )

@@ -1,0 +1,32 @@
+"""A look into JSON that servers send: whatever is missing or of another type is just not there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sansmcp import JSONObject
+
+
+def object_of(value: Any) -> JSONObject:
+    """The value if it is an object, else an empty one."""
+    found: JSONObject = value
+    return found if isinstance(value, dict) else {}
+
+
+def array_of(value: Any) -> list[Any]:
+    """The value if it is an array, else an empty one."""
+    found: list[Any] = value
+    return found if isinstance(value, list) else []
+
+
+def member(value: Any, name: str) -> Any:
+    """A member of an object; None if it is no object or has no such member."""
+    return object_of(value).get(name)
+
+
+def as_text(value: object) -> str:
+    """A string as it is, nothing for what is not there, and JSON for the rest."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,151 @@
+"""Watches a server on behalf of the user: what it prints, says, and gets wrong."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Final
+
+from sansmcp import (
+    ErrorWithoutIdReceived,
+    Event,
+    JSONObject,
+    LimitReached,
+    ProtocolViolation,
+)
+
+from ._output import Output
+from ._printing import Label
+from ._values import as_text
+from ._visible import shortened
+
+_TAIL: Final = 10
+_MOST_WARNINGS: Final = 20
+_LONGEST: Final = 2000
+_EXCERPT: Final = 100
+
+
+class Watch:
+    """The trace of a conversation. Keeps a little of what may explain a failure.
+
+    Args:
+        output: Where to show it.
+        quiet: Do not show what the server writes to standard error and its notifications.
+    """
+
+    def __init__(self, output: Output, *, quiet: bool) -> None:
+        self._output = output
+        self._quiet = quiet
+        self._warned = 0
+        self._rules: set[str] = set()
+        self.received_bytes = 0
+        self.said_cancelled = False
+        self.noise = 0
+        self.first_noise = ""
+        self.stderr_tail: deque[str] = deque(maxlen=_TAIL)
+
+    # ------------------------------------------------------------------------ as a Trace
+
+    def sent(self, data: bytes) -> None:
+        """These bytes are about to be written."""
+        if b'"method":"notifications/cancelled"' in data:
+            self.said_cancelled = True
+
+    def received(self, data: bytes | bytearray) -> None:
+        """These bytes were read."""
+        self.received_bytes += len(data)
+
+    def happened(self, event: Event) -> None:
+        """Show what is odd: whoever uses this command wants to know."""
+        match event:
+            case ProtocolViolation():
+                if event.excerpt is None:
+                    self._warn(event.text, event.rule)
+                else:
+                    self._hear_noise(event.excerpt, event.text, event.rule)
+            case LimitReached():
+                self._warn(event.text, event.rule)
+            case ErrorWithoutIdReceived():
+                self._warn(f"the server could not read a message: {event.message}", "ERR-001")
+            case _:
+                pass
+
+    def _hear_noise(self, data: bytes, text: str, rule: str) -> None:
+        excerpt = shortened(data.decode("utf-8", "replace").rstrip("\r\n"), _EXCERPT)
+        self.noise += 1
+        self.first_noise = self.first_noise or excerpt
+        self._warn(f"a line of its standard output is no message ({text}): {excerpt}", rule)
+
+    def _warn(self, text: str, rule: str) -> None:
+        self._rules.add(rule)
+        self._warned += 1
+        if self._warned <= _MOST_WARNINGS:
+            self._output.line(Label.WARNING, f"{text} [{rule}]")
+        elif self._warned == _MOST_WARNINGS + 1:
+            self._output.line(Label.WARNING, "there is more, which is not shown")
+
+    # ----------------------------------------------------------------- what the server says
+
+    def stderr_line(self, line: str) -> None:
+        """A line of the server's standard error."""
+        line = shortened(line, _LONGEST)
+        self.stderr_tail.append(line)
+        if not self._quiet:
+            self._output.line(Label.SERVER, line)
+
+    def notified(self, method: str, params: JSONObject) -> None:
+        """A notification: log messages are for people, and so may the others be."""
+        if self._quiet:
+            return
+        if method == "notifications/message":
+            level, logger = as_text(params.get("level")), as_text(params.get("logger"))
+            text = f"{level} {logger}".rstrip() + f": {as_text(params.get('data'))}"
+            self._output.line(Label.LOG, shortened(text, _LONGEST))
+        else:
+            text = f"{method} {as_text(params or None)}".rstrip()
+            self._output.line(Label.NOTIFICATION, shortened(text, _LONGEST))
+
+    # -------------------------------------------------------------------------------- logging
+
+    def log_handler(self) -> logging.Handler:
+        """Shows the records of the library, but for what this has shown already."""
+        return _WarningHandler(self._output, self._rules)
+
+    # ------------------------------------------------------------------------------ afterwards
+
+    def evidence(self) -> tuple[str, ...]:
+        """What the server wrote that may explain why it does not answer."""
+        found: list[str] = []
+        if self.noise:
+            count = (
+                "a line that is no message"
+                if self.noise == 1
+                else (f"{self.noise} lines that are no messages, first of all")
+            )
+            found.append(f"it wrote to standard output {count}: {self.first_noise}")
+        elif not self.received_bytes:
+            found.append("it wrote nothing to standard output")
+        if not self.stderr_tail:
+            found.append("it wrote nothing to standard error")
+        elif self._quiet:
+            found.append("it wrote to standard error, in the end:")
+            found += [f"  {line}" for line in self.stderr_tail]
+        else:
+            found.append("what it wrote to standard error stands above")
+        return tuple(found)
+
+
+class _WarningHandler(logging.Handler):
+    def __init__(self, output: Output, shown: set[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._output = output
+        self._shown = shown
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record as a warning."""
+        text = record.getMessage()
+        if text.endswith(tuple(f"[{rule}]" for rule in self._shown)):
+            return
+        if record.exc_info and record.exc_info[1] is not None:
+            text += f" ({type(record.exc_info[1]).__name__}: {record.exc_info[1]})"
+        self._output.line(Label.WARNING, text)

@@ -1,0 +1,159 @@
+"""The rules of stdio that do not depend on a loop, for servers and for those who start them.
+
+For a server: which descriptors it speaks on, and where everything else that writes goes. For a
+client: what a server process inherits, and how it and all that it started are ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from subprocess import DEVNULL, PIPE
+from typing import Any, Final, Literal, TypeAlias
+
+from ._descriptors import Sink, Source
+
+DEFAULT_TERMINATE_AFTER: Final = 2.0
+"""Seconds that a server has to end after its input was closed; then it gets SIGTERM."""
+DEFAULT_KILL_AFTER: Final = 2.0
+"""Seconds that a server has to end after SIGTERM; then it gets SIGKILL."""
+
+StderrMode: TypeAlias = Literal["inherit", "capture", "ignore"]
+"""What becomes of a server's standard error: it is this process's own; or its end is kept and
+shown with errors (and each line handed to a callback, if there is one); or it is thrown away."""
+
+SAFE_VARIABLES: Final = frozenset(
+    {
+        "HOME",
+        "LANG",
+        "LANGUAGE",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        # Windows, where names have no case and programs fail without most of these
+        "APPDATA",
+        "COMSPEC",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "NUMBER_OF_PROCESSORS",
+        "OS",
+        "PATHEXT",
+        "PROCESSOR_ARCHITECTURE",
+        "PROGRAMDATA",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "TMP",
+        "USERNAME",
+        "USERPROFILE",
+        "WINDIR",
+    }
+)
+"""The variables that a server process inherits, besides those whose names begin with `LC_`."""
+
+HAS_PROCESS_GROUPS: Final = hasattr(os, "killpg")
+
+
+def server_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment of a server process: what is safe to inherit, and `env`.
+
+    A server is often somebody else's program. It must not learn the tokens and keys that happen
+    to be in the environment of the client, unless they are given to it.
+    """
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if (name.upper() in SAFE_VARIABLES or name.startswith("LC_"))
+        and not value.startswith("()")  # a function of a shell: code, not a setting
+    }
+    return {**inherited, **(env or {})}
+
+
+def process_options(
+    *,
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str] | None,
+    stderr: StderrMode,
+) -> dict[str, Any]:
+    """How a server process is started, as keywords for `subprocess.Popen` and what resembles it.
+
+    It becomes the leader of a session, and so of a process group, of its own: the group can be
+    ended as a whole, and Ctrl-C in a terminal reaches the client only, which ends its servers in
+    order. No shell is involved.
+    """
+    return {
+        "stdin": PIPE,
+        "stdout": PIPE,
+        "stderr": {"inherit": None, "capture": PIPE, "ignore": DEVNULL}[stderr],
+        "env": server_environment(env),
+        "cwd": cwd,
+        **({"start_new_session": True} if HAS_PROCESS_GROUPS else {}),
+    }
+
+
+def signal_group(pid: int, number: int) -> bool:
+    """Send a signal to the process group that a server leads or has led.
+
+    Returns:
+        Whether there is anybody left in it. A number of a group is not given away while there is.
+    """
+    try:
+        os.killpg(pid, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's by now, or (on macOS) only zombies
+        return False
+    return True
+
+
+def group_is_alive(pid: int) -> bool:
+    """Whether anybody is left in the process group."""
+    return signal_group(pid, 0)
+
+
+TERMINATE: Final = signal.SIGTERM
+KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+@contextmanager
+def taken_standard_streams() -> Generator[tuple[Source, Sink], None, None]:
+    """Take standard input and output away from everyone else, and give them back in the end.
+
+    Inside, descriptor 0 is empty and descriptor 1 is standard error, also for child processes and
+    for code that is not Python: one stray `print` would break the conversation. Whoever uses this
+    closes the two ends.
+
+    Raises:
+        RuntimeError: One of the two is closed.
+    """
+    # A descriptor that was closed when Python started may be any other file by now.
+    if sys.__stdin__ is None or sys.__stdout__ is None:
+        raise RuntimeError("standard input and standard output must be open")
+    kept_input, kept_output = os.dup(0), os.dup(1)
+    try:
+        source, sink = Source(0), Sink(1)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 0)
+        os.dup2(null if sys.__stderr__ is None else 2, 1)
+        os.close(null)
+        # `sys.stdout` would keep lines back; standard error shows them as they come.
+        with contextlib.redirect_stdout(sys.stderr):
+            yield source, sink
+    finally:
+        with contextlib.suppress(OSError, ValueError):  # nobody reads it, or it was closed
+            if sys.stdout is not None:
+                sys.stdout.flush()  # printed past the redirection: it goes where the rest went
+        os.dup2(kept_input, 0)
+        os.dup2(kept_output, 1)
+        os.close(kept_input)
+        os.close(kept_output)

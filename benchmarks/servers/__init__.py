@@ -1,0 +1,1 @@
+"""Servers that the benchmark of stdio starts as processes."""

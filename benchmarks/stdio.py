@@ -1,0 +1,201 @@
+"""Servers as processes: processor time per request beside a bare loop, over raw pipes.
+
+The driver knows nothing of the library. It writes request lines, counts the newlines that come
+back, and keeps a fixed number of requests in flight. It reads the processor time of the server's
+process, all threads together, from the process's own clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import IO, Final
+
+from . import _traffic
+from ._measure import ROOT, Effort, Rounds, Row, interleaved, median_and_spread, ratios
+
+Drive = Callable[["Process", int], None]
+
+_SERVERS: Final = "benchmarks.servers"
+_MIB: Final = 1024 * 1024
+_READ_BYTES: Final = 1024 * 1024
+_SECONDS: Final = 60.0
+
+_HANDSHAKE: Final = (
+    json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "id": 0,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "driver", "version": "1.0"},
+            },
+        }
+    ).encode()
+    + b"\n",
+    b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n',
+)
+
+
+class Process:
+    """A server, and the two pipes to it."""
+
+    def __init__(self, source: IO[bytes], sink: IO[bytes], pid: int) -> None:
+        self._source = source.fileno()
+        self._sink = sink.fileno()
+        os.set_blocking(self._source, False)
+        os.set_blocking(self._sink, False)
+        # What clock_getcpuclockid(3) makes of a process id on Linux: all of its threads.
+        self._clock = (~pid << 3) | 2
+        self._next_id = 1
+
+    def seconds(self) -> float:
+        """The processor time that the server has used so far."""
+        return time.clock_gettime(self._clock)
+
+    def start(self) -> None:
+        """Do the handshake."""
+        self.exchange(_HANDSHAKE[0], 1)
+        self.exchange(_HANDSHAKE[1], 0)
+
+    def exchange(self, data: bytes, lines: int) -> int:
+        """Write, whatever it takes, and read until so many lines have come; returns how many."""
+        rest = memoryview(data)
+        found = 0
+        while rest or found < lines:
+            readable, writable, _ = select.select(
+                [self._source], [self._sink] if rest else [], [], _SECONDS
+            )
+            if not readable and not writable:
+                raise TimeoutError("the server has stopped")
+            if writable:
+                rest = rest[os.write(self._sink, rest) :]
+            if readable:
+                found += self._read()
+        return found
+
+    def echo(self, texts: bytes, requests: int, in_flight: int) -> None:
+        """Have `requests` texts (JSON strings) echoed, so many at a time."""
+        first = self._next_id
+        self._next_id += requests
+        lines = [_request(first + number, texts) for number in range(requests)]
+        if in_flight == 1:
+            for line in lines:
+                self.exchange(line, 1)
+            return
+        sent = answered = 0
+        while answered < requests:
+            more = lines[sent : answered + in_flight]
+            sent += len(more)
+            answered += self.exchange(b"".join(more), 1)
+
+    def _read(self) -> int:
+        data = os.read(self._source, _READ_BYTES)
+        if not data:
+            raise EOFError("the server has ended")
+        return data.count(b"\n")
+
+
+def _request(id: int, text: bytes) -> bytes:
+    return (
+        b'{"jsonrpc": "2.0", "id": %d, "method": "tools/call", '
+        b'"params": {"name": "echo", "arguments": {"text": %b}}}\n' % (id, text)
+    )
+
+
+@contextmanager
+def running(*command: str) -> Generator[Process, None, None]:
+    """A server that has done its handshake; it must end by itself at the end of its input."""
+    with subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        bufsize=0,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            process = Process(child.stdout, child.stdin, child.pid)
+            process.start()
+            yield process
+            child.stdin.close()
+            child.wait(_SECONDS)
+        finally:
+            child.kill()
+
+
+def cost(command: tuple[str, ...], text: bytes, requests: int, in_flight: int) -> float:
+    """Seconds a request, of a fresh process that has warmed up."""
+    with running(*command) as process:
+        process.echo(text, max(1, requests // 10), in_flight)
+        before = process.seconds()
+        process.echo(text, requests, in_flight)
+        return (process.seconds() - before) / requests
+
+
+# Name, text, requests, in flight; and for each server that is compared the bound.
+_SMALL: Final = json.dumps(_traffic.PARAMS["arguments"]["text"]).encode()
+_LARGE: Final = b'"' + b"x" * _MIB + b'"'
+_CASES: Final[tuple[tuple[str, bytes, tuple[int, int], int, dict[tuple[str, str], float]], ...]] = (
+    (
+        "small call, 64 in flight",
+        _SMALL,
+        (20_000, 640),
+        64,
+        {("plain", "json"): 1.6, ("async", "json"): 3.3},
+    ),
+    ("small call, sequential", _SMALL, (5_000, 100), 1, {("plain", "json"): 2.5}),
+    (
+        "echo of 1 MiB, sequential",
+        _LARGE,
+        (60, 3),
+        1,
+        {("plain", "json"): 1.5, ("plain", "msgspec"): 0.8},
+    ),
+)
+
+
+def rows(effort: Effort, kept: Rounds) -> list[Row]:
+    """Every adapter that there is, for each kind of traffic."""
+    found: list[Row] = []
+    for name, text, (full, quick), in_flight, bounds in _CASES:
+        requests = effort.pick(full, quick)
+        cases = {"bare loop": partial(cost, (f"{_SERVERS}.bare_loop",), text, requests, in_flight)}
+        for handler, codec in bounds:
+            command = (
+                f"{_SERVERS}.echo_stdio",
+                "--adapter=trio",
+                f"--codec={codec}",
+                f"--handler={handler}",
+            )
+            cases[f"{handler} {codec}"] = partial(cost, command, text, requests, in_flight)
+        rounds = interleaved(cases, effort.pick(5, 1))
+        floors = rounds["bare loop"]
+        for (handler, codec), bound in bounds.items():
+            costs = rounds[f"{handler} {codec}"]
+            value, spread = median_and_spread(ratios(costs, floors))
+            own, bare = (sorted(part)[len(part) // 2] * 1e6 for part in (costs, floors))
+            found.append(
+                Row(
+                    name=f"stdio on trio, {name}, {handler} handler",
+                    codec=codec,
+                    direction="to server",
+                    value=value,
+                    unit="x",
+                    bound=bound,
+                    spread=f"{spread}; {own:.3g} us, bare loop {bare:.3g} us",
+                )
+            )
+        for case, values in rounds.items():
+            kept[f"stdio, {name}, {case}"] = values
+    return found

@@ -1,0 +1,230 @@
+"""A server of ours for other people's clients: all features, one loop, no event loop.
+
+It offers what the server of the demo does not: resources, templates, subscriptions, prompts,
+completion, logging, elicitation, and a call that waits to be cancelled.
+
+Usage: python -m tests.interop.hand_driven_server REPORTS    (ends at end of input)
+
+What it has to report about the client goes to the file REPORTS, one rule a line.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    ErrorCode,
+    ErrorReceived,
+    ErrorWithoutIdReceived,
+    Event,
+    IncomingRequest,
+    InvalidCursor,
+    JSONObject,
+    LimitReached,
+    MessageIgnored,
+    ProtocolViolation,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResourceUpdated,
+    ResponseReceived,
+    ServerConnection,
+    State,
+    ToolsListChanged,
+    paginate,
+)
+
+RESOURCES = {f"test://notes/{number}": f"note {number}" for number in range(1, 4)}
+RESOURCE_NOT_FOUND = -32002
+GREETING = "test://greetings/"
+NAMES = ("ada", "alan", "barbara")
+FORM: JSONObject = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}},
+    "required": ["name"],
+}
+
+server = ServerConnection(
+    info={"name": "sansmcp-hand-driven", "version": "1.0"},
+    capabilities={
+        "tools": {"listChanged": True},
+        "resources": {"subscribe": True},
+        "prompts": {},
+        "completions": {},
+        "logging": {},
+    },
+    revisions=LEGACY_REVISIONS,
+)
+cancelled = 0
+
+
+class Refused(Exception):
+    """Answered as an error with this code and message."""
+
+
+def text(value: str) -> JSONObject:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+# Tools return None where they answer later.
+
+
+def touch(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
+    return text("told" if server.publish(ResourceUpdated(arguments["uri"])) else "not subscribed")
+
+
+def change(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
+    server.publish(ToolsListChanged())
+    return text("changed")
+
+
+def log(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
+    sent = server.send_log(arguments["level"], {"n": 1}, logger="hand", request=request)
+    return text("sent" if sent else "suppressed")
+
+
+def wait(request: IncomingRequest, arguments: JSONObject) -> None:
+    """Never answer; the progress tells that it has begun."""
+    server.send_progress(request, 1, message="waiting")
+
+
+def cancellations(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
+    return text(str(cancelled))
+
+
+def elicit(request: IncomingRequest, arguments: JSONObject) -> None:
+    params = {"message": "Who are you?", "requestedSchema": FORM}
+    server.send_request("elicitation/create", params, request=request, data=request)
+
+
+Tool = Callable[[IncomingRequest, JSONObject], JSONObject | None]
+TOOLS: Mapping[str, tuple[Tool, JSONObject]] = {
+    "cancellations": (cancellations, {}),
+    "change": (change, {}),
+    "elicit": (elicit, {}),
+    "log": (log, {"level": {"type": "string"}}),
+    "touch": (touch, {"uri": {"type": "string"}}),
+    "wait": (wait, {}),
+}
+
+
+def list_tools(params: JSONObject) -> JSONObject:
+    return {
+        "tools": [
+            {"name": name, "inputSchema": {"type": "object", "properties": properties}}
+            for name, (_, properties) in TOOLS.items()
+        ]
+    }
+
+
+def list_resources(params: JSONObject) -> JSONObject:
+    uris, following = paginate(sorted(RESOURCES), params.get("cursor"), key=str, size=2)
+    page: JSONObject = {"resources": [{"uri": uri, "name": uri[-1]} for uri in uris]}
+    return page if following is None else {**page, "nextCursor": following}
+
+
+def list_templates(params: JSONObject) -> JSONObject:
+    return {"resourceTemplates": [{"name": "greeting", "uriTemplate": GREETING + "{name}"}]}
+
+
+def read(params: JSONObject) -> JSONObject:
+    uri: str = params["uri"]
+    if uri not in RESOURCES and not uri.startswith(GREETING):
+        raise Refused(RESOURCE_NOT_FOUND, f"no resource {uri}")
+    found = RESOURCES.get(uri, f"Hello, {uri.removeprefix(GREETING)}!")
+    return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": found}]}
+
+
+def list_prompts(params: JSONObject) -> JSONObject:
+    return {"prompts": [{"name": "greet", "arguments": [{"name": "name", "required": True}]}]}
+
+
+def get_prompt(params: JSONObject) -> JSONObject:
+    if params["name"] != "greet":
+        raise Refused(ErrorCode.INVALID_PARAMS, f"no prompt {params['name']}")
+    content = {"type": "text", "text": f"Please greet {params['arguments']['name']}."}
+    return {"messages": [{"role": "user", "content": content}]}
+
+
+def complete(params: JSONObject) -> JSONObject:
+    values = [name for name in NAMES if name.startswith(params["argument"]["value"])]
+    return {"completion": {"values": values, "total": len(values), "hasMore": False}}
+
+
+def nothing(params: JSONObject) -> JSONObject:
+    return {}  # the core keeps the list of subscriptions
+
+
+METHODS: Mapping[str, Callable[[JSONObject], JSONObject]] = {
+    "completion/complete": complete,
+    "prompts/get": get_prompt,
+    "prompts/list": list_prompts,
+    "resources/list": list_resources,
+    "resources/read": read,
+    "resources/subscribe": nothing,
+    "resources/templates/list": list_templates,
+    "resources/unsubscribe": nothing,
+    "tools/list": list_tools,
+}
+
+
+def serve(request: IncomingRequest) -> None:
+    try:
+        if request.method == "tools/call":
+            tool, _ = TOOLS[request.params["name"]]
+            result = tool(request, request.params.get("arguments", {}))
+        else:
+            result = METHODS[request.method](request.params)
+    except Refused as refused:
+        server.send_error(request, *refused.args)
+    except (InvalidCursor, KeyError) as error:
+        server.send_error(request, ErrorCode.INVALID_PARAMS, f"not found: {error}")
+    else:
+        if result is not None:
+            server.send_result(request, result)
+
+
+def handle(event: Event) -> None:
+    global cancelled
+    match event:
+        case RequestReceived():
+            serve(event.request)
+        case RequestCancelled():
+            cancelled += 1
+        case ResponseReceived(result=result):
+            content: Any = result.get("content", {})
+            server.send_result(event.request.data, text(content.get("name", result["action"])))
+        case ErrorReceived() | RequestFailed():
+            server.send_result(event.request.data, {**text("no answer"), "isError": True})
+        case ProtocolViolation() | MessageIgnored() | LimitReached():
+            report(event.rule)
+        case ErrorWithoutIdReceived():
+            report("ERR-001")
+        case _:
+            pass
+
+
+def report(rule: str) -> None:
+    with open(sys.argv[1], "a", encoding="utf-8") as reports:
+        print(rule, file=reports)
+
+
+def main() -> None:
+    open(sys.argv[1], "w").close()  # no file: never run; an empty one: nothing to report
+    while server.state is not State.CLOSED:
+        if chunk := os.read(0, 65536):
+            server.receive_data(chunk, now=time.monotonic())
+        else:
+            server.receive_eof()
+        while (event := server.next_event()) is not None:
+            handle(event)
+        rest = memoryview(server.data_to_send())
+        while rest:
+            rest = rest[os.write(1, rest) :]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Our client in conversation with a server of other people; every complaint is written down."""
+
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+
+import attrs
+import trio
+
+from sansmcp import (
+    ErrorWithoutIdReceived,
+    Event,
+    JSONObject,
+    LimitReached,
+    MessageIgnored,
+    ProtocolViolation,
+)
+from sansmcp_io.trio import Client, RequestHandler, connect_stdio
+from tests.interop.peers import Peer
+from tests.interop.reviewed import assert_reported
+
+INFO = {"name": "sansmcp-test", "version": "1.0"}
+Anomaly: TypeAlias = ProtocolViolation | MessageIgnored | LimitReached | ErrorWithoutIdReceived
+
+
+class Trace:
+    """Keeps what our client has to say about the peer."""
+
+    def __init__(self) -> None:
+        self.anomalies: list[Anomaly] = []
+        self._reported = trio.Event()
+
+    def sent(self, data: bytes) -> None:
+        pass
+
+    def received(self, data: bytes | bytearray) -> None:
+        pass
+
+    def happened(self, event: Event) -> None:
+        if isinstance(event, Anomaly):
+            self.anomalies.append(event)
+            self._reported.set()
+            self._reported = trio.Event()
+
+    def rules(self) -> set[str]:
+        return {
+            "ERR-001" if isinstance(anomaly, ErrorWithoutIdReceived) else anomaly.rule
+            for anomaly in self.anomalies
+        }
+
+    async def reported(self, rule: str) -> None:
+        """Wait until it was."""
+        while rule not in self.rules():
+            await self._reported.wait()
+
+
+@attrs.define
+class Talk:
+    """An open conversation, in the words of the tests."""
+
+    client: Client
+    trace: Trace
+    notifications: "Notifications"
+
+    async def request(self, method: str, /, **params: Any) -> JSONObject:
+        return await self.client.request(method, params)
+
+    async def call(self, name: str, /, **arguments: Any) -> JSONObject:
+        return await self.request("tools/call", name=name, arguments=arguments)
+
+    async def text(self, name: str, /, **arguments: Any) -> str:
+        """Call a tool that succeeds, and return the text of its first content block."""
+        result = await self.call(name, **arguments)
+        assert not result.get("isError"), result
+        text: str = result["content"][0]["text"]
+        return text
+
+    async def names(self, method: str) -> list[str]:
+        """The names on all pages of a listing."""
+        listing: list[Any] = [item async for item in self.client.items(method)]
+        return [item["name"] for item in listing]
+
+
+class Notifications:
+    """What the server has told, for tests that look back and for those that wait for it."""
+
+    def __init__(self) -> None:
+        self._told: list[tuple[str, JSONObject]] = []
+        self._arrived = trio.Event()
+
+    def __call__(self, method: str, params: JSONObject) -> None:
+        self._told.append((method, params))
+        self._arrived.set()
+        self._arrived = trio.Event()
+
+    def of(self, method: str) -> list[JSONObject]:
+        return [params for told, params in self._told if told == method]
+
+    async def wait(self, method: str, count: int = 1) -> list[JSONObject]:
+        """All that came by this name, as soon as there are so many."""
+        while len(told := self.of(method)) < count:
+            await self._arrived.wait()
+        return told
+
+
+@asynccontextmanager
+async def talking_to(
+    peer: Peer,
+    *,
+    revisions: Sequence[str] = ("2025-11-25",),
+    capabilities: JSONObject | None = None,
+    on_request: RequestHandler | None = None,
+    reports: Collection[str] = (),
+    stderr: list[str] | None = None,
+    **options: Any,
+) -> AsyncGenerator[Talk, None]:
+    """Start the peer, talk, and hold what our client reported against what it had to report.
+
+    Args:
+        peer: The server to start.
+        revisions: What our client offers.
+        capabilities: What it declares.
+        on_request: Serves what the server asks.
+        reports: The rules that must come up in this conversation, all of them reviewed.
+        stderr: Takes the lines of its standard error.
+        options: The rest of `connect_stdio`'s.
+    """
+    trace, notifications = Trace(), Notifications()
+    async with connect_stdio(
+        peer.command,
+        info=INFO,
+        revisions=revisions,
+        capabilities=capabilities,
+        on_request=on_request,
+        on_notification=notifications,
+        on_stderr=([] if stderr is None else stderr).append,
+        trace=trace,
+        **options,
+    ) as client:
+        yield Talk(client, trace, notifications)
+    assert_reported(peer.name, trace.rules(), reports)

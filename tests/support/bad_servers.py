@@ -1,0 +1,113 @@
+"""Servers that misbehave, without the library: `python tests/support/bad_servers.py NAME`."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+
+def write(data: bytes) -> None:
+    while data:
+        data = data[os.write(1, data) :]
+
+
+def answer(message: dict[str, Any], result: dict[str, Any] | None = None) -> bytes:
+    if message["method"] == "initialize":
+        result = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "bad", "version": "1"},
+        }
+    elif result is None:
+        result = {"content": [{"type": "text", "text": message["params"]["arguments"]["text"]}]}
+    return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode() + b"\n"
+
+
+def requests() -> Iterator[dict[str, Any]]:
+    for line in sys.stdin.buffer:
+        message: dict[str, Any] = json.loads(line)
+        if "id" in message:
+            yield message
+
+
+def deaf() -> None:
+    """Hears neither the end of its input nor SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for message in requests():
+        write(answer(message))
+    time.sleep(60)
+
+
+def forking() -> None:
+    """Starts a process that starts another one; both ignore SIGTERM. Ends at end of input."""
+    code = (
+        "import signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        "child = subprocess.Popen(['sleep', '60']) if len(sys.argv) > 1 else None; "
+        "print('pid', child.pid if child else '', file=sys.stderr, flush=True); time.sleep(60)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, "again"])
+    print("pid", child.pid, file=sys.stderr, flush=True)
+    child.returncode = 0  # it is left on purpose
+    for message in requests():
+        write(answer(message))
+
+
+def dying() -> None:
+    """Dies in the middle of an answer, and says why on standard error."""
+    for message in requests():
+        line = answer(message)
+        if message["method"] != "initialize":
+            print("out of paper\x1b[0m", file=sys.stderr, flush=True)
+            write(line[:20])
+            os._exit(7)
+        write(line)
+
+
+def noisy() -> None:
+    """Prints before, between and inside its lines."""
+    write(b"starting ...\n\xff\xfe\n")
+    for message in requests():
+        line = answer(message)
+        write(b"INFO [1] serving\n\n" + line + b"{}\n")
+        if message["method"] != "initialize":
+            # Inside: the answer to nobody is torn; that to the next request is whole again.
+            write(b'{"jsonrpc": "2.0", "id": 99, DEBUG tick "result": {}}\n')
+
+
+def chatty() -> None:
+    """Says more on standard error than a pipe holds, before each answer."""
+    for message in requests():
+        sys.stderr.write("chatter\n" * 32_768)
+        sys.stderr.flush()
+        write(answer(message))
+
+
+def mute() -> None:
+    """Closes its output and lives on, whatever happens to its input."""
+    for message in requests():
+        if message["method"] != "initialize":
+            os.close(1)
+            time.sleep(60)
+        write(answer(message))
+
+
+def unreading() -> None:
+    """Reads nothing after the handshake."""
+    write(answer(next(requests())))
+    time.sleep(60)
+
+
+def fragile() -> None:
+    """Answers with its process id, and dies when it is told to."""
+    for message in requests():
+        if message["method"] != "initialize" and message["params"]["arguments"]["text"] == "die":
+            os._exit(1)
+        write(answer(message, {"content": [{"type": "text", "text": str(os.getpid())}]}))
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -1,0 +1,287 @@
+"""What `sansmcp` says when a conversation fails: what happened, to whom, and what to try."""
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import DEMO, MCP, Done, document, sansmcp, scripted
+
+CALL = ("call", "t")
+
+
+def failed(done: Done, kind: str, status: int = 3) -> str:
+    """What standard error says of a failure, after a look at the document for programs."""
+    assert done.returncode == status, (done.stdout, done.stderr)
+    assert "error: " in done.stderr
+    error = document(done)["error"]
+    assert set(error) == {"kind", "text", "details", "hints", "rule", "code", "data"}
+    assert error["kind"] == kind
+    return done.stderr
+
+
+def call(*server: str | Path, timeout: str = "30", **env: str) -> Done:
+    return sansmcp(*CALL, "--json", "--timeout", timeout, "--", *server, **env)
+
+
+# ------------------------------------------------------------------------------- the process
+
+
+def test_program_that_does_not_exist() -> None:
+    """The commonest mistake: a name that is wrong, or not in PATH."""
+    text = failed(call("no-such-server", "x"), "not-started")
+
+    assert "error: the server `no-such-server x` was not started: there is no such" in text
+    assert "hint: check its name" in text
+
+
+def test_command_that_was_given_as_one_argument() -> None:
+    """Other tools want it quoted, so people quote it."""
+    text = failed(call(shlex.join([sys.executable, "server.py"])), "not-started")
+
+    assert f"hint: give the words of the command apart, without quotes: -- {sys.executable}" in text
+
+
+def test_file_that_may_not_be_executed(tmp_path: Path) -> None:
+    """A script that was just written or downloaded."""
+    script = tmp_path / "server.py"
+    script.write_text("#!/usr/bin/env python3\n")
+    text = failed(call(script), "not-started")
+
+    assert "Permission denied" in text
+    assert "chmod +x" in text
+
+
+def test_script_without_an_interpreter(tmp_path: Path) -> None:
+    """The system says `no such file` of a file that is there."""
+    script = tmp_path / "server"
+    script.write_text("#!/no/such/python\n")
+    script.chmod(0o755)
+    text = failed(call(script), "not-started")
+
+    assert "the program that its first line names is not" in text
+    assert f"correct the first line of {script}" in text
+
+
+def test_file_that_is_no_program(tmp_path: Path) -> None:
+    """Executable, and nothing the system knows how to run."""
+    script = tmp_path / "server"
+    script.write_bytes(b"\x01\x02\x03")
+    script.chmod(0o755)
+    text = failed(call(script), "not-started")
+
+    assert "Exec format error" in text
+    assert "hint: a script begins with a line such as #!" in text
+
+
+def test_server_that_ends_at_once_shows_its_last_words() -> None:
+    """Nearly always they name the cause: a missing module, a missing option."""
+    server = scripted(stderr=["Traceback", "ModuleNotFoundError: x\x1b[2J"], exit=1)
+    text = failed(call(*server), "lost")
+
+    assert "server| ModuleNotFoundError: x\\x1b[2J\n" in text
+    assert "ended before it answered initialize" in text
+    assert "what it wrote to standard error stands above" in text
+
+    quiet = sansmcp(*CALL, "--quiet", "--", *server).stderr
+    assert "server|" not in quiet
+    assert "ModuleNotFoundError: x\\x1b[2J\n" in quiet
+
+
+def test_server_that_ends_without_a_word() -> None:
+    """Then even that is said, or people look for output that there is not."""
+    text = failed(call("true"), "lost")
+
+    assert "it wrote nothing to standard output" in text
+    assert "it wrote nothing to standard error" in text
+    assert "hint: run the same command by itself" in text
+    assert "--env NAME hands one on" in text
+
+
+def test_server_that_ends_in_the_middle_of_a_call() -> None:
+    """It is lost, which is another thing than an answer that says no."""
+    text = failed(call(*scripted(die_at="tools/call")), "lost")
+
+    assert "ended before it answered tools/call" in text
+
+
+def test_noise_in_place_of_answers_is_quoted() -> None:
+    """A program that prints to standard output what it should not, and speaks no MCP."""
+    server = scripted(stdout=["Listening on port 80", "second"], silent=["initialize"])
+    text = failed(call(*server, timeout="1"), "timeout")
+
+    assert "2 lines that are no messages, first of all: Listening on port 80" in text
+    assert "sansmcp explain STDIO-002" in text
+
+    one = scripted(stdout=["Listening"], exit=0)
+    assert "a line that is no message: Listening" in failed(call(*one), "lost")
+
+
+def test_server_that_says_nothing_runs_into_the_time_limit() -> None:
+    """Programs that wait for something else, or speak HTTP only."""
+    text = failed(call("sleep", "600", timeout="0.5"), "timeout")
+
+    assert "the server `sleep 600` did not answer initialize within 0.5 s" in text
+    assert "it wrote nothing to standard output" in text
+    assert "hint: --timeout 1 gives it twice the time" in text
+    assert "--stdio" in text
+
+
+def test_call_that_takes_too_long_is_cancelled() -> None:
+    """The server must not go on working for nobody, and the user is told that it was told."""
+    server = scripted(silent=["tools/call"], log=True)
+    text = failed(call(*server, timeout="2"), "timeout")
+
+    assert "did not answer tools/call: no sign of it for 2 s; the request was cancelled" in text
+    assert "server| received notifications/cancelled" in text
+
+
+def test_progress_keeps_a_call_alive() -> None:
+    """Asked for even where nobody sees it, or `--timeout` would depend on the terminal."""
+    done = sansmcp("call", "progress", '{"steps": 2}', "--", *DEMO)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "2 steps\n", "")
+    requests = scripted(
+        before={"tools/call": [{"method": "notifications/progress", "params": {"progress": 1}}]},
+        answers={"tools/call": {"content": []}},
+    )
+    assert sansmcp(*CALL, "--", *requests).returncode == 0  # or it would have found no token
+
+
+# ------------------------------------------------------------------------------- the protocol
+
+
+def test_server_that_refuses_to_begin() -> None:
+    """With what it supports, if it says so."""
+    error = {
+        "code": -32602,
+        "message": "Unsupported protocol version",
+        "data": {"supported": ["2024-11-05", "2025-03-26"], "requested": "2025-11-25"},
+    }
+    text = failed(call(*scripted(initialize={"error": error})), "refused")
+    assert "refused initialize: Unsupported protocol version (-32602)" in text
+    assert 'data: {"supported": ["2024-11-05", "2025-03-26"]' in text
+    assert "hint: it speaks other revisions: --revision 2025-03-26" in text
+
+    error = {"code": -32000, "message": "no"}
+    text = failed(call(*scripted(initialize={"error": error})), "refused")
+    assert "refused initialize: no (-32000)" in text
+
+
+def test_server_that_speaks_another_revision() -> None:
+    """No agreement is neither side's fault."""
+    server = scripted(initialize={"protocolVersion": "1999-01-01"})
+    text = failed(call(*server), "no-agreement")
+
+    assert "1999-01-01" in text
+    assert "hint: leave --revision out" in text
+
+
+@pytest.mark.parametrize("answer", [{"serverInfo": 7}, {"capabilities": None}])
+def test_answer_to_initialize_that_is_not_valid(answer: dict[str, object]) -> None:
+    """It says which member, and does not go on."""
+    text = failed(call(*scripted(initialize=answer)), "invalid-answer")
+
+    assert next(iter(answer)) in text
+
+
+def test_capability_that_the_server_does_not_declare() -> None:
+    """Said before anything is sent, with what it does declare."""
+    done = sansmcp("read", "a:b", "--json", "--", *scripted(log=True))
+    text = failed(done, "not-offered")
+
+    assert "resources/read needs the capability resources" in text
+    assert "it declares: tools" in text
+    assert "hint: sansmcp explain CAP-002" in text
+    assert document(done)["error"]["rule"] == "CAP-002"
+    assert "received resources/read" not in text
+
+
+def test_method_of_another_revision() -> None:
+    """The revision decides what there is."""
+    done = sansmcp("request", "tasks/list", "--json", "--revision", "2024-11-05", "--", *DEMO)
+
+    assert "2024-11-05" in failed(done, "not-offered")
+    assert document(done)["error"]["rule"] == "OWN-020"
+
+
+def test_what_cannot_be_sent_to_any_server_is_a_usage_error() -> None:
+    """The server has nothing to do with it."""
+    done = sansmcp("request", "tools/call", '{"_meta": 1}', "--json", "--", *DEMO)
+    assert "not sent: _meta must be an object" in failed(done, "usage", status=2)
+
+    done = sansmcp("request", "initialize", "--json", "--", *DEMO)
+    assert document(done)["error"]["rule"] == "LIFE-001"
+    assert done.returncode == 2
+
+
+def test_tool_that_the_server_does_not_have() -> None:
+    """With what was probably meant."""
+    done = sansmcp("call", "ehco", "--json", "--", *MCP)
+    text = failed(done, "peer-error")
+
+    assert "with an error: unknown tool: ehco (-32602)" in text
+    assert "hint: the server lists no tool ehco; did you mean echo" in text
+    assert document(done)["error"]["code"] == -32602
+
+    text = failed(sansmcp("call", "xyz", "--json", "--", *DEMO), "peer-error")
+    assert "it has ask, echo, filler_00" in text
+    assert "and 19 more" in text
+
+
+def test_arguments_that_the_tool_does_not_take() -> None:
+    """With those that it does."""
+    text = failed(sansmcp("call", "log", "{}", "--json", "--", *MCP), "peer-error")
+
+    assert "missing arguments: level (-32602)" in text
+    assert "hint: the tool log takes: level: string, message?: string" in text
+
+
+def test_advice_is_left_out_where_the_server_gives_none() -> None:
+    """A server whose listing fails as well; the error itself is what counts."""
+    error = {"error": {"code": -32602, "message": "no\x1b", "data": ["d\u202e"]}}
+    listings: list[object] = [
+        {"tools": []},
+        {"tools": 7},
+        {"error": {"code": 1, "message": ""}},
+    ]
+    for listing in listings:
+        server = scripted(answers={"tools/call": error, "tools/list": listing})
+        text = failed(call(*server), "peer-error")
+
+        assert r"with an error: no\x1b (-32602)" in text
+        assert r'data: ["d\u202e"]' in text
+        assert "lists no tool" not in text
+
+
+def test_resource_and_prompt_that_the_server_does_not_have() -> None:
+    """As for tools; the data of the error is part of it."""
+    done = sansmcp("read", "test://notes/frist", "--json", "--", *MCP)
+    text = failed(done, "peer-error")
+    assert "Resource not found (-32002)" in text
+    assert 'data: {"uri": "test://notes/frist"}' in text
+    assert "did you mean test://notes/first" in text
+    assert document(done)["error"]["data"] == {"uri": "test://notes/frist"}
+
+    text = failed(sansmcp("prompt", "great", "--json", "--", *MCP), "peer-error")
+    assert "did you mean greet?" in text
+    assert "takes: name" in failed(sansmcp("prompt", "greet", "--json", "--", *MCP), "peer-error")
+
+
+@pytest.mark.parametrize("result", [{}, {"content": "text"}])
+def test_answer_that_is_not_valid(result: dict[str, object]) -> None:
+    """Rather than to crash on it; and there is a way to see it."""
+    server = scripted(answers={"tools/call": result})
+    text = failed(call(*server), "invalid-answer")
+
+    assert "content" in text
+    assert "hint: sansmcp request tools/call shows answers as they come" in text
+
+
+def test_error_of_a_plain_request_names_method_and_code() -> None:
+    """There is nothing to advise, and still an error to understand."""
+    text = failed(sansmcp("request", "x/y", "--json", "--", *scripted()), "peer-error")
+
+    assert "answered x/y with an error: no method x/y (-32601)" in text
+    assert "hint: sansmcp inspect shows what the server offers" in text

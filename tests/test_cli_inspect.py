@@ -1,0 +1,178 @@
+"""`sansmcp inspect`: a server and all that it offers, on one page."""
+
+import re
+
+import pytest
+
+from sansmcp import LEGACY_REVISIONS
+from tests.support.command_line import DEMO, MCP, document, sansmcp, scripted
+
+TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
+
+
+def received(stderr: str) -> list[str]:
+    """The methods that a scripted server has seen."""
+    return re.findall(r"^server\| received (\S+)$", stderr, re.M)
+
+
+def test_everything_of_a_foreign_server_is_shown() -> None:
+    """The main job: one command, and all that a server of another implementation offers."""
+    done = sansmcp("inspect", "--", *MCP)
+
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert re.match(r"server: +mcp-peer$", lines[0])
+    assert re.search(rf"^revision: +{LEGACY_REVISIONS[-1]}$", done.stdout, re.M)
+    assert "A peer for interoperation tests." in lines
+    assert re.search(r"^resources: +listChanged: false, subscribe$", done.stdout, re.M)
+    assert "tools (28)" in lines
+    assert len(re.findall(r"^  filler_\d\d ", done.stdout, re.M)) == 20
+    assert re.search(r"^  log +level: string, message\?: string +The tool log$", done.stdout, re.M)
+    assert re.search(r"^  test://notes/first +first +text/plain$", done.stdout, re.M)
+    assert re.search(r"^  test://greetings/\{name\} +greeting +text/plain$", done.stdout, re.M)
+    assert re.search(r"^  greet +name$", done.stdout, re.M)
+
+
+def test_json_has_all_of_it_in_one_document() -> None:
+    """Programs read this; members may be added, and none may go."""
+    found = document(sansmcp("inspect", "--json", "--", *MCP))
+
+    assert set(found) == {
+        *("revision", "server", "capabilities", "instructions", "errors"),
+        *("tools", "resources", "resourceTemplates", "prompts"),
+    }
+    assert found["server"]["name"] == "mcp-peer"
+    assert len({tool["name"] for tool in found["tools"]}) == len(found["tools"]) == 28
+    assert [resource["uri"] for resource in found["resources"]] == [
+        "test://notes/first",
+        "test://notes/second",
+    ]
+    assert found["resourceTemplates"][0]["uriTemplate"] == "test://greetings/{name}"
+    assert found["prompts"][0]["arguments"][0]["name"] == "name"
+    assert found["errors"] == {}
+
+
+def test_what_is_not_declared_is_not_asked_for() -> None:
+    """To ask all the same would break a rule, and some servers end because of it."""
+    server = scripted(log=True, answers={"tools/list": {"tools": [TOOL]}})
+    done = sansmcp("inspect", "--json", "--", *server)
+
+    assert done.returncode == 0
+    assert received(done.stderr) == ["initialize", "notifications/initialized", "tools/list"]
+    assert document(done)["prompts"] is None
+    assert "prompts: not declared" in sansmcp("inspect", "--", *server).stdout
+
+
+def test_a_listing_that_fails_does_not_hide_the_others() -> None:
+    """Whoever looks for the fault needs what does work, and which one does not."""
+    server = scripted(
+        initialize={"capabilities": {"tools": {}, "prompts": {}}},
+        answers={
+            "tools/list": [
+                {"tools": [TOOL], "nextCursor": "2"},
+                {"error": {"code": -32603, "message": "no page 2"}},
+            ],
+            "prompts/list": {"prompts": [{"name": "greet"}]},
+        },
+    )
+    done = sansmcp("inspect", "--", *server)
+
+    assert done.returncode == 3
+    assert "  echo" in done.stdout
+    assert "(incomplete: no page 2 (-32603))" in done.stdout
+    assert "  greet" in done.stdout
+    assert "error: tools/list did not succeed: no page 2 (-32603)" in done.stderr
+
+    found = document(sansmcp("inspect", "--json", "--", *server))
+    assert found["tools"] == [TOOL]
+    assert found["errors"] == {
+        "tools/list": {"kind": "peer-error", "text": "no page 2 (-32603)", "code": -32603}
+    }
+
+
+def test_server_without_templates_is_in_order() -> None:
+    """No capability tells of them, so many servers refuse the request."""
+    server = scripted(
+        initialize={"capabilities": {"resources": {}}},
+        answers={"resources/list": {"resources": [{"uri": "a:b", "name": "b"}]}},
+    )
+    done = sansmcp("inspect", "--", *server)
+
+    assert done.returncode == 0, done.stderr
+    assert "a:b" in done.stdout
+    assert "resource templates (0)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ({"die_at": "tools/list"}, "lost"),
+        ({"silent": ["tools/list"]}, "timeout"),
+        ({"answers": {"tools/list": {"tools": "many"}}}, "invalid-answer"),
+    ],
+)
+def test_each_way_to_fail_has_a_word_of_its_own(fault: dict[str, object], kind: str) -> None:
+    """A program that reads the document decides by it."""
+    timeout = "1" if kind == "timeout" else "30"
+    done = sansmcp("inspect", "--json", "--timeout", timeout, "--", *scripted(**fault))
+
+    assert done.returncode == 3
+    assert document(done)["errors"]["tools/list"]["kind"] == kind
+    assert document(done)["server"]["name"] == "scripted"
+
+
+def test_names_cannot_act_on_the_terminal() -> None:
+    """A server's text must not recolour, overwrite, reverse or hide anything."""
+    name = "a\x1b[31m\n[bold]b\u202e\u200b\U000e0041\x9b\u2800"
+    tool = {"name": name, "description": "two\nlines\x1b[2J", "inputSchema": {"type": "object"}}
+    server = scripted(
+        initialize={"serverInfo": {"name": "evil\x07", "version": "\r0"}, "instructions": "x\x1by"},
+        answers={"tools/list": {"tools": [tool]}},
+        stderr=["\x1b]0;title\x07"],
+    )
+    done = sansmcp("inspect", "--", *server)
+
+    assert done.returncode == 0, done.stderr
+    for text in (done.stdout, done.stderr):
+        assert [c for c in text if not c.isprintable() and c != "\n"] == []
+    assert r"a\x1b[31m\n[bold]b\u202e\u200b\U000e0041\x9b\u2800" in done.stdout
+    assert r"two lines\x1b[2J" in done.stdout
+    assert r"evil\x07" in done.stdout
+    assert r"server| \x1b]0;title\x07" in done.stderr
+    assert sansmcp("inspect", "--json", "--", *server).stdout.isascii()
+
+
+def test_items_of_any_shape_are_shown() -> None:
+    """What is wrong with a server is what this command is there to show."""
+    tools = [
+        "no object",
+        None,
+        {"name": 7, "inputSchema": 3},
+        {"name": "n", "inputSchema": {"properties": {"a": {"type": ["string", "null"]}, "b": 1}}},
+        {"name": "t", "title": "Title", "description": ["odd"]},
+        {"name": "long", "description": "x" * 5000},
+    ]
+    prompts = [{"name": "p", "arguments": [{"name": "a", "required": True}, {"name": "b"}, 3]}]
+    server = scripted(
+        initialize={"capabilities": {"tools": {"a": [1]}, "prompts": True, "experimental": {}}},
+        answers={"tools/list": {"tools": tools}, "prompts/list": {"prompts": prompts}},
+    )
+    done = sansmcp("inspect", "--", *server)
+
+    assert done.returncode == 0, done.stderr
+    assert "no object" in done.stdout
+    assert "a?: string or null, b?: any" in done.stdout
+    assert 'Title: ["odd"]' in done.stdout
+    assert "a, b?, 3?" in done.stdout
+    assert "x" * 300 in done.stdout
+    assert "x" * 500 not in done.stdout
+    assert document(sansmcp("inspect", "--json", "--", *server))["tools"] == tools
+
+
+@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+def test_revision_can_be_chosen(revision: str) -> None:
+    """To see what a server says to an older client."""
+    done = sansmcp("inspect", "--json", "--revision", revision, "--", *DEMO)
+
+    assert document(done)["revision"] == revision
+    assert len(document(done)["tools"]) == 27

@@ -1,0 +1,204 @@
+"""The command line itself: what is wrong with it is said before any server is started."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sansmcp import ALL_REVISIONS
+from tests.support.command_line import WITHOUT_RICH, Done, sansmcp
+
+BEACON = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
+
+
+def refused(*arguments: str, stdin: str = "") -> str:
+    """What is said about a command line that is wrong."""
+    done = sansmcp(*arguments, stdin=stdin)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert done.stderr.startswith("usage: sansmcp")
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "mark"),
+    [
+        ('{"a": }', "Expecting value at line 1, column 7", '  {"a": }\n        ^'),
+        ('{"a": 1', "Expecting ',' delimiter at line 1, column 8", '  {"a": 1\n         ^'),
+        (
+            '{\n  "a": 1\n  "b": 2\n}',
+            "Expecting ',' delimiter at line 3, column 3",
+            '    "b": 2\n    ^',
+        ),
+        (
+            '{"日本": \x1b}',
+            "Expecting value at line 1, column 8",
+            '  {"日本": \\x1b}\n           ^',
+        ),
+        (
+            '{"a": "' + "x" * 200 + '", b}',
+            "Expecting property name",
+            f'  ...{"x" * 27}", b}}\n  {" " * 33}^',
+        ),
+    ],
+)
+def test_place_where_json_is_wrong_is_shown(text: str, place: str, mark: str) -> None:
+    """A parser's message without the place is no help in a long argument."""
+    said = refused("call", "t", text, "--", "true")
+
+    assert f"error: the JSON is not valid: {place}" in said
+    assert mark in said
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[1]", "must be an object such as {}, not an array"),
+        ("null", "not null"),
+        ("true", "not a boolean"),
+        ("1.5", "not a number"),
+        ('"text"', "not a string"),
+        ('{"a": NaN}', "NaN is no number there"),
+        ('{"a": 1e400}', "1e400 is too large a number"),
+        ("[" * 100_000, "nested too deeply"),
+        ("", "an empty text is no JSON: leave it out, or write {}"),
+        ("{text: hi}", 'stand in double quotes: for a shell write \'{"a": "b"}\''),
+    ],
+)
+def test_json_that_is_no_object_of_the_protocol(text: str, complaint: str) -> None:
+    """Only an object can be sent, and only what every parser reads alike."""
+    assert complaint in refused("request", "m", text, "--", "true")
+
+
+def test_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """It names the file, and what `@` means to those who did not mean it."""
+    said = refused("call", "t", "@no/such/file", "--", "true")
+    assert "the JSON cannot be read from 'no/such/file': No such file or directory" in said
+    assert "@ is followed by the name of a file" in said
+
+    path = tmp_path / "latin.json"
+    path.write_bytes(b'{"a": "\xe9"}')
+    assert f"no UTF-8, at byte 7 of {path}" in refused("call", "t", f"@{path}", "--", "true")
+
+
+def test_place_in_a_file_is_a_place_in_that_file(tmp_path: Path) -> None:
+    """The same for standard input: `the argument` would mislead."""
+    path = tmp_path / "a.json"
+    path.write_text("{\n\n}}")
+
+    assert f"at line 3, column 2 of {path}" in refused("call", "t", f"@{path}", "--", "true")
+    assert "of standard input" in refused("call", "t", "-", "--", "true", stdin="{]")
+
+
+@pytest.mark.parametrize("arguments", [["t\udcff"], ["t", '{"a": "\udcff"}']])
+def test_argument_that_is_no_text(arguments: list[str]) -> None:
+    """Bytes of another encoding have no form in JSON: the server would get something else."""
+    assert "is no UTF-8, at character" in refused("call", *arguments, "--", "true")
+
+
+@pytest.mark.parametrize("arguments", [["inspect"], ["call", "t", "{}"], ["read", "a:b", "--"]])
+def test_missing_server_is_explained(arguments: list[str]) -> None:
+    """The `--` is easily forgotten; the example is the line that was typed, put right."""
+    said = refused(*arguments)
+
+    assert "the command of the server is missing: it comes after --" in said
+    assert "-- python server.py" in said
+
+
+@pytest.mark.parametrize("name", ["call", "read", "prompt", "request"])
+def test_missing_name_is_explained(name: str) -> None:
+    """It is named as in the usage line."""
+    assert "the following arguments are required" in refused(name, "--", "true")
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon"])
+def test_time_that_is_none(seconds: str) -> None:
+    """No time at all would look like a server that does not answer."""
+    said = refused("inspect", f"--timeout={seconds}", "--", "true")
+
+    assert "seconds are a number greater than 0" in said
+
+
+def test_time_may_be_without_limit() -> None:
+    """For a debugger at the other end."""
+    done = sansmcp("inspect", "--timeout", "inf", "--", "true")
+
+    assert done.returncode == 3
+    assert "ended before it answered" in done.stderr
+
+
+def test_revision_that_there_is_none_of() -> None:
+    """With those that there are."""
+    said = refused("inspect", "--revision", "2024", "--", "true")
+
+    assert all(revision in said for revision in ALL_REVISIONS)
+
+
+@pytest.mark.parametrize("given", ["=x", "", "NO_SUCH_VARIABLE_HERE"])
+def test_variable_without_a_name_or_a_value(given: str) -> None:
+    """A token that silently stays empty costs an hour."""
+    assert "--env" in refused("inspect", "--env", given, "--", "true")
+
+
+def test_nothing_is_started_for_a_command_line_that_is_wrong(tmp_path: Path) -> None:
+    """A server may do things when it starts."""
+    beacon = tmp_path / "started"
+    refused("call", "t", "{", "--", sys.executable, "-c", BEACON, str(beacon))
+    assert not beacon.exists()
+
+    sansmcp("call", "t", "{}", "--", sys.executable, "-c", BEACON, str(beacon))
+    assert beacon.exists()
+
+
+def test_help_names_every_command_and_the_exit_statuses() -> None:
+    """Where people look first."""
+    done = sansmcp("--help")
+
+    assert done.returncode == 0
+    for name in ("inspect", "call", "read", "prompt", "request", "explain", "demo", "serve-demo"):
+        assert f"\n    {name}" in done.stdout
+        assert sansmcp(name, "--help").stdout.startswith(f"usage: sansmcp {name}")
+    assert "exit status: 0" in done.stdout
+    assert "usage: sansmcp" in refused()
+    assert sansmcp("--version").stdout.startswith("sansmcp ")
+
+
+def test_options_are_not_guessed() -> None:
+    """An abbreviation that works today means something else when there is one more option."""
+    assert "unrecognized arguments: --tim" in refused("inspect", "--tim", "5", "--", "true")
+
+
+# ---------------------------------------------------------------------- what is not installed
+
+
+def without(module: str, *arguments: str) -> Done:
+    code = (
+        f"import sys; sys.modules[{module!r}] = None\n"
+        "from sansmcp_io.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize("line", [["inspect", "--", "true"], ["call", "t", "--", "true"], ["demo"]])
+def test_without_trio_it_says_what_to_install(line: list[str]) -> None:
+    """A bare install has neither trio nor rich."""
+    done = without("trio", *line)
+
+    assert done.returncode == 2
+    assert done.stderr == "this command needs trio: pip install 'sansmcp[trio]'\n"
+
+
+def test_rules_are_explained_without_trio_and_rich() -> None:
+    """The sentence behind a complaint needs neither a process nor colours."""
+    assert without("trio", "explain", "CANC-004").returncode == 0
+    done = subprocess.run(
+        [*WITHOUT_RICH, "explain", "CANC-004"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0
+    assert "never cancels its initialize request" in done.stdout

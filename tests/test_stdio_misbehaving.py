@@ -1,0 +1,277 @@
+"""Real server processes that do what servers should not, and clients that live through it."""
+
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from sansmcp import Config, JSONObject
+from sansmcp_io.stdio import server_environment
+from sansmcp_io.trio import Client, ConnectionLost, RequestTimeout, connect_stdio
+from tests.support.on_trio import on_trio
+
+ROOT = Path(__file__).parent.parent
+INFO = {"name": "test", "version": "1.0"}
+
+
+def bad(name: str) -> list[str]:
+    return [sys.executable, str(ROOT / "tests/support/bad_servers.py"), name]
+
+
+def call_tool(text: str = "") -> tuple[str, JSONObject]:
+    return "tools/call", {"name": "echo", "arguments": {"text": text}}
+
+
+def text(value: str) -> JSONObject:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+def is_running(pid: int) -> bool:
+    """Whether it can still do something: an orphan that has ended waits for init to notice."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def memory() -> int:
+    """Bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@on_trio()
+async def test_server_that_hears_neither_end_nor_signal_is_killed_in_the_time_that_is_set() -> None:
+    """Both waits belong to the user: some servers have to write something down first."""
+    async with connect_stdio(bad("deaf"), info=INFO, terminate_after=0.1, kill_after=0.2) as client:
+        assert await client.request(*call_tool("hi")) == text("hi")
+        start = trio.current_time()
+    assert 0.3 <= trio.current_time() - start < 2
+    assert not has_children()
+
+
+@on_trio()
+async def test_all_that_a_server_has_started_ends_with_it() -> None:
+    """A wrapper script that starts the real server is the usual case; orphans pile up unseen."""
+    lines: list[str] = []
+    async with connect_stdio(
+        bad("forking"), info=INFO, on_stderr=lines.append, kill_after=0.2
+    ) as client:
+        assert await client.request(*call_tool("hi")) == text("hi")
+        while len(lines) < 2:
+            await trio.sleep(0.01)
+    pids = [int(line.split()[1]) for line in lines]
+    assert len(pids) == 2
+    with trio.fail_after(5):
+        while any(is_running(pid) for pid in pids):
+            await trio.sleep(0.01)
+
+
+@on_trio()
+async def test_server_that_dies_within_a_line_loses_its_calls_and_leaves_its_last_words() -> None:
+    """What it wrote last usually says why; without it every crash looks alike."""
+    with pytest.raises(ConnectionLost) as caught:
+        async with connect_stdio(bad("dying"), info=INFO, stderr="capture") as client:
+            await client.request(*call_tool())
+    assert caught.value.stderr == "out of paper\\x1b[0m\n"
+    assert caught.value.exit_status == 7
+
+
+@on_trio()
+async def test_noise_before_between_and_inside_lines_is_survived() -> None:
+    """The commonest failure in the field: something prints to standard output."""
+    async with connect_stdio(bad("noisy"), info=INFO) as client:
+        for number in range(20):
+            assert await client.request(*call_tool(str(number))) == text(str(number))
+
+
+@on_trio()
+async def test_chatter_on_standard_error_never_blocks_a_server() -> None:
+    """c109: whoever captures it must read it all the time, and keep only the end of it."""
+    async with connect_stdio(bad("chatty"), info=INFO, stderr="capture") as client:
+        assert await client.request(*call_tool("hi")) == text("hi")
+        with pytest.raises(ConnectionLost) as caught:
+            async with connect_stdio(["false"], info=INFO, stderr="ignore"):
+                pytest.fail("it must not open")
+    assert caught.value.stderr == ""
+
+
+@on_trio()
+async def test_server_that_closes_its_output_and_lives_on_ends_calls_at_once() -> None:
+    """Nobody can answer any more, even though the process is still there."""
+    async with connect_stdio(bad("mute"), info=INFO, terminate_after=0.1) as client:
+        with trio.fail_after(5), pytest.raises(ConnectionLost):
+            await client.request(*call_tool())
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool())
+    assert not has_children()
+
+
+@on_trio()
+async def test_server_that_never_reads_costs_bounded_memory_and_its_calls_time_out() -> None:
+    """A client must neither wait for ever nor keep on storing what nobody will read."""
+    large = "x" * 100_000
+    timed_out = 0
+    async with connect_stdio(
+        bad("unreading"),
+        info=INFO,
+        terminate_after=0.1,
+        config=Config(max_unsent_bytes=10_000_000),
+    ) as client:
+        before = memory()
+
+        async def ask() -> None:
+            nonlocal timed_out
+            with pytest.raises((RequestTimeout, ConnectionLost)) as caught:
+                await client.request(*call_tool(large), timeout=0.5)
+            timed_out += caught.type is RequestTimeout
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(50):
+                nursery.start_soon(ask)
+        assert timed_out == 50
+        async with trio.open_nursery() as nursery:
+            for _ in range(400):  # 40 MB: the connection ends, before memory does
+                nursery.start_soon(ask)
+        assert timed_out < 450
+        assert memory() - before < 100_000_000
+
+
+@pytest.mark.unjudged("thousands of messages")
+@on_trio(seconds=60)
+async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
+    """Ten thousand races between an answer and a cancellation, in both processes."""
+    rng = random.Random(3)
+    command = [sys.executable, "-m", "tests.support.trio_server", "honest"]
+    answered = 0
+
+    async def ask(client: Client, seconds: float) -> None:
+        nonlocal answered
+        with trio.move_on_after(seconds):
+            assert await client.request("tools/call", params) == text("hi")
+            answered += 1
+
+    params: JSONObject = {"name": "echo", "arguments": {"text": "hi"}}
+    async with connect_stdio(
+        command, info=INFO, cwd=ROOT, terminate_after=10, stderr="capture"
+    ) as client:
+
+        async def round_of(calls: int) -> None:
+            async with trio.open_nursery() as nursery:
+                for _ in range(calls):
+                    nursery.start_soon(ask, client, rng.choice([0, rng.random() * 0.2, 1000]))
+
+        await round_of(500)
+        tasks = trio.lowlevel.current_statistics().tasks_living
+        before, open_before = memory(), descriptors()
+        for _ in range(20):
+            await round_of(500)
+        assert await client.request("tools/call", params) == text("hi")
+        assert trio.lowlevel.current_statistics().tasks_living == tasks
+        assert descriptors() == open_before
+        assert memory() - before < 20_000_000
+    assert 1000 < answered < 9500  # both endings have happened
+
+
+@pytest.mark.unjudged("200 MB")
+@on_trio(seconds=60)
+async def test_two_hundred_megabytes_in_both_directions_at_once() -> None:
+    """Both pipes are full all the time: whoever waits for one of them alone waits for ever."""
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.servers.echo_stdio",
+        "--codec=msgspec",
+        "--handler=async",
+    ]
+    large = "x" * 1_000_000
+    left = 200
+
+    async def ask(client: Client) -> None:
+        nonlocal left
+        while left > 0:
+            left -= 1
+            result: Any = await client.request(*call_tool(large))
+            assert len(result["content"][0]["text"]) == len(large)
+
+    async with (
+        connect_stdio(command, info=INFO, cwd=ROOT) as client,
+        trio.open_nursery() as nursery,
+    ):
+        for _ in range(10):
+            nursery.start_soon(ask, client)
+    assert left == 0
+
+
+# --------------------------------------------------------------------------------- restarting
+
+
+async def pid_of(client: Client) -> str:
+    result: Any = await client.request(*call_tool())
+    pid: str = result["content"][0]["text"]
+    return pid
+
+
+@on_trio()
+async def test_server_that_ended_is_started_again_for_the_next_call() -> None:
+    """A long-lived client must not need a restart of its own because one tool has crashed."""
+    pids: set[str] = set()
+    async with connect_stdio(bad("fragile"), info=INFO, restarts=2) as client:
+        for _ in range(3):
+            pids.add(await pid_of(client))
+            with pytest.raises(ConnectionLost):
+                await client.request(*call_tool("die"))
+        with pytest.raises(ConnectionLost, match="2 restarts"):
+            await pid_of(client)
+    assert len(pids) == 3
+    assert not has_children()
+
+
+@on_trio()
+async def test_callers_that_find_the_server_gone_share_one_new_process() -> None:
+    """A process for each of them would be a flood at the worst moment."""
+    pids: set[str] = set()
+
+    async def ask(client: Client) -> None:
+        pids.add(await pid_of(client))
+
+    async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool("die"))
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(ask, client)
+    assert len(pids) == 1
+
+
+# -------------------------------------------------------------------------------- environment
+
+
+def test_secrets_of_the_client_are_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server is often somebody else's program."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("LC_TIME", "C")
+    monkeypatch.setenv("SHELL", "() { echo a function; }")
+    environment = server_environment({"MINE": "given"})
+
+    assert "AWS_SECRET_ACCESS_KEY" not in environment
+    assert "SHELL" not in environment
+    assert environment["MINE"] == "given"
+    assert environment["LC_TIME"] == "C"
+    assert environment["PATH"] == os.environ["PATH"]

@@ -1,0 +1,215 @@
+"""What a server on trio can do outside of calls."""
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+import pytest
+import trio
+
+from sansmcp import JSONObject, ToolsListChanged
+from sansmcp_io.trio import (
+    Call,
+    ConnectionLost,
+    LogHandler,
+    PeerError,
+    RequestTimeout,
+    Server,
+    ServerCall,
+)
+from tests.support.on_trio import on_trio
+from tests.support.trio_talk import call_tool, instantly, talking, talking_by_hand, text
+
+
+def nothing(call: ServerCall) -> JSONObject:
+    return text("")
+
+
+Seen = list[tuple[str, JSONObject]]
+
+
+def recording(seen: Seen) -> Callable[[str, JSONObject], None]:
+    def on_notification(method: str, params: JSONObject) -> None:
+        seen.append((method, params))
+
+    return on_notification
+
+
+@instantly()
+async def test_server_publishes_when_nobody_calls() -> None:
+    """Lists change when files and databases do, not when a client happens to ask."""
+    seen: Seen = []
+    told: list[bool] = []
+
+    async def on_ready(server: Server) -> None:
+        await trio.sleep(5)
+        told.append(server.publish(ToolsListChanged()))
+        server.notify("notifications/x-colour", {"colour": "red"})
+
+    serving: JSONObject = {"on_ready": on_ready, "capabilities": {"tools": {"listChanged": True}}}
+    async with talking(nothing, serving=serving, on_notification=recording(seen)):
+        await trio.sleep(10)
+
+    assert told == [True]
+    assert [method for method, _ in seen] == [
+        "notifications/tools/list_changed",
+        "notifications/x-colour",
+    ]
+
+
+@instantly()
+async def test_server_asks_and_pings_outside_of_calls() -> None:
+    """Roots are wanted at the start, before any call."""
+    found: list[object] = []
+
+    async def on_ready(server: Server) -> None:
+        await server.wait_ready()
+        assert server.peer.revision == "2025-11-25"
+        found.append(await server.request("roots/list"))
+        found.append(await server.ping() >= 0)
+        found.append(server.subscriptions)
+
+    def on_request(call: Call) -> JSONObject:
+        return {"roots": []}
+
+    async with talking(
+        nothing, serving={"on_ready": on_ready}, capabilities={"roots": {}}, on_request=on_request
+    ):
+        await trio.sleep(1)
+    assert found == [{"roots": []}, True, ()]
+
+
+@instantly()
+async def test_task_of_the_server_ends_with_the_connection() -> None:
+    """What watches files for one client must not go on without it."""
+    trail: list[str] = []
+
+    async def on_ready(server: Server) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            trail.append("ended")
+
+    async with talking(nothing, serving={"on_ready": on_ready}) as client:
+        await client.request(*call_tool())
+        assert trail == []
+    assert trail == ["ended"]
+
+
+@instantly()
+async def test_call_leads_to_its_server() -> None:
+    """Work that a call starts may have to publish long after its answer."""
+    servers: list[Server] = []
+    seen: Seen = []
+
+    def handler(call: ServerCall) -> JSONObject:
+        servers.append(call.server)
+        return text("")
+
+    async with talking(handler, on_notification=recording(seen)) as client:
+        await client.request(*call_tool())
+        assert servers[0].log("warning", "later", logger="disk")
+        await trio.sleep(1)
+    assert seen == [
+        ("notifications/message", {"level": "warning", "data": "later", "logger": "disk"})
+    ]
+    assert servers[0].log("warning", "too late") is False
+
+
+@instantly()
+async def test_ping_says_how_long_it_took_or_why_it_failed() -> None:
+    """A ping without an answer must not look like one with."""
+    async with talking_by_hand() as (client, peer):
+        async with trio.open_nursery() as nursery:
+
+            async def ping() -> None:
+                assert await client.ping() == 2
+
+            nursery.start_soon(ping)
+            request = await peer.read()
+            await trio.sleep(2)
+            await peer.answer(request, {})
+        with pytest.raises(RequestTimeout):
+            await client.ping(timeout=3)
+        await peer.stream.aclose()
+        await trio.sleep(1)
+        with pytest.raises(ConnectionLost):
+            await client.ping()
+
+
+# ------------------------------------------------------------------------------------ logging
+
+
+@contextmanager
+def attached(logger: logging.Logger, handler: logging.Handler) -> Generator[None, None, None]:
+    logger.addHandler(handler)
+    level = logger.level
+    logger.setLevel(1)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+
+
+@on_trio()  # a thread takes real time
+async def test_log_records_reach_the_client_from_any_thread() -> None:
+    """Libraries log by themselves, and not always where the loop runs."""
+    seen: Seen = []
+    logger = logging.getLogger("test.disk")
+
+    async def on_ready(server: Server) -> None:
+        with attached(logger, LogHandler(server, level=logging.INFO)):
+            logger.debug("not wanted")
+            logger.info("free: %d", 7)
+            logger.log(25, "a notice")
+            try:
+                raise ZeroDivisionError
+            except ZeroDivisionError:
+                logger.exception("no traceback")
+            await trio.to_thread.run_sync(logger.critical, "from a thread")
+            await trio.sleep_forever()
+
+    async with talking(nothing, serving={"on_ready": on_ready}, on_notification=recording(seen)):
+        while len(seen) < 4:
+            await trio.sleep(0.01)
+
+    assert [(params["level"], params["data"]) for _, params in seen] == [
+        ("info", "free: 7"),
+        ("notice", "a notice"),
+        ("error", "no traceback"),
+        ("critical", "from a thread"),
+    ]
+    assert {params["logger"] for _, params in seen} == {"test.disk"}
+
+
+@instantly()
+async def test_what_the_library_logs_is_not_sent() -> None:
+    """A record about sending that is sent makes the next one, for ever."""
+    seen: Seen = []
+    root = logging.getLogger()
+
+    def handler(call: ServerCall) -> JSONObject:
+        raise ValueError("is logged")
+
+    async def on_ready(server: Server) -> None:
+        with attached(root, LogHandler(server)):
+            await trio.sleep_forever()
+
+    async with talking(
+        handler, serving={"on_ready": on_ready}, on_notification=recording(seen)
+    ) as client:
+        with pytest.raises(PeerError, match="internal error"):
+            await client.request(*call_tool())
+        await trio.sleep(1)
+    assert seen == []
+
+
+@instantly()
+async def test_records_after_the_end_are_dropped() -> None:
+    """A logger outlives the connections that listen to it."""
+    servers: list[Server] = []
+    async with talking(nothing, serving={"on_ready": servers.append}) as client:
+        await client.request(*call_tool())
+        handler = LogHandler(servers[0])
+    handler.emit(logging.makeLogRecord({"name": "x", "msg": "late", "levelno": logging.ERROR}))
