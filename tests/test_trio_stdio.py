@@ -1,8 +1,11 @@
 """Real processes, pipes and descriptors."""
 
+import contextlib
+import fcntl
 import json
 import math
 import os
+import select
 import shlex
 import socket
 import subprocess
@@ -231,11 +234,13 @@ def script(*names: str, **arguments: object) -> bytes:
 
 @contextmanager
 def running(
-    stdin: int | IO[Any] = subprocess.PIPE, stdout: int | IO[Any] = subprocess.PIPE
+    stdin: int | IO[Any] = subprocess.PIPE,
+    stdout: int | IO[Any] = subprocess.PIPE,
+    name: str = "honest",
 ) -> Generator[subprocess.Popen[bytes], None, None]:
     """The server as a process, killed if it has not ended by itself."""
     with subprocess.Popen(
-        server("honest"), cwd=ROOT, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
+        server(name), cwd=ROOT, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
     ) as process:
         try:
             yield process
@@ -284,6 +289,38 @@ def test_answers_are_written_to_the_last_for_a_client_that_reads_slowly() -> Non
             time.sleep(0.2)  # no sleep would be no slow reader
         assert process.wait(timeout=SECONDS) == 0
     assert sorted(answer["id"] for answer in messages(output)) == list(range(9))
+
+
+def test_large_answers_to_all_that_is_in_a_file_get_through_a_slow_pipeline(
+    tmp_path: Path,
+) -> None:
+    """Requests that wait for nothing but room in the output are not cut off by the drain."""
+    session, out = tmp_path / "session.jsonl", tmp_path / "out.jsonl"
+    session.write_bytes(script(*["fill"] * 1000, size=20_000))
+    serving = shlex.join(server("plain"))
+    command = f"cat {session} | {serving} | (sleep 2; cat) > {out}"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, timeout=SECONDS, capture_output=True)
+
+    assert done.returncode == 0, done.stderr
+    assert [answer["id"] for answer in messages(out.read_bytes())] == list(range(1001))
+
+
+def test_requests_held_back_are_served_as_soon_as_the_client_reads() -> None:
+    """A client that looks away for a moment must not find its later requests forgotten."""
+    calls = 1500
+    with running(name="plain") as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(OSError):  # a larger pipe lets the client read faster
+            fcntl.fcntl(process.stdout.fileno(), fcntl.F_SETPIPE_SZ, 1_048_576)
+        process.stdin.write(script(*["fill"] * calls, size=20_000))
+        process.stdin.flush()
+        time.sleep(0.5)  # no sleep would be no client that looks away
+        answered = 0
+        while answered < calls + 1:
+            ready, _, _ = select.select([process.stdout], [], [], SECONDS)
+            assert ready, f"answered {answered} of {calls + 1}"
+            answered += os.read(process.stdout.fileno(), 1_048_576).count(b"\n")
 
 
 def test_handler_that_hangs_does_not_keep_a_server_whose_input_has_ended() -> None:

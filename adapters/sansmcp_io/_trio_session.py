@@ -190,16 +190,17 @@ class Session(Wire):
 
     def _serve(self, request: IncomingRequest) -> None:
         """Begin to serve a request, unless there is no room for its answer."""
-        if self._held_back or self.connection.unsent_bytes > _UNSENT_BYTES:
+        if self.connection.unsent_bytes > _UNSENT_BYTES:
             self._write_now()
-            if self._held_back or self.connection.unsent_bytes > _UNSENT_BYTES:
-                self._held_back.append(request)  # the writer comes back to it
-                return
-        self._begin(request)
+        if self._held_back or self.connection.unsent_bytes > _UNSENT_BYTES:
+            self._held_back.append(request)  # the writer is awake, and comes back to it
+        else:
+            self._begin(request)
 
-    def _begin_held_back(self) -> None:
+    def _begin_held_back(self) -> bool:
         while self._held_back and self.connection.unsent_bytes <= _UNSENT_BYTES:
             self._begin(self._held_back.popleft())
+        return bool(self._held_back)
 
     def _begin(self, request: IncomingRequest) -> None:
         """Run a plain function here and now; give an async one its own task and cancel scope."""

@@ -23,6 +23,8 @@ from ._trio_sleeper import Sleeper
 
 FLUSH_SECONDS: Final = 1.0
 """How long the end of a connection waits for a peer that reads nothing of the last output."""
+FLUSH_SECONDS_AT_EOF: Final = 5.0
+"""The same where the peer has ended its stream and reads on, as a shell's pipeline does."""
 _JOINED_BYTES: Final = 262_144
 """Output up to this is written as one buffer; of more, each message is, which copies nothing."""
 _LINGER_SECONDS: Final = 0.001
@@ -84,7 +86,9 @@ class Wire:
         self._scope = trio.CancelScope()
         self._closed = trio.Event()
         self._flushed = trio.Event()
-        self._flush_scope = trio.CancelScope()
+        self._flush_seconds = FLUSH_SECONDS
+        self._patience = trio.CancelScope()
+        self._all_begun = trio.Event()  # set when the input has ended and nothing is held back
         self._stopped = trio.Event()
         self._writer = Sleeper()
         self._clock = Sleeper()
@@ -92,6 +96,7 @@ class Wire:
         self._is_writing = False  # the writer waits for the stream
         self._taken: deque[Buffer] = deque()  # out of the core, and not yet written
         self._has_answered = False  # at once, to what was read last
+        self._input_ended = False
         self._stay_until = 0.0
         self._may_stay = False
 
@@ -104,9 +109,7 @@ class Wire:
                     self._tasks.start_soon(self._write)
                     self._tasks.start_soon(self._keep_time)
                     await self._closed.wait()
-                    self._flush_scope.deadline = trio.current_time() + FLUSH_SECONDS
-                    with self._flush_scope:
-                        await self._flushed.wait()
+                    await self._while_peer_reads(self._flushed)
                     self._tasks.cancel_scope.cancel()
         finally:
             self._stopped.set()
@@ -137,8 +140,12 @@ class Wire:
         """Handle all events."""
         raise NotImplementedError
 
-    def _begin_held_back(self) -> None:
-        """Begin what was held back while too much output waited."""
+    def _begin_held_back(self) -> bool:
+        """Begin what was held back while too much output waited.
+
+        Returns:
+            Whether something still is. The writer does not sleep before nothing is.
+        """
         raise NotImplementedError
 
     # ---------------------------------------------------------------------------- turning
@@ -181,6 +188,12 @@ class Wire:
             self._has_answered = False
             connection.receive_data(data, now=trio.current_time())
             self._turn()
+        if self._drain:
+            self._flush_seconds = FLUSH_SECONDS_AT_EOF
+            self._input_ended = True
+            self._writer.wake()
+            # Handlers have a certain time to finish; what waits for room only, as long as it takes.
+            await self._while_peer_reads(self._all_begun)
         connection.receive_eof(drain=self._drain, now=trio.current_time())
         self._turn()
 
@@ -256,16 +269,21 @@ class Wire:
     async def _write(self) -> None:
         connection = self.connection
         while True:
-            self._begin_held_back()
             self._turn()
+            is_holding_back = self._begin_held_back()
             if self._taken:
                 await self._write_waiting()
             elif connection.unsent_bytes:
                 self._take_output()
+            elif is_holding_back:
+                self._be_patient()
+                await trio.lowlevel.checkpoint()
             elif connection.state is State.CLOSED:
                 self._flushed.set()
                 return
             else:
+                if self._input_ended:
+                    self._all_begun.set()
                 await self._writer.sleep()
 
     async def _write_waiting(self) -> None:
@@ -285,12 +303,21 @@ class Wire:
             return
         finally:
             self._is_writing = False
-        # A peer that reads, be it slowly, is waited for.
-        self._flush_scope.deadline = trio.current_time() + FLUSH_SECONDS
+        self._be_patient()
         if sent < len(data):
             self._taken[0] = memoryview(data)[sent:]
         else:
             self._taken.popleft()
+
+    async def _while_peer_reads(self, event: trio.Event) -> None:
+        """Wait for this, as long as the peer goes on reading, be it slowly."""
+        with trio.CancelScope() as self._patience:
+            self._be_patient()
+            await event.wait()
+
+    def _be_patient(self) -> None:
+        """Some output went out."""
+        self._patience.deadline = trio.current_time() + self._flush_seconds
 
     def _writing_failed(self, error: BaseException) -> None:
         """Part of a line may be out: nothing can follow it."""

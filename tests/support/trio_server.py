@@ -10,7 +10,7 @@ from functools import partial
 import trio
 
 from sansmcp import JSONObject
-from sansmcp_io.trio import ServerCall, serve_stdio
+from sansmcp_io.trio import Handler, ServerCall, serve_stdio
 
 
 def text(value: str) -> JSONObject:
@@ -44,6 +44,11 @@ async def handle(call: ServerCall) -> JSONObject:
             raise ValueError(f"no tool {name}")
 
 
+def handle_plainly(call: ServerCall) -> JSONObject:
+    """Answer at once with a text of this size."""
+    return text("x" * call.params["arguments"]["size"])
+
+
 def main(name: str) -> None:
     """Serve until the end of input, and misbehave as the name says."""
     if name == "haunted":  # leaves a process behind that holds the pipes
@@ -52,9 +57,10 @@ def main(name: str) -> None:
         ghost.returncode = 0  # it is left on purpose
     if name == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    handler: Handler = handle_plainly if name == "plain" else handle
     trio.run(
         partial(
-            serve_stdio, handle, info={"name": name, "version": "1.0"}, capabilities={"tools": {}}
+            serve_stdio, handler, info={"name": name, "version": "1.0"}, capabilities={"tools": {}}
         )
     )
     assert os.write(1, b"") == 0  # standard output was given back
