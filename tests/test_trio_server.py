@@ -183,6 +183,34 @@ async def test_log_records_reach_the_client_from_any_thread() -> None:
     assert {params["logger"] for _, params in seen} == {"test.disk"}
 
 
+@pytest.mark.parametrize("where", ["here", "thread"])
+@on_trio()  # a thread takes real time
+async def test_record_that_cannot_be_sent_is_handled_like_that_of_any_handler(where: str) -> None:
+    """A mistake in the set-up of logging must not take the whole program down."""
+    failed: list[str] = []
+
+    class Handler(LogHandler):
+        def handleError(self, record: logging.LogRecord) -> None:
+            failed.append(record.getMessage())
+
+    logger = logging.getLogger("test.undeclared")
+
+    async def on_ready(server: Server) -> None:
+        with attached(logger, Handler(server)):
+            if where == "here":
+                logger.warning("not declared")
+            else:
+                await trio.to_thread.run_sync(logger.warning, "not declared")
+            await trio.sleep_forever()
+
+    serving: JSONObject = {"on_ready": on_ready, "capabilities": {"tools": {}}}
+    async with talking(nothing, serving=serving) as client:
+        while not failed:
+            await trio.sleep(0.01)
+        assert await client.ping() >= 0
+    assert failed == ["not declared"]
+
+
 @instantly()
 async def test_what_the_library_logs_is_not_sent() -> None:
     """A record about sending that is sent makes the next one, for ever."""

@@ -29,10 +29,13 @@ class LogHandlerBase(logging.Handler):
             return
         try:
             text = record.getMessage() if self.formatter is None else self.format(record)
-            self._send(mcp_level(record.levelno), text, record.name)
+            self._send(record, text)
         except Exception:
             self.handleError(record)
 
     @abstractmethod
-    def _send(self, level: str, text: str, logger: str) -> None:
-        """Hand it to the connection, from whatever thread this is."""
+    def _send(self, record: logging.LogRecord, text: str) -> None:
+        """Hand it to the connection, from whatever thread this is.
+
+        What goes wrong later than this call is for `handleError`, too.
+        """

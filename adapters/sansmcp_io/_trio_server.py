@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import suppress
+from logging import LogRecord
 from typing import cast
 
 import trio
@@ -11,7 +12,7 @@ import trio
 from sansmcp import Change, JSONObject, JSONValue, Peer, ServerConnection
 
 from ._call import ServerCallBase
-from ._log_records import LogHandlerBase
+from ._log_records import LogHandlerBase, mcp_level
 from ._trio_session import Call, ProgressHandler, Session
 
 
@@ -117,12 +118,15 @@ class LogHandler(LogHandlerBase):
         self._thread = threading.get_ident()
         self._token = trio.lowlevel.current_trio_token()
 
-    def _send(self, level: str, text: str, logger: str) -> None:
+    def _send(self, record: LogRecord, text: str) -> None:
         if threading.get_ident() == self._thread:
-            self._log(level, text, logger)
+            self._log(record, text)
         else:
             with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._log, level, text, logger)
+                self._token.run_sync_soon(self._log, record, text)
 
-    def _log(self, level: str, text: str, logger: str) -> None:
-        self._server.log(level, text, logger=logger)
+    def _log(self, record: LogRecord, text: str) -> None:
+        try:
+            self._server.log(mcp_level(record.levelno), text, logger=record.name)
+        except Exception:  # out of here, it would end the whole run of trio
+            self.handleError(record)
