@@ -219,47 +219,6 @@ async def test_two_hundred_megabytes_in_both_directions_at_once() -> None:
     assert left == 0
 
 
-# --------------------------------------------------------------------------------- restarting
-
-
-async def pid_of(client: Client) -> str:
-    result: Any = await client.request(*call_tool())
-    pid: str = result["content"][0]["text"]
-    return pid
-
-
-@on_trio()
-async def test_server_that_ended_is_started_again_for_the_next_call() -> None:
-    """A long-lived client must not need a restart of its own because one tool has crashed."""
-    pids: set[str] = set()
-    async with connect_stdio(bad("fragile"), info=INFO, restarts=2) as client:
-        for _ in range(3):
-            pids.add(await pid_of(client))
-            with pytest.raises(ConnectionLost):
-                await client.request(*call_tool("die"))
-        with pytest.raises(ConnectionLost, match="2 restarts"):
-            await pid_of(client)
-    assert len(pids) == 3
-    assert not has_children()
-
-
-@on_trio()
-async def test_callers_that_find_the_server_gone_share_one_new_process() -> None:
-    """A process for each of them would be a flood at the worst moment."""
-    pids: set[str] = set()
-
-    async def ask(client: Client) -> None:
-        pids.add(await pid_of(client))
-
-    async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
-        with pytest.raises(ConnectionLost):
-            await client.request(*call_tool("die"))
-        async with trio.open_nursery() as nursery:
-            for _ in range(5):
-                nursery.start_soon(ask, client)
-    assert len(pids) == 1
-
-
 # -------------------------------------------------------------------------------- environment
 
 

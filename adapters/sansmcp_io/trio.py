@@ -33,7 +33,7 @@ from ._errors import (
 from ._stderr import StderrTail
 from ._trace import Trace
 from ._trio_process import ProcessOptions, open_child
-from ._trio_restart import Restarter
+from ._trio_restart import Restarter, keep_running
 from ._trio_server import LogHandler, Server, ServerCall
 from ._trio_session import (
     Call,
@@ -384,14 +384,8 @@ async def connect_stdio(
         async with opening() as session:
             yield Client(session)
         return
-    async with unwrapped(), trio.open_nursery() as nursery:
-        restarter = Restarter(opening, restarts, nursery)
-        session = await restarter.start()
-        try:
-            yield Client(session, restarter)
-        finally:
-            with trio.CancelScope(shield=True):
-                await restarter.stop()
+    async with keep_running(opening, restarts) as restarter:
+        yield Client(restarter.session, restarter)
 
 
 async def serve(

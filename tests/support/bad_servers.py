@@ -101,13 +101,26 @@ def unreading() -> None:
     time.sleep(60)
 
 
-def fragile() -> None:
-    """Answers with its process id, and dies when it is told to."""
+def fragile(broken: str = "") -> None:
+    """Answers with its process id, and dies when it is told to, or if this file exists."""
+    if os.path.exists(broken):
+        print("it is broken", file=sys.stderr)
+        sys.exit(3)
     for message in requests():
         if message["method"] != "initialize" and message["params"]["arguments"]["text"] == "die":
             os._exit(1)
         write(answer(message, {"content": [{"type": "text", "text": str(os.getpid())}]}))
 
 
+def recorder(path: str) -> None:
+    """Writes the methods that it gets to this file, and answers nothing but `initialize`."""
+    with open(path, "w", buffering=1) as file:
+        for line in sys.stdin.buffer:
+            message: dict[str, Any] = json.loads(line)
+            print(message["method"], file=file)
+            if message["method"] == "initialize":
+                write(answer(message))
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
+    globals()[sys.argv[1]](*sys.argv[2:])

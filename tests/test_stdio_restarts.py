@@ -1,0 +1,158 @@
+"""Server processes that end unexpectedly and are started again."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from sansmcp import JSONObject
+from sansmcp_io.trio import Client, ConnectionLost, connect_stdio
+from tests.support.on_trio import on_trio
+
+ROOT = Path(__file__).parent.parent
+INFO = {"name": "test", "version": "1.0"}
+
+
+def bad(*arguments: str) -> list[str]:
+    return [sys.executable, str(ROOT / "tests/support/bad_servers.py"), *arguments]
+
+
+def call_tool(text: str = "") -> tuple[str, JSONObject]:
+    return "tools/call", {"name": "echo", "arguments": {"text": text}}
+
+
+def has_children() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
+
+
+async def pid_of(client: Client) -> str:
+    result: Any = await client.request(*call_tool())
+    pid: str = result["content"][0]["text"]
+    return pid
+
+
+@on_trio()
+async def test_server_that_ended_is_started_again_for_the_next_call() -> None:
+    """A long-lived client must not need a restart of its own because one tool has crashed."""
+    pids: set[str] = set()
+    async with connect_stdio(bad("fragile"), info=INFO, restarts=2) as client:
+        for _ in range(3):
+            pids.add(await pid_of(client))
+            with pytest.raises(ConnectionLost):
+                await client.request(*call_tool("die"))
+        with pytest.raises(ConnectionLost, match="2 restarts"):
+            await pid_of(client)
+    assert len(pids) == 3
+    assert not has_children()
+
+
+@on_trio()
+async def test_callers_that_find_the_server_gone_share_one_new_process() -> None:
+    """A process for each of them would be a flood at the worst moment."""
+    pids: set[str] = set()
+
+    async def ask(client: Client) -> None:
+        pids.add(await pid_of(client))
+
+    async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool("die"))
+        async with trio.open_nursery() as nursery:
+            for _ in range(5):
+                nursery.start_soon(ask, client)
+    assert len(pids) == 1
+
+
+@on_trio()
+async def test_caller_that_gives_up_uses_up_no_restart() -> None:
+    """One impatient caller must not end the server for all others."""
+    async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool("die"))
+        with trio.move_on_after(0.01) as scope:  # enough to begin a start, not to end it
+            await pid_of(client)
+        assert scope.cancelled_caught
+        assert await pid_of(client)
+
+
+@on_trio()
+async def test_server_that_cannot_be_started_again_is_reported_to_all_who_need_it(
+    tmp_path: Path,
+) -> None:
+    """Nobody may wait for a start that has failed; the next caller has the next try."""
+    program = tmp_path / "program"
+    program.symlink_to(sys.executable)
+    command = [program, *bad("fragile")[1:]]
+    failures: list[ConnectionLost] = []
+
+    async def ask(client: Client) -> None:
+        with pytest.raises(ConnectionLost, match="could not be started again") as raised:
+            await pid_of(client)
+        failures.append(raised.value)
+
+    async with connect_stdio(command, info=INFO, restarts=2) as client:
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool("die"))
+        program.unlink()
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(ask, client)
+        program.symlink_to(sys.executable)
+        assert await pid_of(client)
+    assert [type(failure.__cause__) for failure in failures] == [FileNotFoundError] * 3
+
+
+@on_trio()
+async def test_what_a_server_said_before_it_failed_to_start_again_is_kept(tmp_path: Path) -> None:
+    """Why it does not start is what the user needs to know."""
+    flag = tmp_path / "broken"
+    command = bad("fragile", str(flag))
+    async with connect_stdio(command, info=INFO, restarts=1, stderr="capture") as client:
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool("die"))
+        flag.touch()
+        with pytest.raises(ConnectionLost, match="could not be started again") as raised:
+            await pid_of(client)
+    assert raised.value.stderr == "it is broken\n"
+    assert raised.value.exit_status == 3
+
+
+@on_trio()
+async def test_block_that_is_left_during_a_restart_leaves_no_process() -> None:
+    """The end of the block ends the start, too."""
+    async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool("die"))
+        with trio.move_on_after(0):
+            await pid_of(client)
+    assert not has_children()
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+@on_trio()
+async def test_scope_around_the_block_cancels_the_calls_in_flight(
+    restarts: int, tmp_path: Path
+) -> None:
+    """The server learns that nobody waits for its work any more, whoever has cancelled."""
+    seen = tmp_path / "seen"
+    command = bad("recorder", str(seen))
+    with trio.CancelScope() as scope:
+        async with connect_stdio(command, info=INFO, restarts=restarts) as client:
+            try:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(client.request, *call_tool())
+                    while "tools/call" not in (seen.read_text() if seen.exists() else ""):
+                        await trio.sleep(0.01)
+                    scope.cancel()
+            finally:
+                with trio.CancelScope(shield=True):  # the connection is there for what cleans up
+                    await trio.sleep(0.01)
+                    client.notify("notifications/last")
+    assert seen.read_text().split()[-2:] == ["notifications/cancelled", "notifications/last"]
