@@ -19,7 +19,7 @@ def test_example_runs_and_prints_what_its_page_shows(path: Path) -> None:
     expected = shown.read_text("utf-8") if shown.exists() else ""
     run = subprocess.run(
         [sys.executable, str(path)],
-        stdin=subprocess.DEVNULL,
+        input="",
         capture_output=True,
         encoding="utf-8",
         env={**os.environ, "PYTHONWARNINGS": "error"},

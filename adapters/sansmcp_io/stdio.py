@@ -125,6 +125,19 @@ TERMINATE: Final = signal.SIGTERM
 KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
+def _empty_input() -> int:
+    """A descriptor that is at its end for everyone, even where the null device is missing."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    return reading
+
+
+def _put_in_place(descriptor: int, number: int) -> None:
+    """Move a descriptor to this number, for child processes as well."""
+    os.dup2(descriptor, number)
+    os.close(descriptor)
+
+
 @contextmanager
 def taken_standard_streams() -> Generator[tuple[Source, Sink], None, None]:
     """Take standard input and output away from everyone else, and give them back in the end.
@@ -142,10 +155,8 @@ def taken_standard_streams() -> Generator[tuple[Source, Sink], None, None]:
     kept_input, kept_output = os.dup(0), os.dup(1)
     try:
         source, sink = Source(0), Sink(1)
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 0)
-        os.dup2(null if sys.__stderr__ is None else 2, 1)
-        os.close(null)
+        _put_in_place(_empty_input(), 0)
+        _put_in_place(os.open(os.devnull, os.O_WRONLY) if sys.__stderr__ is None else os.dup(2), 1)
         # `sys.stdout` would keep lines back; standard error shows them as they come.
         with contextlib.redirect_stdout(sys.stderr):
             yield source, sink
