@@ -82,6 +82,7 @@ def test_server_that_ends_at_once_shows_its_last_words() -> None:
 
     assert "server| ModuleNotFoundError: x\\x1b[2J\n" in text
     assert "ended before it answered initialize" in text
+    assert "the process ended with exit status 1\n" in text
     assert "what it wrote to standard error stands above" in text
 
     quiet = sansmcp(*CALL, "--quiet", "--", *server).stderr
@@ -104,6 +105,14 @@ def test_server_that_ends_in_the_middle_of_a_call() -> None:
     text = failed(call(*scripted(die_at="tools/call")), "lost")
 
     assert "ended before it answered tools/call" in text
+    assert "the process ended with exit status 7\n" in text
+
+
+def test_server_that_is_killed_shows_by_which_signal() -> None:
+    """SIGKILL out of nowhere is how a system that is short of memory ends programs."""
+    text = failed(call("sh", "-c", "kill -9 $$"), "lost")
+
+    assert "the process was ended by SIGKILL\n" in text
 
 
 def test_noise_in_place_of_answers_is_quoted() -> None:

@@ -142,6 +142,7 @@ class _Run:
     async def _converse(self) -> int | Failure:
         settings, watch = self._settings, self._watch
         outcome: int | Failure | None = None
+        failed: Exception | None = None
         with self._scope:
             try:
                 async with connect_stdio(
@@ -158,19 +159,25 @@ class _Run:
                     self._conversation = Conversation(client, settings, self._output)
                     try:
                         outcome = await self._work(self._conversation)
-                    except Advised as advised:
-                        context = attrs.evolve(self._context(), method=advised.method)
-                        failure = explain(advised.error, context)
-                        outcome = attrs.evolve(failure, hints=advised.hints or failure.hints)
+                    except Advised as error:
+                        failed = error
                     except OutputFailed as error:
                         outcome = self._output.undeliverable(error)
             except Reported as error:
-                # Not before the server has ended: only now is all here that it wrote.
-                outcome = explain(error, self._context()) if outcome is None else outcome
+                failed = failed or error
+        if outcome is None and failed is not None:
+            # Not before the server has ended: only now is all here that it wrote, and its status.
+            return self._explained(failed)
         if outcome is None:
             assert self._signal is not None  # nothing else cancels
             return interrupted(self._signal, self._context())
         return outcome
+
+    def _explained(self, error: Exception) -> Failure:
+        if not isinstance(error, Advised):
+            return explain(error, self._context())
+        failure = explain(error.error, attrs.evolve(self._context(), method=error.method))
+        return attrs.evolve(failure, hints=error.hints or failure.hints)
 
     def _context(self) -> Context:
         method = None if self._conversation is None else self._conversation.method

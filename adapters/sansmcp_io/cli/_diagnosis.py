@@ -77,7 +77,7 @@ def explain(error: BaseException, context: Context) -> Failure:
         case RequestTimeout():
             return _timed_out(context)
         case ConnectionLost():
-            return _lost(context)
+            return _lost(error, context)
         case PeerError():
             return _answered_with_error(error, context)
         case InvalidAnswer():
@@ -133,7 +133,7 @@ def _not_started(error: OSError, context: Context) -> Failure:
     )
 
 
-def _lost(context: Context) -> Failure:
+def _lost(error: ConnectionLost, context: Context) -> Failure:
     if context.method is None:
         text = f"{context.server} ended before it answered initialize"
         hints = [
@@ -146,9 +146,18 @@ def _lost(context: Context) -> Failure:
     return Failure(
         kind="lost",
         text=text,
-        details=context.watch.evidence(),
+        details=(*_ending(error.exit_status), *context.watch.evidence()),
         hints=(*_of_noise(context), *hints),
     )
+
+
+def _ending(status: int | None) -> tuple[str, ...]:
+    """How the process ended."""
+    if status is None:
+        return ()
+    if status < 0:
+        return (f"the process was ended by {signal.Signals(-status).name}",)
+    return (f"the process ended with exit status {status}",)
 
 
 def _timed_out(context: Context) -> Failure:
