@@ -89,7 +89,7 @@ async def test_server_that_cannot_be_started_again_is_reported_to_all_who_need_i
     """Nobody may wait for a start that has failed; the next caller has the next try."""
     program = tmp_path / "program"
     program.symlink_to(sys.executable)
-    command = [program, *bad("fragile")[1:]]
+    command = [str(program), *bad("fragile")[1:]]
     failures: list[ConnectionLost] = []
 
     async def ask(client: Client) -> None:
