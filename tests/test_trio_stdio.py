@@ -323,6 +323,24 @@ def test_requests_held_back_are_served_as_soon_as_the_client_reads() -> None:
             answered += os.read(process.stdout.fileno(), 1_048_576).count(b"\n")
 
 
+def test_requests_that_are_cancelled_while_held_back_are_forgotten() -> None:
+    """A client that asks, cancels and reads nothing must not fill the server's memory."""
+    with running(name="plain") as process:
+        assert process.stdin is not None
+        process.stdin.write(script(*["fill"] * 39, size=100_000))
+        for number in range(1000, 6000):
+            call = line(number, "tools/call", name="fill", arguments={"size": 1, "x": "x" * 10_000})
+            cancellation = line(None, "notifications/cancelled", requestId=number)
+            process.stdin.write(call + cancellation)
+        process.stdin.write(line(6000, "tools/call", name="memory"))
+        process.stdin.close()
+        assert process.stdout is not None
+        answers = messages(process.stdout.read())
+    assert sorted(answer["id"] for answer in answers) == [*range(40), 6000]
+    most = int(answers[-1]["result"]["content"][0]["text"])
+    assert most < 80_000_000, f"{most} bytes in memory"
+
+
 def test_handler_that_hangs_does_not_keep_a_server_whose_input_has_ended() -> None:
     """It is cancelled after the drain, and the process ends with what could be answered."""
     with running() as process:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -138,7 +138,7 @@ class Session(Wire):
         self._anomalies = AnomalyLog()
         self._ready = trio.Event()
         self._on_ready: Callable[[], object] | None = None
-        self._held_back: deque[IncomingRequest] = deque()
+        self._held_back: OrderedDict[IncomingRequest, None] = OrderedDict()
 
     # ----------------------------------------------------------------------- dispatching
 
@@ -157,6 +157,7 @@ class Session(Wire):
             case RequestReceived():
                 self._serve(event.request)
             case RequestCancelled():
+                self._held_back.pop(event.request, None)
                 if isinstance(event.request.data, trio.CancelScope):
                     event.request.data.cancel()
             case NotificationReceived():
@@ -192,20 +193,22 @@ class Session(Wire):
         """Begin to serve a request, unless there is no room for its answer."""
         if self.connection.unsent_bytes > _UNSENT_BYTES:
             self._write_now()
+        if not request.open:
+            return  # it was cancelled before it began
         if self._held_back or self.connection.unsent_bytes > _UNSENT_BYTES:
-            self._held_back.append(request)  # the writer is awake, and comes back to it
+            self._held_back[request] = None  # the writer is awake, and comes back to it
         else:
             self._begin(request)
 
     def _begin_held_back(self) -> bool:
         while self._held_back and self.connection.unsent_bytes <= _UNSENT_BYTES:
-            self._begin(self._held_back.popleft())
+            request, _ = self._held_back.popitem(last=False)
+            if request.open:  # a handler may have closed the connection meanwhile
+                self._begin(request)
         return bool(self._held_back)
 
     def _begin(self, request: IncomingRequest) -> None:
         """Run a plain function here and now; give an async one its own task and cancel scope."""
-        if not request.open:
-            return  # it was cancelled before it began
         connection = self.connection
         try:
             result = self._handler(self._call_type(self, request))

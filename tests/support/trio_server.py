@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import trio
 
@@ -45,7 +46,10 @@ async def handle(call: ServerCall) -> JSONObject:
 
 
 def handle_plainly(call: ServerCall) -> JSONObject:
-    """Answer at once with a text of this size."""
+    """Answer at once with a text of this size, or with the most memory that was ever used."""
+    if call.params["name"] == "memory":
+        status = Path("/proc/self/status").read_text()
+        return text(str(int(status.partition("VmHWM:")[2].split()[0]) * 1024))
     return text("x" * call.params["arguments"]["size"])
 
 
