@@ -22,6 +22,7 @@ extensions = [
     "listings",
     "names",
     "rules",
+    "vocabulary",
 ]
 exclude_patterns = ["_build", "_ext", "examples"]
 html_theme = "furo"

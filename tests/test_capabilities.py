@@ -165,7 +165,8 @@ def test_a_boolean_is_no_number_and_a_subclass_is_its_kind(tokens: Any) -> None:
     server = ready_server(NEWEST)
     with pytest.raises(LocalProtocolError, match="maxTokens has the wrong type"):
         server.send_request("sampling/createMessage", {**SAMPLING, "maxTokens": tokens})
-    server.send_request("sampling/createMessage", {**SAMPLING, "maxTokens": Tokens(5)})
+    params = {**SAMPLING, "maxTokens": Tokens(5)}
+    server.send_request("sampling/createMessage", params)
     assert sent(server)[0]["params"]["maxTokens"] == 5
 
 

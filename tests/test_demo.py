@@ -127,7 +127,10 @@ async def test_demo_server_answers_mistakes() -> None:
 
         async def call_tool(name: str, **arguments: object) -> tuple[bool, str]:
             result = await client.request("tools/call", {"name": name, "arguments": arguments})
-            return result["isError"], result["content"][0]["text"]
+            [block] = result["content"]
+            assert "isError" in result
+            assert block["type"] == "text"
+            return result["isError"], block["text"]
 
         for method, params in (
             ("tools/list", {"cursor": "none of its own"}),

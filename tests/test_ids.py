@@ -175,7 +175,7 @@ def test_what_is_no_id_is_refused(id: object) -> None:
     client = ready_client(REVISION)
 
     with pytest.raises(LocalProtocolError) as caught:
-        client.send_request("tools/list", id=id)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # untyped callers
+        client.send_request("tools/list", id=id)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]  # untyped callers
     assert caught.value.rule == "JSON-002"
 
 

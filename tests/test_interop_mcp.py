@@ -33,8 +33,9 @@ async def on_request(call: Call) -> JSONObject:
 async def call_tool(client: Client, name: str, /, **arguments: object) -> str:
     result = await client.request("tools/call", {"name": name, "arguments": arguments})
     assert result.get("isError") in (None, False)
-    text: str = result["content"][0]["text"]
-    return text
+    block = result["content"][0]
+    assert block["type"] == "text"
+    return block["text"]
 
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)

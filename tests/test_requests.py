@@ -127,7 +127,7 @@ def test_initialize_is_sent_by_start_alone() -> None:
     pair = Pair(connected=False)
 
     with pytest.raises(LocalProtocolError) as caught:
-        pair.client.send_request(
+        pair.client.send_request(  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]  # untyped callers
             "initialize", {"protocolVersion": "x", "capabilities": {}, "clientInfo": {}}
         )
     assert caught.value.rule == "OWN-025"

@@ -90,7 +90,7 @@ def test_what_cannot_be_cancelled_goes_on() -> None:
     """A request for a task ends by `tasks/cancel` only."""
     books = Books()
     client = books.pair.client
-    call = books.client.ask(lambda: client.send_request("tools/call", {**CALL, "task": {}}))
+    call = books.client.ask(lambda: client.send_request("tools/call", {"name": "slow", "task": {}}))
     assert not isinstance(call, LocalProtocolError)
 
     assert isinstance(books.client.cancel(call), LocalProtocolError)
@@ -101,7 +101,8 @@ def test_progress_of_a_task_may_go_on() -> None:
     """The request was answered, and its token stays in use until the task is over."""
     books = Books()
     client, server = books.pair.client, books.pair.server
-    books.client.ask(lambda: client.send_request("tools/call", {**CALL, "task": {}}, progress=True))
+    params: dict[str, Any] = {**CALL, "task": {}}
+    books.client.ask(lambda: client.send_request("tools/call", params, progress=True))
     books.deliver()
     [request] = books.server.handling
     task = {"taskId": "t", "status": "working", "createdAt": "c", "lastUpdatedAt": "u", "ttl": None}

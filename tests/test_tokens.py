@@ -53,7 +53,7 @@ def test_a_token_is_chosen_or_given() -> None:
 def test_a_token_given_in_the_params_is_used() -> None:
     """Whoever writes `_meta` by hand gets its progress."""
     client = ready_client(REVISION)
-    ours = client.send_request("tools/call", {**ECHO, "_meta": {"progressToken": "x"}})
+    ours = client.send_request("tools/call", {"name": "echo", "_meta": {"progressToken": "x"}})
     params = {"progressToken": "x", "progress": 1}
 
     assert only(ProgressReceived, receive(client, note("notifications/progress", params))) == (

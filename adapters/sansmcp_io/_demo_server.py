@@ -53,7 +53,9 @@ async def _ask(call: ServerCall, arguments: JSONObject) -> str:
             "maxTokens": 50,
         }
         sample = await call.request("sampling/createMessage", params)
-        answers.append(f"sampled: {sample['content'].get('text')}")
+        said = sample["content"]
+        text = said["text"] if not isinstance(said, list) and said["type"] == "text" else None
+        answers.append(f"sampled: {text}")
     if "roots" in call.capabilities:
         roots = await call.request("roots/list")
         answers.append(f"roots: {', '.join(root['uri'] for root in roots['roots'])}")

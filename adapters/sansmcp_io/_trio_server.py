@@ -14,6 +14,7 @@ from sansmcp import Change, JSONObject, JSONValue, Peer, ServerConnection
 from ._call import ServerCallBase
 from ._log_records import LogHandlerBase, mcp_level
 from ._trio_session import Call, ProgressHandler, Session
+from ._typed_requests import typed_request
 
 
 class Server:
@@ -71,6 +72,7 @@ class Server:
         """Send any other notification, as `Client.notify`."""
         self._session.notify(method, params, meta)
 
+    @typed_request
     async def request(
         self,
         method: str,

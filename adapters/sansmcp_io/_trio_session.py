@@ -51,6 +51,7 @@ from ._outcomes import check_listing, result_of, seconds_of, start_error, with_s
 from ._stderr import StderrTail
 from ._trace import Trace
 from ._trio_wire import ByteStream, Wire
+from ._typed_requests import typed_request
 
 _UNSENT_BYTES: Final = 1_048_576
 """While more output than this waits, no further request is begun: its answer would wait, too."""
@@ -91,8 +92,9 @@ class Call(CallBase):
         self._clock = trio.current_time
         self._wake = session.wake
         self._session = session
-        self.context = session.context
+        self.context: Any = session.context
 
+    @typed_request
     async def request(
         self,
         method: str,

@@ -45,6 +45,7 @@ from ._trio_session import (
 from ._trio_stdio import open_standard_streams
 from ._trio_unwrap import unwrapped
 from ._trio_wire import ByteStream
+from ._typed_requests import typed_request
 from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode
 
 __all__ = [
@@ -123,6 +124,7 @@ class Client:
         """What is known of the server: revision, info, capabilities, instructions."""
         return self._session.connection.peer
 
+    @typed_request
     async def request(
         self,
         method: str,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from ._config import Config
-from ._connection import Connection
 from ._handles import Start
 from ._registry import ALL_REVISIONS
 from ._values import JSONObject, Side
+
+if TYPE_CHECKING:  # the same, with overloads of `send_request` over method names
+    from ._typed_requests import ClientRequests as Connection
+else:
+    from ._connection import Connection
 
 
 @final

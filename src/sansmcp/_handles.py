@@ -46,8 +46,8 @@ class Batch:
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
-        self.pending = 0
-        self.complete = False
+        self.pending: int = 0
+        self.complete: bool = False
 
 
 @final

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import TYPE_CHECKING, final
 
 from ._changes import Change
 from ._config import Config
-from ._connection import Connection
 from ._handles import IncomingRequest
 from ._registry import ALL_REVISIONS
 from ._values import JSONObject, JSONValue, Side
+
+if TYPE_CHECKING:  # the same, with overloads of `send_request` over method names
+    from ._typed_requests import ServerRequests as Connection
+else:
+    from ._connection import Connection
 
 
 @final

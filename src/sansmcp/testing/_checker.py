@@ -78,7 +78,7 @@ class Checker:
         self.handling: list[IncomingRequest] = list(connection.open_requests)
         self.answered: list[IncomingRequest] = []
         self.tasks: list[OutgoingRequest] = []
-        self.closed = connection.state is State.CLOSED
+        self.closed: bool = connection.state is State.CLOSED
 
     # -------------------------------------------------------------------------------- asking
 

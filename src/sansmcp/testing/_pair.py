@@ -130,13 +130,13 @@ class Pair:
         now: float | None = 0.0,
     ) -> None:
         revisions = ALL_REVISIONS if revision is None else (revision,)
-        self.client = client or ClientConnection(
+        self.client: ClientConnection = client or ClientConnection(
             info=CLIENT_INFO,
             capabilities=CLIENT_CAPABILITIES,
             revisions=revisions,
             config=client_config,
         )
-        self.server = server or ServerConnection(
+        self.server: ServerConnection = server or ServerConnection(
             info=SERVER_INFO,
             capabilities=SERVER_CAPABILITIES,
             revisions=revisions,

@@ -37,7 +37,7 @@ class Actor(Checker):
         super().__init__(connection)
         self.asked: dict[str, Handle] = {}
         self.received: list[IncomingRequest] = []
-        self.positions = [0] * n_scripts
+        self.positions: list[int] = [0] * n_scripts
 
     def _see(self, event: Event) -> None:
         super()._see(event)

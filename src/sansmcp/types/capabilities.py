@@ -1,0 +1,175 @@
+"""What either side declares that it can do, and how it names itself."""
+
+from typing import Annotated, Literal, Required, TypeAlias, TypedDict
+
+from ._json import JSONObject
+from ._marks import In, Since, Until
+
+Theme: TypeAlias = Literal["dark", "light"]
+"""The background that an icon was drawn for."""
+
+
+@Since("2025-11-25")
+class Icon(TypedDict, total=False):
+    """A picture to show beside a name."""
+
+    src: Required[str]
+    """A URI, `data:` allowed."""
+    mimeType: str
+    sizes: list[str]
+    """Such as `48x48`, or `any` for what can be scaled."""
+    theme: Theme
+
+
+@Since("2025-11-25")
+class Icons(TypedDict, total=False):
+    """The part that all things with icons share."""
+
+    icons: list[Icon]
+
+
+@Since("2025-06-18")
+class BaseMetadata(TypedDict, total=False):
+    """The part that all things with a name share."""
+
+    name: Required[str]
+    """For programs."""
+    title: Annotated[str, Since("2025-06-18")]
+    """For people."""
+
+
+class Implementation(BaseMetadata, Icons, total=False):
+    """A program that speaks the protocol."""
+
+    version: Required[str]
+    description: Annotated[str, Since("2025-11-25")]
+    websiteUrl: Annotated[str, Since("2025-11-25")]
+
+
+# ------------------------------------------------------------------------------- the client's
+
+
+class RootsCapability(TypedDict, total=False):
+    """The client can list its roots."""
+
+    listChanged: Annotated[bool, Until("2025-11-25")]
+    """It will tell when they change."""
+
+
+class SamplingCapability(TypedDict, total=False):
+    """The client can ask a model."""
+
+    context: Annotated[JSONObject, Since("2025-11-25")]
+    """It honours `includeContext`."""
+    tools: Annotated[JSONObject, Since("2025-11-25")]
+    """It takes `tools` and `toolChoice`."""
+
+
+@Since("2025-06-18")
+class ElicitationCapability(TypedDict, total=False):
+    """The client can ask its user. An empty object means `form`."""
+
+    form: Annotated[JSONObject, Since("2025-11-25")]
+    url: Annotated[JSONObject, Since("2025-11-25")]
+
+
+@In("2025-11-25")
+class ElicitationTasks(TypedDict, total=False):
+    """Which elicitation requests may become tasks."""
+
+    create: JSONObject
+
+
+@In("2025-11-25")
+class SamplingTasks(TypedDict, total=False):
+    """Which sampling requests may become tasks."""
+
+    createMessage: JSONObject
+
+
+@In("2025-11-25")
+class ClientTaskRequests(TypedDict, total=False):
+    """Which requests to a client may become tasks."""
+
+    elicitation: ElicitationTasks
+    sampling: SamplingTasks
+
+
+@In("2025-11-25")
+class ClientTasksCapability(TypedDict, total=False):
+    """The client can carry out requests as tasks."""
+
+    list: JSONObject
+    cancel: JSONObject
+    requests: ClientTaskRequests
+
+
+class ClientCapabilities(TypedDict, total=False):
+    """What a client can do for the server."""
+
+    experimental: dict[str, JSONObject]
+    extensions: Annotated[dict[str, JSONObject], Since("2026-07-28")]
+    """Settings by the identifier of the extension."""
+    roots: RootsCapability
+    sampling: SamplingCapability
+    elicitation: ElicitationCapability
+    tasks: ClientTasksCapability
+
+
+# ------------------------------------------------------------------------------- the server's
+
+
+class PromptsCapability(TypedDict, total=False):
+    """The server has prompts."""
+
+    listChanged: bool
+
+
+class ResourcesCapability(TypedDict, total=False):
+    """The server has resources."""
+
+    subscribe: bool
+    listChanged: bool
+
+
+class ToolsCapability(TypedDict, total=False):
+    """The server has tools."""
+
+    listChanged: bool
+
+
+@In("2025-11-25")
+class ToolTasks(TypedDict, total=False):
+    """Which requests about tools may become tasks."""
+
+    call: JSONObject
+
+
+@In("2025-11-25")
+class ServerTaskRequests(TypedDict, total=False):
+    """Which requests to a server may become tasks."""
+
+    tools: ToolTasks
+
+
+@In("2025-11-25")
+class ServerTasksCapability(TypedDict, total=False):
+    """The server can carry out requests as tasks."""
+
+    list: JSONObject
+    cancel: JSONObject
+    requests: ServerTaskRequests
+
+
+class ServerCapabilities(TypedDict, total=False):
+    """What a server offers."""
+
+    experimental: dict[str, JSONObject]
+    extensions: Annotated[dict[str, JSONObject], Since("2026-07-28")]
+    """Settings by the identifier of the extension."""
+    logging: JSONObject
+    completions: Annotated[JSONObject, Since("2025-03-26")]
+    prompts: PromptsCapability
+    resources: ResourcesCapability
+    tools: ToolsCapability
+    tasks: ServerTasksCapability
