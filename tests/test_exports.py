@@ -40,7 +40,7 @@ def test_modules_are_private() -> None:
     """Each name has one place to be imported from."""
     modules = {module.name for module in pkgutil.iter_modules(sansmcp.__path__)}
 
-    assert {name for name in modules if not name.startswith("_")} == {"testing"}
+    assert {name for name in modules if not name.startswith("_")} == {"testing", "types"}
 
 
 def explained() -> dict[str, Any]:
@@ -75,7 +75,7 @@ def test_both_faces_offer_what_the_design_names() -> None:
     common = {
         *("receive_data", "receive_message", "receive_eof", "send_failed", "handle_timeout"),
         *("send_request", "send_notification", "send_result", "send_error", "send_progress"),
-        *("send_paginated", "ping", "cancel", "close"),
+        *("send_paginated", "next_page", "ping", "cancel", "close"),
         *("next_event", "data_to_send", "buffers_to_send", "messages_to_send", "next_timeout"),
         *("state", "phase", "revision", "peer", "pending_requests", "open_requests", "paused"),
         *("unsent_bytes", "subscriptions", "forgotten_answers", "forgotten_ids"),
