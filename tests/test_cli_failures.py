@@ -1,12 +1,24 @@
 """What `sansmcp` says when a conversation fails: what happened, to whom, and what to try."""
 
+import os
 import shlex
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import DEMO, MCP, Done, document, sansmcp, scripted
+from tests.support.command_line import (
+    BIN,
+    DEMO,
+    MCP,
+    SECONDS,
+    Done,
+    document,
+    sansmcp,
+    scripted,
+)
 
 CALL = ("call", "t")
 
@@ -25,7 +37,71 @@ def call(*server: str | Path, timeout: str = "30", **env: str) -> Done:
     return sansmcp(*CALL, "--json", "--timeout", timeout, "--", *server, **env)
 
 
+# ------------------------------------------------------------------------------- the streams
+
+
+def without(descriptor: str, *arguments: str) -> Done:
+    """The command with a standard stream closed by the shell."""
+    command = f"exec {shlex.join([str(BIN), *arguments])} {descriptor}&-"
+    return subprocess.run(
+        ["sh", "-c", command], capture_output=True, encoding="utf-8", timeout=SECONDS
+    )
+
+
+ECHO = ("call", "echo", '{"text": "hi"}', "--", *DEMO)
+
+
+def test_standard_output_that_is_closed_is_where_no_result_can_go() -> None:
+    """That is a failure, and not the one of a tool."""
+    for arguments in (("explain", "CANC-004"), ECHO):
+        done = without(">", *arguments)
+        assert (done.returncode, done.stdout) == (3, "")
+        assert done.stderr == "error: the result cannot be written: Bad file descriptor\n"
+
+
+def test_standard_error_that_is_closed_is_not_missed() -> None:
+    """The result is there; only what it says besides is lost."""
+    done = without("2>", *ECHO)
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert without("2>", "call").returncode == 2
+
+
+def test_standard_input_that_is_closed_is_empty() -> None:
+    """Only who reads from it notices."""
+    assert without("<", *ECHO).stdout == "hi\n"
+    done = without("<", "call", "echo", "-", "--", *DEMO)
+    assert done.returncode == 2
+    assert "an empty text is no JSON" in done.stderr
+
+
+def test_failure_that_nobody_reads_is_no_traceback() -> None:
+    """`sansmcp ... --json | head` ends like any command whose reader has gone."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [BIN, *CALL, "--json", "--", "false"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            timeout=SECONDS,
+        )
+    finally:
+        os.close(writing)
+    assert done.returncode == 141
+    assert "error: the server `false` ended" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 # ------------------------------------------------------------------------------- the process
+
+
+def test_server_that_a_nameless_signal_has_ended() -> None:
+    """Real-time signals have numbers only."""
+    code = f"import os; os.kill(os.getpid(), {signal.SIGRTMIN + 5})"
+    text = failed(call(sys.executable, "-c", code), "lost")
+
+    assert f"the process was ended by signal {signal.SIGRTMIN + 5}" in text
 
 
 def test_program_that_does_not_exist() -> None:

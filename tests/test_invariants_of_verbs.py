@@ -74,6 +74,7 @@ ARGUMENTS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "method": mostly("tools/list", bad=METHODS),
         "params": PARAMS,
         "meta": META,
+        "auto": st.booleans(),
         **TIMEOUTS,
     },
     "send_notification": {

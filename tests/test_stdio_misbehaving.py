@@ -1,15 +1,18 @@
 """Real server processes that do what servers should not, and clients that live through it."""
 
+import math
 import os
 import random
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
-from sansmcp import Config, JSONObject
+from sansmcp import Config, JSONObject, LocalProtocolError
 from sansmcp_io.stdio import server_environment
 from sansmcp_io.trio import Client, ConnectionLost, RequestTimeout, connect_stdio
 from tests.support.on_trio import on_trio
@@ -83,6 +86,42 @@ async def test_all_that_a_server_has_started_ends_with_it() -> None:
             await trio.sleep(0.01)
 
 
+@pytest.mark.parametrize("restarts", [0, 1])
+@on_trio()
+async def test_death_of_a_server_is_noticed_although_a_child_of_it_holds_its_pipes(
+    restarts: int,
+) -> None:
+    """Nobody will answer, and the end of the output would never come."""
+    async with connect_stdio(
+        bad("orphaning"), info=INFO, restarts=restarts, kill_after=0.1
+    ) as client:
+        with trio.fail_after(5), pytest.raises(ConnectionLost) as caught:
+            await client.request(*call_tool(), timeout=math.inf)
+        assert caught.value.exit_status == -9
+        with pytest.raises(ConnectionLost) as caught:
+            await client.request(*call_tool())
+        assert caught.value.exit_status == -9
+    assert not has_children()
+
+
+@on_trio()
+async def test_what_a_server_wrote_before_it_died_is_read_to_the_last(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A client that is busy may be behind by more than one read."""
+    heard: list[str] = []
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        heard.append(method)
+        time.sleep(0.6)  # no sleep would be no busy client
+
+    async with connect_stdio(
+        bad("hasty"), info=INFO, on_notification=on_notification, kill_after=0.1
+    ) as client:
+        assert await client.request(*call_tool("hi")) == text("hi")
+    assert len(heard) == 5
+
+
 @on_trio()
 async def test_server_that_dies_within_a_line_loses_its_calls_and_leaves_its_last_words() -> None:
     """What it wrote last usually says why; without it every crash looks alike."""
@@ -128,35 +167,29 @@ async def test_server_that_never_reads_costs_bounded_memory_and_its_calls_time_o
     """A client must neither wait for ever nor keep on storing what nobody will read."""
     large = "x" * 100_000
     timed_out = 0
-    async with connect_stdio(
-        bad("unreading"),
-        info=INFO,
-        terminate_after=0.1,
-        config=Config(max_unsent_bytes=10_000_000),
-    ) as client:
+    async with connect_stdio(bad("unreading"), info=INFO, terminate_after=0.1) as client:
         before = memory()
 
-        async def ask() -> None:
+        async def ask(timeout: float, max_timeout: float | None) -> None:
             nonlocal timed_out
-            with pytest.raises((RequestTimeout, ConnectionLost)) as caught:
-                await client.request(*call_tool(large), timeout=0.5)
-            timed_out += caught.type is RequestTimeout
+            with pytest.raises(RequestTimeout):
+                await client.request(*call_tool(large), timeout=timeout, max_timeout=max_timeout)
+            timed_out += 1
 
         async with trio.open_nursery() as nursery:
-            for _ in range(50):
-                nursery.start_soon(ask)
-        assert timed_out == 50
-        async with trio.open_nursery() as nursery:
-            for _ in range(400):  # 40 MB: the connection ends, before memory does
-                nursery.start_soon(ask)
-        assert timed_out < 450
-        assert memory() - before < 100_000_000
+            for _ in range(200):  # 40 MB: nearly all of them wait for room
+                nursery.start_soon(ask, 0.5, None)
+                nursery.start_soon(ask, math.inf, 0.5)
+        with pytest.raises(LocalProtocolError):  # not a silent wait of no time at all
+            await client.request(*call_tool(large), timeout=0)
+        assert timed_out == 400
+        assert memory() - before < 20_000_000
 
 
 @pytest.mark.unjudged("thousands of messages")
 @on_trio(seconds=60)
 async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
-    """Ten thousand races between an answer and a cancellation, in both processes."""
+    """Ten thousand races between an answer and a cancellation: looked at in both processes."""
     rng = random.Random(3)
     command = [sys.executable, "-m", "tests.support.trio_server", "honest"]
     answered = 0
@@ -177,15 +210,23 @@ async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
                 for _ in range(calls):
                     nursery.start_soon(ask, client, rng.choice([0, rng.random() * 0.2, 1000]))
 
+        async def usage_there() -> list[int]:
+            result: Any = await client.request("tools/call", {"name": "usage"})
+            return [int(number) for number in result["content"][0]["text"].split()]
+
         await round_of(500)
         tasks = trio.lowlevel.current_statistics().tasks_living
         before, open_before = memory(), descriptors()
+        there = await usage_there()
         for _ in range(20):
             await round_of(500)
         assert await client.request("tools/call", params) == text("hi")
         assert trio.lowlevel.current_statistics().tasks_living == tasks
         assert descriptors() == open_before
         assert memory() - before < 20_000_000
+        tasks_there, open_there, memory_there = await usage_there()
+        assert [tasks_there, open_there] == there[:2]
+        assert memory_there - there[2] < 20_000_000
     assert 1000 < answered < 9500  # both endings have happened
 
 
@@ -217,6 +258,47 @@ async def test_two_hundred_megabytes_in_both_directions_at_once() -> None:
         for _ in range(10):
             nursery.start_soon(ask, client)
     assert left == 0
+
+
+@on_trio()
+async def test_requests_wait_for_room_and_do_not_end_the_connection_of_all() -> None:
+    """A burst of large calls to a server that reads all the time is no reason to hang up."""
+    command = [sys.executable, "-m", "tests.support.trio_server", "honest"]
+    large = "x" * 500_000
+    config = Config(max_unsent_bytes=4_000_000)
+
+    async with connect_stdio(command, info=INFO, cwd=ROOT, config=config) as client:
+
+        async def ask(timeout: float, max_timeout: float | None) -> None:
+            result: Any = await client.request(
+                *call_tool(large), timeout=timeout, max_timeout=max_timeout
+            )
+            assert result == text(large)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(40):
+                nursery.start_soon(ask, math.inf, 60.0 if number % 2 else None)
+
+
+@on_trio()
+async def test_requests_that_wait_for_room_end_with_the_connection() -> None:
+    """They are in nobody's table yet."""
+    failures: list[BaseException] = []
+
+    async with (
+        trio.open_nursery() as nursery,
+        connect_stdio(bad("unreading"), info=INFO, terminate_after=0.1) as client,
+    ):
+
+        async def ask() -> None:
+            with pytest.raises(ConnectionLost) as caught:
+                await client.request(*call_tool("x" * 1_000_000), timeout=math.inf)
+            failures.append(caught.value)
+
+        for _ in range(5):
+            nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+    assert len(failures) == 5
 
 
 # -------------------------------------------------------------------------------- environment

@@ -1,14 +1,16 @@
 """Server processes that end unexpectedly and are started again."""
 
+import math
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from sansmcp import JSONObject
+from sansmcp import ConnectionClosed, Event, JSONObject
 from sansmcp_io.trio import Client, ConnectionLost, connect_stdio
 from tests.support.on_trio import on_trio
 
@@ -133,6 +135,110 @@ async def test_block_that_is_left_during_a_restart_leaves_no_process() -> None:
         with trio.move_on_after(0):
             await pid_of(client)
     assert not has_children()
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+@on_trio()
+async def test_what_fails_within_the_connection_ends_the_block(restarts: int) -> None:
+    """Ctrl-C strikes wherever Python is, often in a callback; nobody may wait on after it."""
+    async with trio.open_nursery() as nursery:
+        is_lost = trio.Event()
+
+        async def outside(client: Client) -> None:
+            with pytest.raises(ConnectionLost):
+                await client.request("tools/call", {"name": "silence"}, timeout=math.inf)
+            is_lost.set()
+
+        def interrupted(method: str, params: JSONObject) -> None:
+            raise KeyboardInterrupt
+
+        async def inside() -> None:
+            async with connect_stdio(
+                bad("telling"), info=INFO, restarts=restarts, on_notification=interrupted
+            ) as client:
+                nursery.start_soon(outside, client)
+                await client.request("tools/call", {"name": "tell"}, timeout=math.inf)
+
+        with trio.fail_after(10), pytest.raises(KeyboardInterrupt):
+            await inside()
+        await is_lost.wait()
+    assert not has_children()
+
+
+class Tracer:
+    """A trace that does something at one event or at some bytes."""
+
+    def __init__(
+        self, act: Callable[[], None], at: type[Event] | None = None, sending: bytes | None = None
+    ) -> None:
+        self._act = act
+        self._at = at
+        self._sending = sending
+
+    def sent(self, data: bytes) -> None:
+        if self._sending is not None and self._sending in data:
+            self._act()
+
+    def received(self, data: bytes | bytearray) -> None:
+        pass
+
+    def happened(self, event: Event) -> None:
+        if type(event) is self._at:
+            self._act()
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+@on_trio()
+async def test_trace_that_fails_at_the_very_end_ends_the_block(restarts: int) -> None:
+    """What it raises must come out, from the last event as from the first."""
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with trio.fail_after(10), pytest.raises(ZeroDivisionError):
+        async with connect_stdio(
+            bad("fragile"), info=INFO, restarts=restarts, trace=Tracer(fail, at=ConnectionClosed)
+        ) as client:
+            await pid_of(client)
+    assert not has_children()
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+@on_trio()
+async def test_cancellation_in_the_moment_of_the_start_is_heard(restarts: int) -> None:
+    """The block was never entered: nobody would leave it, and the process would stay."""
+    with trio.fail_after(10), trio.CancelScope() as scope:
+        async with connect_stdio(
+            bad("fragile"),
+            info=INFO,
+            restarts=restarts,
+            trace=Tracer(scope.cancel, sending=b"notifications/initialized"),
+        ):
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert not has_children()
+
+
+@on_trio()
+async def test_client_that_is_used_after_its_block_starts_nothing() -> None:
+    """It is an error of the caller's, told at once, each time."""
+    async with connect_stdio(bad("fragile"), info=INFO, restarts=1) as client:
+        await pid_of(client)
+    for _ in range(2):
+        with trio.fail_after(5), pytest.raises(ConnectionLost, match="has ended"):
+            await pid_of(client)
+    assert not has_children()
+
+
+@on_trio()
+async def test_first_start_that_fails_is_reported_as_without_restarts() -> None:
+    """There is nothing to start again yet."""
+    with pytest.raises(FileNotFoundError):
+        async with connect_stdio(["/does/not/exist"], info=INFO, restarts=1):
+            pytest.fail("it must not open")
+    with pytest.raises(ConnectionLost):
+        async with connect_stdio(["true"], info=INFO, restarts=1):
+            pytest.fail("it must not open")
 
 
 @pytest.mark.parametrize("restarts", [0, 1])

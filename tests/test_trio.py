@@ -1,6 +1,7 @@
 """Handlers on trio: how they are run, and what their callers get."""
 
 import logging
+import math
 
 import pytest
 import trio
@@ -257,6 +258,35 @@ async def test_notifications_reach_the_server() -> None:
     assert seen == ["notifications/x-colour"]
 
 
+@instantly()
+async def test_flood_of_notifications_neither_piles_up_nor_stops_the_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A handler that takes its time must not cost memory without a bound; the newest count."""
+    running, most, heard = 0, 0, list[int]()
+
+    async def on_notification(method: str, params: JSONObject) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await trio.sleep(10)
+        running -= 1
+        heard.append(params["n"])
+        if params["n"] == 4998:
+            raise ZeroDivisionError
+
+    async with talking_by_hand(on_notification=on_notification) as (_, peer):
+        for number in range(5000):
+            await peer.write(
+                {"jsonrpc": "2.0", "method": "notifications/x", "params": {"n": number}}
+            )
+        await trio.sleep(200)
+    assert most == 100
+    assert running == 0
+    assert sorted(heard) == [*range(100), *range(4000, 5000)]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
+
+
 def list_forever(call: ServerCall) -> JSONObject:
     return {"tools": [{"name": "x", "inputSchema": {"type": "object"}}], "nextCursor": "same"}
 
@@ -295,26 +325,38 @@ async def test_half_a_listing_is_not_taken_for_a_whole(
 
 
 @instantly()
-async def test_leaving_a_listing_early_cancels_the_rest() -> None:
-    """Pages that nobody will read must not be fetched on."""
+async def test_page_is_not_fetched_before_the_one_before_was_used_up() -> None:
+    """A consumer that is slow, or leaves early, must not have the whole list in its memory."""
     trail: list[str] = []
 
     async def handler(call: ServerCall) -> JSONObject:
-        if "cursor" in call.params:
+        trail.append(call.params.get("cursor", "first"))
+        if len(trail) > 1:
             try:
                 await trio.sleep_forever()
             finally:
                 trail.append("stopped")
-        return list_forever(call)
+        page = list_forever(call)
+        return {**page, "tools": page["tools"] * 2}
 
     async with talking(handler) as client:
-        tools = client.items("tools/list")
-        assert await anext(tools)
+        tools = client.items("tools/list", timeout=math.inf)
+        for _ in range(2):
+            await anext(tools)
+            await trio.sleep(100)
+            assert trail == ["first"]
+        with trio.move_on_after(1) as scope:
+            await anext(tools)
+        assert scope.cancelled_caught
         await trio.sleep(1)
+        assert trail == ["first", "same", "stopped"]
+
+        tools = client.items("tools/list")
+        del trail[:]
+        await anext(tools)
         await tools.aclose()
-        with trio.fail_after(5):
-            while not trail:
-                await trio.sleep(0.1)
+        await trio.sleep(1)
+        assert trail == ["first"]
 
 
 async def ask_roots(call: ServerCall) -> JSONObject:

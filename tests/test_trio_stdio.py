@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import itertools
 import json
 import math
 import os
@@ -305,6 +306,43 @@ def test_large_answers_to_all_that_is_in_a_file_get_through_a_slow_pipeline(
     assert [answer["id"] for answer in messages(out.read_bytes())] == list(range(1001))
 
 
+@pytest.mark.parametrize("after", [0, 0.5])
+def test_large_answers_of_async_handlers_get_through_a_slow_pipeline(
+    after: float, tmp_path: Path
+) -> None:
+    """All handlers run at once; what they return waits for room, however long that takes.
+
+    Those that finish only after the end of the input are read by somebody who takes longer than
+    the drain.
+    """
+    session, out = tmp_path / "session.jsonl", tmp_path / "out.jsonl"
+    session.write_bytes(script(*["fill"] * 100, size=1_000_000, after=after))
+    serving = shlex.join(server("honest"))
+    command = f"cat {session} | {serving} | (sleep 2; cat) > {out}"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, timeout=SECONDS, capture_output=True)
+
+    assert done.returncode == 0, done.stderr
+    assert sorted(answer["id"] for answer in messages(out.read_bytes())) == list(range(101))
+
+
+def test_handler_that_reports_for_ever_does_not_keep_a_server_whose_client_reads_slowly() -> None:
+    """Output that is always on its way is no reason to put off the end of the drain."""
+    call = line(1, "tools/call", name="flood", _meta={"progressToken": 1})
+    with running() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(HANDSHAKE + call)
+        process.stdin.flush()
+        for reads in itertools.count():
+            if reads == 30:  # the handler is ahead of the reader by now, and stays so
+                process.stdin.close()
+            if not os.read(process.stdout.fileno(), 65_536):
+                break
+            assert reads < 1000
+            time.sleep(0.02)  # no sleep would be no slow reader
+        assert process.wait(timeout=SECONDS) == 0
+
+
 def test_requests_held_back_are_served_as_soon_as_the_client_reads() -> None:
     """A client that looks away for a moment must not find its later requests forgotten."""
     calls = 1500
@@ -389,6 +427,17 @@ def test_server_whose_client_is_gone_ends_quietly() -> None:
         errors = process.stderr.read()
         assert process.wait(timeout=SECONDS) == 0
     assert errors == b"served\n"
+
+
+def test_server_that_can_no_longer_speak_ends_although_its_input_goes_on() -> None:
+    """`(cat session.jsonl; sleep 1000) | server | head -1`: nobody will ever hear it again."""
+    with running() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.close()
+        process.stdin.write(script("echo", text="hi"))
+        process.stdin.flush()
+        assert process.wait(timeout=SECONDS) == 0
 
 
 def run_without(descriptor: str) -> subprocess.CompletedProcess[bytes]:

@@ -38,6 +38,16 @@ Less needs more turns, more falls out of the processor's cache: both were measur
 _NO_WAIT: Final[int] = getattr(socket, "MSG_DONTWAIT", 0)
 
 
+def has_data(stream: object) -> bool:
+    """Whether something is there to be read; the end is nothing. False where nobody can tell."""
+    fileno: Callable[[], int] | None = getattr(stream, "fileno", None)
+    if fileno is None or not hasattr(select, "poll"):
+        return False
+    poller = select.poll()
+    poller.register(fileno(), select.POLLIN)
+    return any(events & select.POLLIN for _, events in poller.poll(0))
+
+
 class _End:
     """What both directions share.
 

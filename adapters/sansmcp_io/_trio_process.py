@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from ._anomalies import LOGGER
+from ._descriptors import has_data
 from ._stderr import StderrLines, StderrTail
 from ._trio_unwrap import unwrapped
 from .stdio import (
@@ -27,6 +28,8 @@ from .stdio import (
 
 _STDERR_SECONDS: Final = 2.0
 """How long the end of standard error is waited for after the process has ended."""
+_LAST_WORDS_SECONDS: Final = 0.5
+"""How long what a process has left in its output may lie there before it is read."""
 _LOOK_AGAIN_SECONDS: Final = 0.01
 
 
@@ -58,6 +61,8 @@ class Child:
         self.stderr: Final = StderrTail()
         self.ended_by = "end of input"
         self._options = options
+        self._has_group = HAS_PROCESS_GROUPS
+        self._watching = trio.CancelScope()
         self._scope = trio.CancelScope(shield=True)
         self._forwarded = trio.Event()
 
@@ -77,8 +82,26 @@ class Child:
         finally:
             self._forwarded.set()
 
+    async def watch(self) -> None:
+        """See to it that the output of the server ends with its process.
+
+        What it has started may hold the other end open, but will not answer in its place.
+        """
+        output = self.process.stdout
+        assert output is not None
+        with self._watching:
+            self.stderr.exit_status = await self.process.wait()
+            # The number is free from now on, unless there is still somebody in the group.
+            self._has_group = self._has_group and group_is_alive(self.process.pid)
+            await trio.sleep(_LAST_WORDS_SECONDS)
+            while has_data(output):
+                await trio.sleep(_LAST_WORDS_SECONDS)
+            await self._end_group()
+            await output.aclose()  # which is the end for whoever reads from it
+
     async def stop(self) -> None:
         """Close the server's input and wait for its end; insist with signals."""
+        self._watching.cancel()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._discard_output)  # or a full pipe would keep it from ending
             await self.stream.send_stream.aclose()
@@ -114,13 +137,14 @@ class Child:
     async def _end_group(self) -> None:
         """What the server has started and left behind ends with it."""
         pid = self.process.pid
-        if not HAS_PROCESS_GROUPS or not signal_group(pid, TERMINATE):
+        if not self._has_group or not signal_group(pid, TERMINATE):
             return
-        with trio.move_on_after(min(self._options.kill_after, DEFAULT_KILL_AFTER)):
+        with trio.move_on_after(min(self._options.kill_after, DEFAULT_KILL_AFTER)) as scope:
             while group_is_alive(pid):
                 await trio.sleep(_LOOK_AGAIN_SECONDS)
-            return
-        signal_group(pid, KILL)
+        if scope.cancelled_caught:
+            signal_group(pid, KILL)
+        self._has_group = False
 
     async def _discard_output(self) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
@@ -143,6 +167,7 @@ async def open_child(
         try:
             if child.process.stderr is not None:
                 nursery.start_soon(child.forward)
+            nursery.start_soon(child.watch)
             yield child
         finally:
             with trio.CancelScope(shield=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import trio
 
@@ -19,13 +19,22 @@ from ._trio_unwrap import unwrapped
 Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Session]]
 
 
-class _Start:
-    """A start that is under way, for all who wait for it."""
+class _Process:
+    """One process from its start to its end, for all who wait for either."""
 
     def __init__(self) -> None:
-        self.done = trio.Event()
+        self.is_started = trio.Event()  # or could not be
+        self.is_to_end = trio.Event()
+        self.has_ended = trio.Event()
         self.session: Session | None = None
         self.error: Exception | None = None
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether it runs, or will soon."""
+        if self.session is None:
+            return not self.is_started.is_set()
+        return self.session.connection.state is State.OPEN
 
 
 class Restarter:
@@ -41,78 +50,79 @@ class Restarter:
         self._left = restarts
         self._restarts: Final = restarts
         self._tasks: Final = tasks
-        self.session: Session  # with the process that was started last
-        self._start: _Start | None = None
         self._is_over = False
-        self._leave = trio.Event()
-        self._left_block = trio.Event()
+        self.session: Session  # with the process that was started last
+        self._process = _Process()
+        tasks.start_soon(self._hold, self._process, None)
 
     async def open(self) -> None:
-        """Start a process."""
-        self._leave = trio.Event()
-        self._left_block = trio.Event()
-        self.session = await self._tasks.start(self._hold)
+        """Wait until the first process has been started.
+
+        Raises:
+            Exception: Why it could not be.
+        """
+        await self._process.is_started.wait()
+        if self._process.error is not None:
+            raise self._process.error
 
     async def live(self) -> Session:
         """The session with the process that runs; a new one if it has ended.
 
         Raises:
-            ConnectionLost: It may not, or could not, be started again.
+            ConnectionLost: It may not, or could not, be started again; or the block was left.
         """
-        if self.session.connection.state is State.OPEN:
-            return self.session
-        start = self._start
-        if start is None:
+        if self._is_over:
+            raise ConnectionLost("the connection has ended")
+        process = self._process
+        if not process.is_of_use:
             if self._left == 0:
                 lost = ConnectionLost(f"the server has ended again after {self._restarts} restarts")
                 raise with_stderr(lost, self.session.stderr)
             self._left -= 1
             LOGGER.warning("the server has ended unexpectedly and is started again")
-            start = self._start = _Start()
-            self._tasks.start_soon(self._start_again, start)
-        await start.done.wait()
-        if start.session is None:
-            lost = ConnectionLost(f"the server could not be started again: {start.error}")
-            if isinstance(start.error, ConnectionLost):
-                lost._tail = start.error._tail
-            raise lost from start.error
-        return start.session
-
-    async def _start_again(self, start: _Start) -> None:
-        try:
-            await self._stop()
-            if not self._is_over:
-                await self.open()
-                start.session = self.session
-        except Exception as error:
-            LOGGER.warning("the server could not be started again: %s", error)
-            start.error = error
-        finally:
-            self._start = None
-            start.done.set()
+            former, process = process, _Process()
+            self._process = process
+            self._tasks.start_soon(self._hold, process, former)
+        await process.is_started.wait()
+        if process.session is None:
+            lost = ConnectionLost(f"the server could not be started again: {process.error}")
+            if isinstance(process.error, ConnectionLost):
+                lost._tail = process.error._tail
+            raise lost from process.error
+        return process.session
 
     async def close(self) -> None:
         """End the process that runs, or is being started, and wait for its end."""
         self._is_over = True
-        if self._start is not None:
+        self._process.is_to_end.set()
+        if not self._process.is_started.is_set():
             self._tasks.cancel_scope.cancel()
-        await self._stop()
+        await self._process.has_ended.wait()
 
-    async def _stop(self) -> None:
-        self._leave.set()
-        await self._left_block.wait()
-
-    async def _hold(self, *, task_status: trio.TaskStatus[Any]) -> None:
+    async def _hold(self, process: _Process, former: _Process | None) -> None:
         """Stay in the block of a process until it is to end."""
-        leave, left = self._leave, self._left_block
         try:
-            async with self._opening() as session:
-                task_status.started(session)
-                # Those who use it may still have things to say when all around is cancelled.
-                with trio.CancelScope(shield=True):
-                    await leave.wait()
+            if former is not None:
+                former.is_to_end.set()
+                await former.has_ended.wait()
+            with trio.CancelScope() as scope:
+                async with self._opening() as session:
+                    # Those who use it may still have things to say when all around is cancelled.
+                    # The shield is outside of the block: what fails within must get out.
+                    scope.shield = True
+                    session.around.append(self._tasks.cancel_scope)
+                    process.session = self.session = session
+                    process.is_started.set()
+                    await process.is_to_end.wait()
+        except Exception as error:
+            if process.session is not None:
+                raise
+            process.error = error
+            if former is not None:
+                LOGGER.warning("the server could not be started again: %s", error)
         finally:
-            left.set()
+            process.is_started.set()
+            process.has_ended.set()
 
 
 @asynccontextmanager
@@ -124,8 +134,8 @@ async def keep_running(opening: Opening, restarts: int) -> AsyncGenerator[Restar
     """
     async with unwrapped(), trio.open_nursery() as tasks:
         restarter = Restarter(opening, restarts, tasks)
-        await restarter.open()
         try:
+            await restarter.open()
             yield restarter
         finally:
             with trio.CancelScope(shield=True):

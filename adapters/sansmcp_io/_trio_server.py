@@ -13,7 +13,8 @@ from sansmcp import Change, JSONObject, JSONValue, Peer, ServerConnection
 
 from ._call import ServerCallBase
 from ._log_records import LogHandlerBase, mcp_level
-from ._trio_session import Call, ProgressHandler, Session
+from ._trio_mailbox import ProgressHandler
+from ._trio_session import Call, Session
 from ._typed_requests import typed_request
 
 

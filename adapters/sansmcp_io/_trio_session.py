@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Any, Final, Generic, TypeAlias, TypeVar, assert_never
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final, TypeAlias, assert_never
 
 import trio
 
@@ -44,42 +43,30 @@ from sansmcp import (
     State,
 )
 
-from ._anomalies import LOGGER, AnomalyLog
+from ._anomalies import AnomalyLog
 from ._call import CallBase, answer, answer_failure
-from ._errors import ConnectionLost
+from ._errors import ConnectionLost, RequestTimeout
 from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._trace import Trace
-from ._trio_wire import ByteStream, Wire
+from ._trio_callbacks import NotificationHandler, Notifications, call_back, logged
+from ._trio_mailbox import Mailbox, ProgressHandler
+from ._trio_room import UNSENT_BYTES
+from ._trio_stream import ByteStream
+from ._trio_wire import Wire
 from ._typed_requests import typed_request
 
-_UNSENT_BYTES: Final = 1_048_576
-"""While more output than this waits, no further request is begun: its answer would wait, too."""
-Item = TypeVar("Item")
-ProgressHandler: TypeAlias = Callable[[float, float | None, str | None], object]
-NotificationHandler: TypeAlias = Callable[[str, JSONObject], object]
-
-
-class Mailbox(Generic[Item]):
-    """What the dispatching task leaves for one caller that waits."""
-
-    def __init__(self, on_progress: ProgressHandler | None = None) -> None:
-        self.on_progress = on_progress
-        self._items: deque[Item] = deque()
-        self._arrived = trio.Event()
-
-    def put(self, item: Item) -> None:
-        """Leave an item and wake the caller."""
-        self._items.append(item)
-        self._arrived.set()
-
-    async def take(self) -> Item:
-        """The oldest item, as soon as there is one."""
-        await self._arrived.wait()
-        item = self._items.popleft()
-        if not self._items:
-            self._arrived = trio.Event()
-        return item
+_ENDINGS: Final = (
+    ConnectionClosed,
+    ConnectionFailed,
+    ErrorReceived,
+    ListingEnded,
+    PageReceived,
+    PingEnded,
+    RequestFailed,
+    ResponseReceived,
+)
+"""The events that somebody may wait for outside of the wire's own tasks."""
 
 
 class Call(CallBase):
@@ -135,7 +122,7 @@ class Session(Wire):
         self.stderr: StderrTail | None = None
         self._handler = handler
         self._call_type = call_type
-        self._on_notification = on_notification
+        self._notifications = None if on_notification is None else Notifications(on_notification)
         self._request_timeout = request_timeout
         self._anomalies = AnomalyLog()
         self._ready = trio.Event()
@@ -163,7 +150,8 @@ class Session(Wire):
                 if isinstance(event.request.data, trio.CancelScope):
                     event.request.data.cancel()
             case NotificationReceived():
-                self._notified(event)
+                if self._notifications is not None:
+                    self._notifications.handle(event, self._tasks)
             case ResponseReceived() | ErrorReceived() | RequestFailed():
                 event.request.data.put(event)
             case ProgressReceived():
@@ -173,7 +161,7 @@ class Session(Wire):
             case Ready():
                 self._ready.set()
                 if self._on_ready is not None:
-                    self._call_back("the handler of readiness", self._on_ready)
+                    call_back(self._tasks, "the handler of readiness", self._on_ready)
                 if event.start is not None:
                     event.start.data.put(event)
             case ConnectionFailed():
@@ -191,19 +179,25 @@ class Session(Wire):
             case _:
                 assert_never(event)
 
+    def _dispatch_endings(self) -> None:
+        """Tell those who wait. No function of the application is called: it may have failed."""
+        while (event := self.connection.next_event()) is not None:
+            if isinstance(event, _ENDINGS):
+                self._handle_event(event)
+
     def _serve(self, request: IncomingRequest) -> None:
         """Begin to serve a request, unless there is no room for its answer."""
-        if self.connection.unsent_bytes > _UNSENT_BYTES:
+        if self.connection.unsent_bytes > UNSENT_BYTES:
             self._write_now()
         if not request.open:
             return  # it was cancelled before it began
-        if self._held_back or self.connection.unsent_bytes > _UNSENT_BYTES:
+        if self._held_back or self.connection.unsent_bytes > UNSENT_BYTES:
             self._held_back[request] = None  # the writer is awake, and comes back to it
         else:
             self._begin(request)
 
     def _begin_held_back(self) -> bool:
-        while self._held_back and self.connection.unsent_bytes <= _UNSENT_BYTES:
+        while self._held_back and self.connection.unsent_bytes <= UNSENT_BYTES:
             request, _ = self._held_back.popitem(last=False)
             if request.open:  # a handler may have closed the connection meanwhile
                 self._begin(request)
@@ -233,29 +227,15 @@ class Session(Wire):
             except Exception as error:
                 answer_failure(self.connection, request, error)
             else:
+                if self._room.is_short:
+                    await self._until_room()
                 answer(self.connection, request, result)
             self.wake()
-
-    def _notified(self, event: NotificationReceived) -> None:
-        if self._on_notification is None:
-            return
-        function = partial(self._on_notification, event.method, event.params)
-        self._call_back("the handler of notifications", function)
-
-    def _call_back(self, what: str, function: Callable[[], object]) -> None:
-        with _logged(what):
-            outcome = function()
-            if inspect.isawaitable(outcome):
-                self._tasks.start_soon(self._await_logged, what, outcome)
-
-    async def _await_logged(self, what: str, awaitable: Awaitable[object]) -> None:
-        with _logged(what):
-            await awaitable
 
     def _progressed(self, event: ProgressReceived) -> None:
         on_progress: ProgressHandler | None = event.request.data.on_progress
         if on_progress is not None:
-            with _logged("the handler of progress"):
+            with logged("the handler of progress"):
                 on_progress(event.progress, event.total, event.message)
 
     # ---------------------------------------------------------------------------- asking
@@ -282,13 +262,18 @@ class Session(Wire):
     ) -> JSONObject:
         """Ask, wait, and cancel the request if the wait is cancelled."""
         self._check_open(method)
+        timeout = self._request_timeout if timeout is None else timeout
+        if self._room.is_short:
+            waited = await self._room_to_ask(method, timeout, max_timeout)
+            timeout -= waited
+            max_timeout = None if max_timeout is None else max_timeout - waited
         mailbox = Mailbox[ResponseReceived | ErrorReceived | RequestFailed](on_progress)
         call = self.connection.send_request(
             method,
             params,
             meta=meta,
             progress=on_progress is not None,
-            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            timeout=_limit(timeout),
             max_timeout=None if max_timeout is None else _limit(max_timeout),
             request=serving,
             data=mailbox,
@@ -304,6 +289,20 @@ class Session(Wire):
             raise
         return result_of(outcome, self.stderr)
 
+    async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
+        """Wait for room, and return the seconds that it took. They count like any silence."""
+        seconds = timeout if max_timeout is None else min(timeout, max_timeout)
+        if not seconds > 0:
+            return 0.0  # the core says what is wrong with that
+        start = trio.current_time()
+        with trio.move_on_after(seconds) as scope:
+            await self._until_room()
+        waited = trio.current_time() - start
+        if scope.cancelled_caught or waited >= seconds:
+            raise RequestTimeout(f"{method} was not sent: the peer has not read for {seconds} s")
+        self._check_open(method)
+        return waited
+
     async def items(
         self, method: str, params: JSONObject | None, timeout: float | None
     ) -> AsyncGenerator[JSONValue, None]:
@@ -314,6 +313,7 @@ class Session(Wire):
             method,
             params,
             timeout=_limit(self._request_timeout if timeout is None else timeout),
+            auto=False,  # or a slow consumer would have all of it in memory
             data=mailbox,
             now=trio.current_time(),
         )
@@ -322,6 +322,9 @@ class Session(Wire):
             while isinstance(event := await mailbox.take(), PageReceived):
                 for item in event.items:
                     yield item
+                if listing.open:
+                    self.connection.next_page(listing, now=trio.current_time())
+                    self.wake()
             check_listing(event, self.stderr)
         finally:
             self.connection.cancel(listing)  # without the time: this may run after trio has ended
@@ -359,15 +362,6 @@ class Session(Wire):
         if self.connection.state is not State.OPEN:
             lost = ConnectionLost(f"{method} was not sent: the connection has ended")
             raise with_stderr(lost, self.stderr)
-
-
-@contextmanager
-def _logged(what: str) -> Generator[None, None, None]:
-    """Keep what a callback raises from ending the connection."""
-    try:
-        yield
-    except Exception as error:
-        LOGGER.error("%s failed", what, exc_info=error)
 
 
 def _limit(seconds: float) -> float | None:

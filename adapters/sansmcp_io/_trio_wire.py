@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Final, cast
 
 import trio
 
@@ -19,7 +19,10 @@ from sansmcp import ClientConnection, ServerConnection, State
 
 from ._anomalies import LOGGER
 from ._trace import Trace
+from ._trio_room import UNSENT_BYTES, Room
 from ._trio_sleeper import Sleeper
+from ._trio_stream import Buffer, ByteStream, NoWaitStream
+from ._trio_unwrap import unwrapped
 
 FLUSH_SECONDS: Final = 1.0
 """How long the end of a connection waits for a peer that reads nothing of the last output."""
@@ -32,36 +35,6 @@ _LINGER_SECONDS: Final = 0.001
 _OWN_TASKS: Final = 3
 
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
-
-Buffer: TypeAlias = bytes | memoryview
-
-
-class ByteStream(Protocol):
-    """What the adapter asks of a stream; every `trio.abc.Stream` has it."""
-
-    async def receive_some(self) -> bytes | bytearray:
-        """The next bytes, as many as there are; `b""` is the end."""
-        ...
-
-    async def send_all(self, data: bytes) -> None:
-        """Write all of it."""
-        ...
-
-
-class NoWaitStream(ByteStream, Protocol):
-    """A stream that can also move what goes without waiting."""
-
-    def receive_soon(self) -> bytes | None:
-        """Block for a moment, and return what came meanwhile; None if nothing did."""
-        ...
-
-    def send_now(self, data: Buffer) -> int:
-        """Write as much as goes now, and return how much that is."""
-        ...
-
-    async def send_some(self, data: Buffer) -> int:
-        """Wait until some can be written, and return how much was."""
-        ...
 
 
 class Wire:
@@ -84,11 +57,13 @@ class Wire:
         self._trace = trace
         self._tasks: trio.Nursery
         self._scope = trio.CancelScope()
+        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
         self._closed = trio.Event()
         self._flushed = trio.Event()
         self._flush_seconds = FLUSH_SECONDS
         self._patience = trio.CancelScope()
-        self._all_begun = trio.Event()  # set when the input has ended and nothing is held back
+        self._room = Room(connection)
+        self._all_served = trio.Event()  # set when nothing waits for room, if somebody asks
         self._stopped = trio.Event()
         self._writer = Sleeper()
         self._clock = Sleeper()
@@ -96,7 +71,6 @@ class Wire:
         self._is_writing = False  # the writer waits for the stream
         self._taken: deque[Buffer] = deque()  # out of the core, and not yet written
         self._has_answered = False  # at once, to what was read last
-        self._input_ended = False
         self._stay_until = 0.0
         self._may_stay = False
 
@@ -104,20 +78,29 @@ class Wire:
         """Move bytes, keep time and serve until the connection has ended and was flushed."""
         try:
             with self._scope:
-                async with trio.open_nursery() as self._tasks:
+                async with unwrapped(), trio.open_nursery() as self._tasks:
                     self._tasks.start_soon(self._read)
                     self._tasks.start_soon(self._write)
                     self._tasks.start_soon(self._keep_time)
                     await self._closed.wait()
                     await self._while_peer_reads(self._flushed)
                     self._tasks.cancel_scope.cancel()
+        except BaseException:
+            # Before the requests are lost by it: who is cancelled anyway raises nothing of his own.
+            for scope in self.around:
+                scope.cancel()
+            raise
         finally:
+            # However it has ended: nobody who has asked something may wait for ever.
+            self.connection.close(now=trio.current_time())
+            self._dispatch_endings()
+            self._room.look()
             self._stopped.set()
 
     async def finish(self) -> None:
         """End the connection from this side, and return when its tasks have ended."""
         self.connection.close(now=trio.current_time())
-        self._turn()
+        self.wake()  # what an event makes the application raise is to end the wire's own tasks
         await self._stopped.wait()
 
     def shield(self) -> None:
@@ -138,6 +121,10 @@ class Wire:
 
     def _dispatch(self) -> None:
         """Handle all events."""
+        raise NotImplementedError
+
+    def _dispatch_endings(self) -> None:
+        """Handle the events that are left when no task does so any more."""
         raise NotImplementedError
 
     def _begin_held_back(self) -> bool:
@@ -188,14 +175,16 @@ class Wire:
             self._has_answered = False
             connection.receive_data(data, now=trio.current_time())
             self._turn()
+        # It is ended below: the core would count the time in which an answer waits for room only.
+        connection.receive_eof(drain=math.inf if self._drain else 0.0, now=trio.current_time())
+        self._turn()
         if self._drain:
             self._flush_seconds = FLUSH_SECONDS_AT_EOF
-            self._input_ended = True
-            self._writer.wake()
-            # Handlers have a certain time to finish; what waits for room only, as long as it takes.
-            await self._while_peer_reads(self._all_begun)
-        connection.receive_eof(drain=self._drain, now=trio.current_time())
-        self._turn()
+            await self._while_somebody_waits()
+            await trio.sleep(self._drain)
+            await self._while_somebody_waits()
+            connection.close(now=trio.current_time())
+            self._turn()
 
     async def _receive(self) -> bytes | bytearray:
         self._may_stay = False
@@ -271,6 +260,10 @@ class Wire:
         while True:
             self._turn()
             is_holding_back = self._begin_held_back()
+            if self._room.is_awaited:
+                self._room.look()
+            elif not is_holding_back:
+                self._all_served.set()
             if self._taken:
                 await self._write_waiting()
             elif connection.unsent_bytes:
@@ -282,8 +275,6 @@ class Wire:
                 self._flushed.set()
                 return
             else:
-                if self._input_ended:
-                    self._all_begun.set()
                 await self._writer.sleep()
 
     async def _write_waiting(self) -> None:
@@ -309,6 +300,20 @@ class Wire:
         else:
             self._taken.popleft()
 
+    async def _until_room(self) -> None:
+        """Wait until output may be added; if that takes time, the writer is awake meanwhile."""
+        if self.connection.unsent_bytes > UNSENT_BYTES:
+            self._write_now()
+        if self._room.is_short:
+            await self._room.wait()
+
+    async def _while_somebody_waits(self) -> None:
+        """Wait until what was read waits no longer for room, as long as the peer reads."""
+        self._all_served = trio.Event()
+        self._writer.wake()
+        if self._begin_held_back() or self._room.is_awaited:
+            await self._while_peer_reads(self._all_served)
+
     async def _while_peer_reads(self, event: trio.Event) -> None:
         """Wait for this, as long as the peer goes on reading, be it slowly."""
         with trio.CancelScope() as self._patience:
@@ -323,6 +328,9 @@ class Wire:
         """Part of a line may be out: nothing can follow it."""
         self._taken.clear()
         self.connection.send_failed(now=trio.current_time())
+        if isinstance(self.connection, ServerConnection):
+            # Answers to a client may still come; a server that cannot speak is of no use.
+            self.connection.close(now=trio.current_time())
         if isinstance(error, BROKEN):
             LOGGER.info("writing has failed: %s", error)
         self._writer.wake()

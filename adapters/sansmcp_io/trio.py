@@ -32,19 +32,15 @@ from ._errors import (
 )
 from ._stderr import StderrTail
 from ._trace import Trace
+from ._trio_callbacks import NotificationHandler
+from ._trio_mailbox import ProgressHandler
 from ._trio_process import ProcessOptions, open_child
 from ._trio_restart import Restarter, keep_running
 from ._trio_server import LogHandler, Server, ServerCall
-from ._trio_session import (
-    Call,
-    NotificationHandler,
-    ProgressHandler,
-    Result,
-    Session,
-)
+from ._trio_session import Call, Result, Session
 from ._trio_stdio import open_standard_streams
+from ._trio_stream import ByteStream
 from ._trio_unwrap import unwrapped
-from ._trio_wire import ByteStream
 from ._typed_requests import typed_request
 from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode
 
@@ -141,7 +137,8 @@ class Client:
             method: The method name.
             params: The params object.
             meta: Merged into `params._meta`.
-            timeout: Seconds of silence allowed; None: the client's default; `math.inf`: no limit.
+            timeout: Seconds of silence allowed, with the time that the request waits for others
+                to be sent; None: the client's default; `math.inf`: no limit.
             max_timeout: Seconds allowed in all, with or without progress.
             on_progress: Asks for progress; a plain function, called with progress, total and
                 message.
@@ -160,6 +157,8 @@ class Client:
         self, method: str, params: JSONObject | None = None, *, timeout: float | None = None
     ) -> AsyncGenerator[JSONValue, None]:
         """Iterate over a listing (`tools/list` and the like), page after page.
+
+        The next page is asked for when the items of the one before were taken.
 
         Args:
             method: A method that is paginated.
@@ -278,6 +277,7 @@ async def _connected(
     session.stderr = stderr
     session.shield()
     async with unwrapped(), trio.open_nursery() as nursery:
+        session.around.append(nursery.cancel_scope)
         nursery.start_soon(session.run)
         try:
             await session.start(start_timeout)
@@ -341,7 +341,8 @@ async def connect_stdio(
         terminate_after: Seconds that the server has to end after its input was closed.
         kill_after: Seconds that it has to end after SIGTERM.
         restarts: How often a server that has ended is started again, with a new handshake, for
-            the next request. The requests that were in flight end with `ConnectionLost`.
+            the next request (not for a notification). The requests that were in flight end with
+            `ConnectionLost`.
 
     Raises:
         OSError: The process could not be started.
@@ -431,8 +432,7 @@ async def serve(
     )
     if on_ready is not None:
         session.when_ready(partial(on_ready, Server(session)))
-    async with unwrapped():
-        await session.run()
+    await session.run()
 
 
 async def serve_stdio(

@@ -41,11 +41,13 @@ LIST_CHANGES: Final = {
 class ListingLayer(Pinging):
     """`send_paginated`, and what becomes of each page."""
 
-    __slots__ = ("_fresh",)
+    __slots__ = ("_fresh", "_on_demand")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._fresh: dict[str, dict[Listing, None]] = {}  # by method: open, and not stale yet
+        # Open, and fetched by `next_page`: the cursor for it, or None while a page is under way.
+        self._on_demand: dict[Listing, str | None] = {}
 
     def send_paginated(
         self,
@@ -55,6 +57,7 @@ class ListingLayer(Pinging):
         meta: JSONObject | None = None,
         timeout: float | None = None,
         max_timeout: float | None = None,
+        auto: bool = True,
         request: IncomingRequest | None = None,
         data: Any = None,
         now: float | None = None,
@@ -68,12 +71,15 @@ class ListingLayer(Pinging):
             meta: Merged into `params._meta` of each page.
             timeout: Seconds allowed for each page.
             max_timeout: The same, which progress would not extend.
+            auto: Ask for each further page as soon as the one before has come. If not, each
+                waits for `next_page`, so that no more is fetched than somebody has use for.
             request: As for `send_request`.
             data: Anything; it becomes `Listing.data`.
             now: The caller's clock in seconds. Needed with a timeout, if never told before.
 
         Raises:
-            LocalProtocolError: As for `send_request`, or the method is not paginated.
+            LocalProtocolError: As for `send_request`, the method is not paginated, or as many
+                listings wait for `next_page` as requests may be in flight.
 
         Source: MCP 2025-11-25, server/utilities/pagination.
         """
@@ -94,6 +100,10 @@ class ListingLayer(Pinging):
             raise LocalProtocolError("OWN-014", f"a cursor is a string, not {cursor!r}")
         body = self._encode_object(given, meta)
         self._check_room()
+        if not auto and len(self._on_demand) >= self._config.max_requests:
+            raise LocalProtocolError(
+                "OWN-005", f"{len(self._on_demand)} listings are open, which is the limit"
+            )
         listing = Listing(method, body)
         listing._timeout = timeout
         listing._max_timeout = max_timeout
@@ -103,10 +113,48 @@ class ListingLayer(Pinging):
         if now is not None:
             self._tell(now)
         self._fresh.setdefault(method, {})[listing] = None
+        if not auto:
+            self._on_demand[listing] = None
         self._fetch(listing, cursor, first)
         if self._restless:
             self._settle()
         return listing
+
+    def next_page(self, listing: Listing, *, now: float | None = None) -> bool:
+        """Ask for the next page of a listing that was begun with `auto=False`.
+
+        Args:
+            listing: The handle from `send_paginated`.
+            now: The caller's clock in seconds. The page's timeout counts from here.
+
+        Returns:
+            Whether it was asked for. False changes nothing: a page is under way already, or the
+            listing has ended.
+
+        Raises:
+            LocalProtocolError: Too many requests are in flight, or the handle is another
+                connection's. Nothing was queued.
+
+        Source: MCP 2025-11-25, server/utilities/pagination.
+        """
+        cursor = self._on_demand.get(listing)
+        if cursor is None:
+            self._check_not_idle(listing)
+            return False
+        self._check_room()
+        if now is not None:
+            self._tell(now)
+        self._on_demand[listing] = None
+        self._fetch(listing, cursor, self._page_params(listing, cursor))
+        if self._restless:
+            self._settle()
+        return True
+
+    @staticmethod
+    def _check_not_idle(listing: Listing) -> None:
+        """A listing without a page under way is in the table of its connection, or has ended."""
+        if listing._open and listing._call is None:
+            raise LocalProtocolError("OWN-022", f"{listing!r} belongs to another connection")
 
     def cancel(
         self,
@@ -135,6 +183,15 @@ class ListingLayer(Pinging):
         """
         if not call.open:
             return False
+        if isinstance(call, Listing) and self._on_demand.get(call) is not None:
+            if now is not None:  # the peer knows of no open request: there is nothing to tell it
+                self._tell(now)
+            self._end_listing(call, ListingEnd.CANCELLED)
+            if self._restless:
+                self._settle()
+            return True
+        if isinstance(call, Listing):
+            self._check_not_idle(call)
         inner = call if isinstance(call, OutgoingRequest) else call._call
         assert inner is not None  # it is open
         self._cancel_call(inner, reason, meta, now)
@@ -199,6 +256,9 @@ class ListingLayer(Pinging):
             self._end_listing(listing, end)
         elif self._state is not State.OPEN:
             self._end_listing(listing, ListingEnd.LOST)
+        elif listing in self._on_demand:
+            listing._call = None
+            self._on_demand[listing] = cursor
         else:
             self._fetch(listing, cursor, self._page_params(listing, cursor))
 
@@ -222,6 +282,7 @@ class ListingLayer(Pinging):
         self, listing: Listing, reason: ListingEnd, error: ErrorReceived | None = None
     ) -> None:
         self._fresh.get(listing._method, {}).pop(listing, None)
+        self._on_demand.pop(listing, None)
         listing._open = False
         listing._call = None
         listing._cursors = {}
@@ -235,6 +296,12 @@ class ListingLayer(Pinging):
                 data=None if error is None else error.data,
             )
         )
+
+    def _lose(self, calls: list[OutgoingRequest]) -> None:
+        """What waits for `next_page` is lost with the requests: nothing more can be sent."""
+        super()._lose(calls)
+        for listing in [known for known, cursor in self._on_demand.items() if cursor is not None]:
+            self._end_listing(listing, ListingEnd.LOST)
 
     def _list_changed(self, notification: str) -> None:
         """Mark the listings that a notification makes stale, each at most once."""

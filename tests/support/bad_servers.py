@@ -1,5 +1,6 @@
 """Servers that misbehave, without the library: `python tests/support/bad_servers.py NAME`."""
 
+import fcntl
 import json
 import os
 import signal
@@ -110,6 +111,42 @@ def fragile(broken: str = "") -> None:
         if message["method"] != "initialize" and message["params"]["arguments"]["text"] == "die":
             os._exit(1)
         write(answer(message, {"content": [{"type": "text", "text": str(os.getpid())}]}))
+
+
+def orphaning() -> None:
+    """Leaves a process behind that holds its pipes, and is killed in the middle of a call."""
+    for message in requests():
+        if message["method"] != "initialize":
+            leave_child_and_die()
+        write(answer(message))
+
+
+def leave_child_and_die() -> None:
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def hasty() -> None:
+    """Writes much, answers last, and is killed before anybody can have read it."""
+    fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1_048_576)
+    note = {"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": "x" * 150_000}}
+    for message in requests():
+        if message["method"] == "initialize":
+            write(answer(message))
+        else:
+            write((json.dumps(note).encode() + b"\n") * 5 + answer(message))
+            leave_child_and_die()
+
+
+def telling() -> None:
+    """Answers each call with a notification only, and some with silence."""
+    for message in requests():
+        if message["method"] == "initialize":
+            write(answer(message))
+        elif message["params"]["name"] == "tell":
+            write(b'{"jsonrpc": "2.0", "method": "notifications/x"}\n')
 
 
 def recorder(path: str) -> None:

@@ -1,5 +1,6 @@
 """Servers for tests that need a real process: `python -m tests.support.trio_server NAME`."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -41,6 +42,19 @@ async def handle(call: ServerCall) -> JSONObject:
                 print("sleep: cancelled")
                 raise
             return text("slept")
+        case "fill":
+            await trio.sleep(arguments.get("after", 0))
+            return text("x" * arguments["size"])
+        case "flood":
+            for step in itertools.count():
+                call.progress(step, message="x" * 200)
+                await trio.lowlevel.checkpoint()
+            raise AssertionError
+        case "usage":
+            tasks = trio.lowlevel.current_statistics().tasks_living
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            memory = pages * os.sysconf("SC_PAGE_SIZE")
+            return text(f"{tasks} {len(os.listdir('/proc/self/fd'))} {memory}")
         case name:
             raise ValueError(f"no tool {name}")
 

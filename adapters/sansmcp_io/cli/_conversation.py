@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import signal
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import aclosing, contextmanager
 from importlib.metadata import version
 from typing import Any, Final
 
@@ -23,6 +25,8 @@ from ._output import Output
 from ._watching import Watch
 
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+_ONE_WISH_SECONDS: Final = 1.0
+"""`timeout`, and whatever else hands signals on, sends one to the group and one to the process."""
 
 
 @attrs.frozen(kw_only=True)
@@ -121,23 +125,49 @@ class _Run:
         logger = logging.getLogger("sansmcp")
         logger.addHandler(handler)
         try:
-            with trio.open_signal_receiver(*_signals()) as signals:
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._obey, signals)
-                    outcome = await self._converse()
-                    nursery.cancel_scope.cancel()
+            with self._obeying():
+                outcome = await self._converse()
+                if not isinstance(outcome, Failure):
+                    return outcome
+                try:
+                    self._output.failure(outcome)
+                except OutputFailed as error:
+                    return self._undeliverable(error) or outcome.status
+                return outcome.status
         finally:
             logger.removeHandler(handler)
-        if isinstance(outcome, Failure):
-            self._output.failure(outcome)
-            return outcome.status
-        return outcome
 
-    async def _obey(self, signals: AsyncIterator[int]) -> None:
-        """The first signal ends the conversation; the server then has its time to end as well."""
-        async for number in signals:
-            self._signal = self._signal or number
-            self._scope.cancel()
+    @contextmanager
+    def _obeying(self) -> Generator[None, None, None]:
+        """Let signals end the conversation, also while a write blocks.
+
+        After the first one, the server has its time to end as well. Whoever sends a second one
+        does not want to wait for that.
+        """
+        token = trio.lowlevel.current_trio_token()
+        patient_until = math.inf
+
+        def obey(number: int, _frame: object) -> None:
+            nonlocal patient_until
+            if time.monotonic() > patient_until:
+                signal.signal(number, signal.SIG_DFL)
+                signal.raise_signal(number)
+            if self._signal is None:
+                self._signal = number
+                patient_until = time.monotonic() + _ONE_WISH_SECONDS
+            token.run_sync_soon(self._scope.cancel)
+            self._output.interrupt()
+
+        kept = {number: signal.signal(number, obey) for number in _signals()}
+        try:
+            yield
+        finally:
+            for number, handler in kept.items():
+                signal.signal(number, handler)
+
+    def _undeliverable(self, error: OutputFailed) -> int | None:
+        """The exit status; None if it was a signal that ended the write."""
+        return None if self._signal is not None else self._output.undeliverable(error)
 
     async def _converse(self) -> int | Failure:
         settings, watch = self._settings, self._watch
@@ -162,7 +192,7 @@ class _Run:
                     except Advised as error:
                         failed = error
                     except OutputFailed as error:
-                        outcome = self._output.undeliverable(error)
+                        outcome = self._undeliverable(error)
             except Reported as error:
                 failed = failed or error
         if outcome is None and failed is not None:

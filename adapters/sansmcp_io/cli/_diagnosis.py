@@ -156,8 +156,15 @@ def _ending(status: int | None) -> tuple[str, ...]:
     if status is None:
         return ()
     if status < 0:
-        return (f"the process was ended by {signal.Signals(-status).name}",)
+        return (f"the process was ended by {_signal_name(-status)}",)
     return (f"the process ended with exit status {status}",)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # Python names few of the real-time signals
+        return f"signal {number}"
 
 
 def _timed_out(context: Context) -> Failure:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 from sansmcp import (
     ErrorWithoutIdReceived,
@@ -16,13 +17,25 @@ from sansmcp import (
 
 from ._output import Output
 from ._printing import Label
-from ._values import as_text
+from ._values import as_text, member
 from ._visible import shortened
 
 _TAIL: Final = 10
 _MOST_WARNINGS: Final = 20
 _LONGEST: Final = 2000
 _EXCERPT: Final = 100
+_CANCELLED: Final = b"notifications/cancelled"
+
+
+def _is_cancellation(line: bytes) -> bool:
+    """Whether it is that message, and no other one with the same words in its params."""
+    if _CANCELLED not in line:
+        return False
+    try:
+        message: Any = json.loads(line)
+    except ValueError:  # a part of a large message
+        return False
+    return member(message, "method") == _CANCELLED.decode() and member(message, "id") is None
 
 
 class Watch:
@@ -48,8 +61,8 @@ class Watch:
 
     def sent(self, data: bytes) -> None:
         """These bytes are about to be written."""
-        if b'"method":"notifications/cancelled"' in data:
-            self.said_cancelled = True
+        if _CANCELLED in data:
+            self.said_cancelled |= any(map(_is_cancellation, bytes(data).split(b"\n")))
 
     def received(self, data: bytes | bytearray) -> None:
         """These bytes were read."""

@@ -76,6 +76,7 @@ _OWN_MACHINERY: Final[tuple[JSONObject | None, ...]] = (
     {"method": "tools/list"},
     {"method": "resources/list", "timeout": 3.0},
     {"method": "prompts/list", "params": {"cursor": ""}},
+    {"method": "tools/list", "timeout": 3.0, "auto": False},
     {"method": "tools/call"},
 )
 """The options of a listing (the last one has no pages); None for a ping."""
@@ -230,6 +231,15 @@ class ConnectionMachine(RuleBasedStateMachine):
             self._ask(side, lambda: connection.ping(timeout=2.0))
         else:
             self._ask(side, lambda: connection.send_paginated(**options))
+
+    @rule(handle=_handle)
+    def next_page(self, handle: tuple[Side, int]) -> None:
+        """Ask for more of a listing, whether or not it waits for that."""
+        side, which = handle
+        listings = [h for h in self.asked[side] if isinstance(h, Listing)]
+        if listings:
+            listing = listings[-1 - which % len(listings)]
+            self.checkers[side].attempt(lambda: self.pair.side(side).next_page(listing))
 
     @rule(handle=_handle)
     def cancel(self, handle: tuple[Side, int]) -> None:

@@ -1,0 +1,49 @@
+"""Room in the output: whoever has something large to say waits until there is some."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from sansmcp import ClientConnection, ServerConnection, State
+
+UNSENT_BYTES: Final = 1_048_576
+"""While more output than this waits, none is added that can wait as well."""
+
+
+class Room:
+    """Lets tasks that have output in one after the other, in the order in which they came.
+
+    All at once, they would fill the output far beyond its bound as soon as a little of it is gone.
+    """
+
+    def __init__(self, connection: ClientConnection | ServerConnection) -> None:
+        self._connection: Final = connection
+        self._turnstile = trio.Lock()
+        self._has_come = trio.Event()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits."""
+        return self._turnstile.locked()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether whoever comes now has to wait."""
+        return self._connection.unsent_bytes > UNSENT_BYTES or self._turnstile.locked()
+
+    async def wait(self) -> None:
+        """Wait for room, or for the end of the connection. To be used before anything else runs."""
+        async with self._turnstile:
+            while self._connection.unsent_bytes > UNSENT_BYTES and not self._is_over():
+                self._has_come = trio.Event()
+                await self._has_come.wait()
+
+    def look(self) -> None:
+        """Let the next one in, if there is room now, or never will be."""
+        if self._connection.unsent_bytes <= UNSENT_BYTES or self._is_over():
+            self._has_come.set()
+
+    def _is_over(self) -> bool:
+        return self._connection.state is State.CLOSED

@@ -1,0 +1,35 @@
+"""What the adapter asks of streams."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+Buffer: TypeAlias = bytes | memoryview
+
+
+class ByteStream(Protocol):
+    """What the adapter asks of a stream; every `trio.abc.Stream` has it."""
+
+    async def receive_some(self) -> bytes | bytearray:
+        """The next bytes, as many as there are; `b""` is the end."""
+        ...
+
+    async def send_all(self, data: bytes) -> None:
+        """Write all of it."""
+        ...
+
+
+class NoWaitStream(ByteStream, Protocol):
+    """A stream that can also move what goes without waiting."""
+
+    def receive_soon(self) -> bytes | None:
+        """Block for a moment, and return what came meanwhile; None if nothing did."""
+        ...
+
+    def send_now(self, data: Buffer) -> int:
+        """Write as much as goes now, and return how much that is."""
+        ...
+
+    async def send_some(self, data: Buffer) -> int:
+        """Wait until some can be written, and return how much was."""
+        ...

@@ -1,0 +1,81 @@
+"""Which command it is, and what runs it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ._arguments import check_text, read_object
+from ._errors import OutputFailed, Status, UsageError
+from ._output import Output, prepare_streams
+from ._parser import Parser
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line and return the exit status.
+
+    Raises:
+        SystemExit: Help was asked for, or the command line is wrong.
+    """
+    prepare_streams()
+    parser = Parser()
+    options = parser.parse(arguments)
+    try:
+        return _run(options)
+    except UsageError as error:
+        parser.fail(options.name, error)
+        return Status.USAGE
+    except ModuleNotFoundError as error:
+        if error.name != "trio":
+            raise
+        print("this command needs trio: pip install 'sansmcp[trio]'", file=sys.stderr)
+        return Status.USAGE
+
+
+def _run(options: argparse.Namespace) -> int:
+    # What a command needs is imported when it is wanted: rules can be explained without trio.
+    if options.name == "explain":
+        from ._explaining import explain
+
+        output = Output(as_json=options.json)
+        try:
+            explain(options.rules, output)
+        except OutputFailed as error:
+            return output.undeliverable(error)
+        return Status.OK
+    if options.name == "serve-demo":
+        from ._demonstrating import serve
+
+        return serve(trace=options.trace, banner=options.banner)
+    if options.name == "demo":
+        from ._demonstrating import demonstrate
+
+        return demonstrate(options.revision, options.timeout, options.server)
+    return _talk(options)
+
+
+def _talk(options: argparse.Namespace) -> int:
+    from . import _asking
+    from ._conversation import Settings, Work, converse
+    from ._inspecting import inspect
+
+    settings = Settings.from_options(options)
+    params: dict[str, Any] | None = None
+    if getattr(options, "params", None) is not None:
+        params = read_object(options.params)
+    target = check_text(getattr(options, "target", ""), "the first argument")
+    work: Work
+    match options.name:
+        case "inspect":
+            work = inspect
+        case "call":
+            work = _asking.call(target, params)
+        case "read":
+            work = _asking.read(target)
+        case "prompt":
+            work = _asking.prompt(target, params)
+        case _:
+            work = _asking.request(target, params)
+    return converse(settings, Output(as_json=options.json, show_progress=options.progress), work)
