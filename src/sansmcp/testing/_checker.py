@@ -300,6 +300,7 @@ _BOUNDS: Final[dict[str, tuple[str, ...]]] = {
     "_peer_tokens": ("max_requests", "max_requests"),
     "_peer_tasks": ("max_requests",),
     "_subscriptions": ("max_subscriptions",),
+    "_on_demand": ("max_requests",),
     "_held": ("max_held_changes",),
 }
 # By advice; by their bytes; by what the caller has declared; by the methods that there are.
