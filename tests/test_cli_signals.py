@@ -45,7 +45,7 @@ def wait_until_full(writing: int, process: "subprocess.Popen[str]") -> None:
     while poller.poll(0):
         assert process.poll() is None
         assert time.monotonic() < end
-        time.sleep(0.01)
+        time.sleep(0.01)  # a pipe that fills wakes nobody
 
 
 def fill(writing: int) -> None:
@@ -113,7 +113,7 @@ def test_signal_ends_the_command_before_it_writes_where_nobody_reads(tmp_path: P
         process = start("call", "t", "--json", "--", *server, stderr=writing)
         while not heard.exists() or "tools/call" not in heard.read_text():
             assert process.poll() is None
-            time.sleep(0.01)
+            time.sleep(0.01)  # a file that grows wakes nobody
         process.send_signal(signal.SIGTERM)
         stdout, _ = process.communicate(timeout=SECONDS)
 
@@ -137,7 +137,7 @@ def test_second_signal_does_not_wait_for_the_server() -> None:
     wait_for(f"{HEARD} tools/call", process)
     while process.poll() is None:
         process.send_signal(signal.SIGINT)
-        time.sleep(0.05)
+        time.sleep(0.05)  # as somebody who keeps pressing it
     _, stderr = process.communicate(timeout=SECONDS)
 
     assert process.returncode == -signal.SIGINT  # the patient end has 128 + SIGINT

@@ -16,47 +16,19 @@ from sansmcp import Config, JSONObject, LocalProtocolError
 from sansmcp_io.stdio import server_environment
 from sansmcp_io.trio import Client, ConnectionLost, RequestTimeout, connect_stdio
 from tests.support.on_trio import on_trio
+from tests.support.processes import ROOT, bad, descriptors, has_children, is_running
+from tests.support.processes import call_bad as call_tool
 
-ROOT = Path(__file__).parent.parent
 INFO = {"name": "test", "version": "1.0"}
-
-
-def bad(name: str) -> list[str]:
-    return [sys.executable, str(ROOT / "tests/support/bad_servers.py"), name]
-
-
-def call_tool(text: str = "") -> tuple[str, JSONObject]:
-    return "tools/call", {"name": "echo", "arguments": {"text": text}}
 
 
 def text(value: str) -> JSONObject:
     return {"content": [{"type": "text", "text": value}]}
 
 
-def is_running(pid: int) -> bool:
-    """Whether it can still do something: an orphan that has ended waits for init to notice."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
-
-
-def has_children() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return True
-
-
 def memory() -> int:
     """Bytes of this process that are in memory."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 @on_trio()

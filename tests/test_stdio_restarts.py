@@ -1,7 +1,6 @@
 """Server processes that end unexpectedly and are started again."""
 
 import math
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,25 +12,10 @@ import trio
 from sansmcp import ConnectionClosed, Event, JSONObject
 from sansmcp_io.trio import Client, ConnectionLost, connect_stdio
 from tests.support.on_trio import on_trio
+from tests.support.processes import bad, has_children
+from tests.support.processes import call_bad as call_tool
 
-ROOT = Path(__file__).parent.parent
 INFO = {"name": "test", "version": "1.0"}
-
-
-def bad(*arguments: str) -> list[str]:
-    return [sys.executable, str(ROOT / "tests/support/bad_servers.py"), *arguments]
-
-
-def call_tool(text: str = "") -> tuple[str, JSONObject]:
-    return "tools/call", {"name": "echo", "arguments": {"text": text}}
-
-
-def has_children() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return True
 
 
 async def pid_of(client: Client) -> str:

@@ -25,8 +25,8 @@ from trio.testing import MockClock
 from sansmcp import JSONObject
 from sansmcp_io.trio import ConnectionLost, RequestTimeout, connect_stdio
 from tests.support.on_trio import on_trio
+from tests.support.processes import ROOT, descriptors, has_children, is_running
 
-ROOT = Path(__file__).parent.parent
 INFO = {"name": "test", "version": "1.0"}
 SECONDS = 20
 quickly = partial(on_trio, seconds=200, clock=lambda: MockClock(rate=10))
@@ -43,27 +43,6 @@ def call_tool(name: str, **arguments: object) -> tuple[str, JSONObject]:
 
 def text(value: str) -> JSONObject:
     return {"content": [{"type": "text", "text": value}]}
-
-
-def has_children() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return True
-
-
-def is_running(pid: int) -> bool:
-    """Whether it can still do something: an orphan that has ended waits for init to notice."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
 
 
 # ------------------------------------------------------------------------ the child process

@@ -183,14 +183,14 @@ class ListingLayer(Pinging):
         """
         if not call.open:
             return False
-        if isinstance(call, Listing) and self._on_demand.get(call) is not None:
-            if now is not None:  # the peer knows of no open request: there is nothing to tell it
-                self._tell(now)
-            self._end_listing(call, ListingEnd.CANCELLED)
-            if self._restless:
-                self._settle()
-            return True
         if isinstance(call, Listing):
+            if self._on_demand.get(call) is not None:
+                if now is not None:  # no request is open: there is nothing to tell the peer
+                    self._tell(now)
+                self._end_listing(call, ListingEnd.CANCELLED)
+                if self._restless:
+                    self._settle()
+                return True
             self._check_not_idle(call)
         inner = call if isinstance(call, OutgoingRequest) else call._call
         assert inner is not None  # it is open

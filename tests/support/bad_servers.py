@@ -123,7 +123,7 @@ def orphaning() -> None:
 
 def leave_child_and_die() -> None:
     if os.fork() == 0:
-        time.sleep(60)
+        time.sleep(60)  # longer than any test, if nobody ends it
         os._exit(0)
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -1,7 +1,7 @@
 """What type checkers must refuse, each line with the complaint that it is to get.
 
 Both checkers are set to complain of an ignored complaint that does not come, so that a line which
-is accepted is an error. Nothing runs this file.
+is accepted is an error: that is the reason of every one of them. Nothing runs this file.
 """
 
 from sansmcp import ClientConnection, JSONObject, ServerConnection
