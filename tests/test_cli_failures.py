@@ -53,7 +53,7 @@ ECHO = ("call", "echo", '{"text": "hi"}', "--", *DEMO)
 
 def test_standard_output_that_is_closed_is_where_no_result_can_go() -> None:
     """That is a failure, and not the one of a tool."""
-    for arguments in (("explain", "CANC-004"), ECHO):
+    for arguments in (("explain", "CANC-004"), ECHO, ("demo",)):
         done = without(">", *arguments)
         assert (done.returncode, done.stdout) == (3, "")
         assert done.stderr == "error: the result cannot be written: Bad file descriptor\n"

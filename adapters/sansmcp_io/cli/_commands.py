@@ -27,6 +27,8 @@ def run(arguments: Sequence[str]) -> int:
     except UsageError as error:
         parser.fail(options.name, error)
         return Status.USAGE
+    except OutputFailed as error:
+        return Output().undeliverable(error)
     except ModuleNotFoundError as error:
         if error.name != "trio":
             raise
@@ -39,11 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.name == "explain":
         from ._explaining import explain
 
-        output = Output(as_json=options.json)
-        try:
-            explain(options.rules, output)
-        except OutputFailed as error:
-            return output.undeliverable(error)
+        explain(options.rules, Output(as_json=options.json))
         return Status.OK
     if options.name == "serve-demo":
         from ._demonstrating import serve

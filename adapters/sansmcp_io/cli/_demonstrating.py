@@ -12,6 +12,8 @@ from sansmcp import LEGACY_REVISIONS
 
 from .._demo import Demo
 from .._demo_server import serve_demo
+from ._errors import OutputFailed
+from ._output import give_up
 
 
 def serve(*, trace: bool, banner: bool) -> int:
@@ -36,5 +38,9 @@ def _show(revision: str, seconds: float, server: str | None) -> int:
     own = [sys.executable, "-m", "sansmcp_io", "serve-demo", "--trace", "--banner"]
     demo = Demo(revision, own if server is None else shlex.split(server), seconds)
     trio.run(demo.run)
-    print(demo.report())
+    try:
+        print(demo.report(), flush=True)
+    except OSError as error:
+        give_up(sys.stdout)
+        raise OutputFailed(error) from None
     return 0 if demo.passed else 1
