@@ -97,6 +97,20 @@ def test_the_token_of_a_task_is_in_use_until_the_task_is_over(how: str, status: 
     assert again.progress_token == ours.progress_token
 
 
+@pytest.mark.unjudged("the status that the server tells of is the fault that this is about")
+def test_a_status_that_is_no_string_ends_nothing() -> None:
+    """Receiving never raises, and what cannot be understood is not the end of a task."""
+    pair = Pair()
+    _, theirs = working(pair)
+    pair.client.send_request("tasks/list")
+    request = pair.deliver_one(RequestReceived).request
+    assert pair.server.send_result(request, {"tasks": [{**task(), "status": []}]})
+    pair.deliver_one(ResponseReceived)
+
+    assert pair.server.send_progress(theirs, 2)
+    assert pair.deliver_one(ProgressReceived).progress == 2
+
+
 def test_progress_after_the_end_of_a_task_is_ignored() -> None:
     """It crossed the end on the wire."""
     pair = Pair()

@@ -16,7 +16,16 @@ from ._events import (
 from ._handles import Batch, IncomingRequest
 from ._judge import Breach, judge_request
 from ._lifecycle import State
-from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object
+from ._values import MISSING, IdKey, JSONObject, Side, id_key
+from ._wellformed import (
+    BAD_REQUEST_ID,
+    NULL_CURSOR,
+    NULL_PARAMS,
+    judge_call,
+    judge_cancellation,
+    token_in,
+    token_in_use,
+)
 
 _TEXT_CHARACTERS: Final = 300
 """An error message is one sentence, however long the method is that it quotes (JSON-016)."""
@@ -35,9 +44,7 @@ class Accepting(Answering):
         raw: Any = message["id"]
         key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
         if key is None:
-            self._refuse_unreadable(
-                Breach("JSON-002", "a request id is a string or an integer"), route
-            )
+            self._refuse_unreadable(BAD_REQUEST_ID, route)
             return
         if key in self._incoming:
             # An error would answer the first request of that id: nothing can be sent.
@@ -47,17 +54,14 @@ class Accepting(Answering):
             return
         given: Any = message.get("params", MISSING)
         breach: Breach | None = None
-        params: JSONObject
-        if given.__class__ is dict:
-            params = given
-        else:
-            params = {}
-            if given is not MISSING and given is not None:
-                breach = Breach("JSON-017", "params is not an object", ErrorCode.INVALID_PARAMS)
-        if message.get("jsonrpc") != "2.0":
-            breach = Breach("JSON-001", 'jsonrpc is not "2.0"')
-        elif "result" in message or "error" in message:
-            breach = Breach("ERR-001", "a message is both a request and an answer")
+        params: JSONObject = given if given.__class__ is dict else {}
+        if (
+            given.__class__ is not dict
+            or message.get("jsonrpc") != "2.0"
+            or "result" in message
+            or "error" in message
+        ):
+            breach = judge_call(message)
         conversation = self._conversation
         sender = self._other
         spec = conversation.dialect.requests[sender].get(method)
@@ -86,7 +90,7 @@ class Accepting(Answering):
             text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
             self._events.append(LimitReached(rule="OWN-007", text=text))
         if given is None:
-            self._report(Breach("OWN-015", "params is null", tolerated=True), request=request)
+            self._report(NULL_PARAMS, request=request)
         if breach is not None:
             if not breach.tolerated:
                 self._refuse_breach(request, breach)
@@ -99,7 +103,7 @@ class Accepting(Answering):
             if spec is not None and "task" in params:
                 request._task = spec.task_gate in conversation.gates[self._side]
         elif spec.paginated is not None and params.get("cursor", MISSING) is None:
-            self._report(Breach("OWN-015", "cursor is null", tolerated=True), request=request)
+            self._report(NULL_CURSOR, request=request)
             del params["cursor"]
         if len(self._incoming) > self._config.max_requests and not self._is_own_ping(method):
             self._refuse_for_limit(request)
@@ -117,20 +121,11 @@ class Accepting(Answering):
         return method == "ping" and "ping" not in self._config.manual
 
     def _judge_meta(self, request: IncomingRequest, meta: object) -> Breach | None:
-        if not is_object(meta):
-            return Breach("OWN-014", "_meta is not an object", ErrorCode.INVALID_PARAMS)
-        raw: Any = meta.get("progressToken", MISSING)
-        if raw is MISSING:
-            return None
-        token = id_key(raw)
-        if token is None:
-            return Breach(
-                "PROG-001",
-                "a progress token is a string or an integer",
-                ErrorCode.INVALID_PARAMS,
-            )
+        token = token_in(meta)
+        if token is None or isinstance(token, Breach):
+            return token
         if token in self._peer_tokens:
-            return Breach("PROG-002", f"the progress token {token!r} is in use", tolerated=True)
+            return token_in_use(token)
         self._peer_tokens.add(token)
         request._token = token
         return None
@@ -205,16 +200,14 @@ class Accepting(Answering):
     # -------------------------------------------------------------------------- cancellation
 
     def _receive_cancelled(self, params: JSONObject) -> None:
-        raw: Any = params.get("requestId", MISSING)
-        key = id_key(raw)
-        reason: Any = params.get("reason")
-        if key is None:
-            rule = "JSON-002"
-            if raw is MISSING:
-                has_tasks = self._conversation.dialect.revision == "2025-11-25"
-                rule = "CANC-006" if has_tasks else "CANC-007"
-            self._report(Breach(rule, "a cancellation names no usable request id"))
+        breach = judge_cancellation(params, self._conversation.dialect)
+        if breach is not None:
+            self._report(breach)
             return
+        raw: Any = params["requestId"]
+        key = id_key(raw)
+        assert key is not None  # it was judged
+        reason: Any = params.get("reason")
         request = self._incoming.get(key)
         if request is None:
             self._ignore_cancel("CANC-013", "a cancellation of no request in flight", raw)

@@ -25,6 +25,7 @@ from ._values import (
     Missing,
     ProgressToken,
 )
+from ._wellformed import no_increase
 
 _OPEN = RequestState.OPEN
 _OPEN_STATE = State.OPEN
@@ -191,9 +192,7 @@ class Answering(ListingLayer):
         if last is not None and progress <= last:
             if self._config.coalesce_progress:
                 return False
-            raise LocalProtocolError(
-                "PROG-003", f"progress of {request!r} went from {last} to {progress}"
-            )
+            raise no_increase(last, progress).error()
         params: JSONObject = {"progressToken": token, "progress": progress}
         if total is not None:
             params["total"] = total

@@ -16,11 +16,12 @@ from ._events import (
     ResponseReceived,
 )
 from ._handles import IncomingRequest, OutgoingRequest, Purpose
-from ._judge import judge_request
+from ._judge import judge_request, judge_task
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._registry import Method
 from ._timers import Timed
 from ._values import MISSING, IdKey, JSONObject, ProgressToken, id_key, is_object
+from ._wellformed import token_in_use
 
 _OPEN = RequestState.OPEN
 _OPEN_STATE = State.OPEN
@@ -121,7 +122,9 @@ class Asking(Core):
             body = b"" if params is None else self._encode_object(params, None)
         call = OutgoingRequest(key, method, spec, _APPLICATION, None)
         if spec is not None and spec.task_gate is not None and "task" in given:
-            self._check_task(conversation.gates[self._other], method, spec.task_gate)
+            breach = judge_task(spec, conversation.gates[self._other])
+            if breach is not None:
+                raise breach.error()
             call._task = True
         self._check_room()
         message = self._request_bytes(key, method, spec, body)
@@ -201,14 +204,8 @@ class Asking(Core):
                 "PROG-001", f"a progress token is a string or an integer, not {asked!r}"
             )
         if token in self._tokens:
-            raise LocalProtocolError("PROG-002", f"the progress token {token!r} is in use")
+            raise token_in_use(token).error()
         return token, self._encode_object(params, meta)
-
-    def _check_task(self, gates: frozenset[str], method: str, gate: str) -> None:
-        if gate not in gates:
-            raise LocalProtocolError(
-                "TASK-002", f"{method} as a task needs the capability {gate} of the peer"
-            )
 
     def _request_bytes(
         self, key: int | str, method: str, spec: Method | None, body: bytes

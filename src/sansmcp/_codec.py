@@ -57,10 +57,14 @@ def _refuse_constant(name: str) -> float:
     raise CodecError(f"{name} is not JSON")
 
 
+class _TooLarge(CodecError):
+    """JSON, but with a number that has no form here."""
+
+
 def _parse_float(text: str) -> float:
     value = float(text)
     if not isfinite(value):
-        raise CodecError("a number is too large for a double")
+        raise _TooLarge("a number is too large for a double")
     return value
 
 
@@ -300,3 +304,10 @@ def refusal(error: ValueError | RecursionError) -> CodecError:
         # Only where a caller set a depth limit that the interpreter cannot reach.
         return CodecError("nested deeper than the interpreter can parse", "OWN-002")
     return CodecError(f"not JSON: {error}")
+
+
+def is_no_json(error: ValueError | RecursionError) -> bool:
+    """Whether what a decoder raised shows that the text is no JSON, for any other parser either."""
+    if isinstance(error, CodecError):
+        return error.rule == "ERR-001" and not isinstance(error, _TooLarge)
+    return isinstance(error, JSONDecodeError | UnicodeDecodeError)

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from ._framing import EXCERPT_BYTES, Line, LineReader, OverlongLine
+from ._framing import (
+    EXCERPT_BYTES,
+    NO_NEWLINE,
+    SPACE,
+    Line,
+    LineReader,
+    OverlongLine,
+    Trimmer,
+    is_blank,
+)
 from ._judge import Breach
 from ._lifecycle import State
 from ._machine import Machine
-
-_BOM: Final = b"\xef\xbb\xbf"
-_CR: Final = 13
-_SPACE: Final = 32
 
 
 class Connection(Machine):
     """Cuts input into lines, and joins output. Clients and servers share all of it."""
 
     __slots__ = (
-        "_first_line",
         "_lines",
-        "_seen_blank",
-        "_seen_crlf",
+        "_trimmer",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, newline=b"\n", timers=None, **kwargs)
         self._lines = LineReader(self._config.max_message_bytes)
-        self._first_line = True
-        self._seen_crlf = False
-        self._seen_blank = False
+        self._trimmer = Trimmer()
 
     def receive_data(
         self, data: bytes | bytearray | memoryview, *, now: float | None = None
@@ -50,7 +51,12 @@ class Connection(Machine):
         if self._state is State.CLOSED or self._state is State.DRAINING:
             return
         for line in self._lines.feed(data):
-            if isinstance(line, OverlongLine) or self._first_line or not line or line[-1] <= _SPACE:
+            if (
+                isinstance(line, OverlongLine)
+                or self._trimmer.first
+                or not line
+                or line[-1] <= SPACE
+            ):
                 self._receive_odd_line(line)
             else:
                 self._receive(line)
@@ -83,29 +89,20 @@ class Connection(Machine):
     def _receive_odd_line(self, line: Line) -> None:
         """The first line, one that is too long or empty, or one that ends in white space."""
         if isinstance(line, OverlongLine):
-            self._first_line = False
+            self._trimmer.first = False
             self._receive_overlong(line.excerpt)
             return
-        if self._first_line:
-            self._first_line = False
-            if line.startswith(_BOM):
-                self._note("a byte order mark came before the first message")
-                line = line[len(_BOM) :]
-        if not line.strip(b" \t\r"):
-            if not self._seen_blank:
-                self._seen_blank = True
-                self._note("a blank line came; further ones are not reported")
-            return
-        if line[-1] == _CR and not self._seen_crlf:
-            self._seen_crlf = True
-            self._note("a line ends in CR LF; further ones are not reported")
-        self._receive(line)
+        text, notes = self._trimmer.trim(line)
+        for note in notes:
+            self._note(note)
+        if text is not None:
+            self._receive(text)
 
     def _input_ended(self) -> None:
         """A whole message without a newline is served, a piece of one reported."""
         rest = self._lines.end()
-        if rest is not None and rest.strip(b" \t\r"):
-            self._note("the stream ended without a newline", rule="OWN-018", excerpt=bytes(rest))
+        if rest is not None and not is_blank(rest):
+            self._note(NO_NEWLINE, rule="OWN-018", excerpt=bytes(rest))
             self._receive_odd_line(rest)
 
     def _note(self, text: str, *, rule: str = "OWN-017", excerpt: bytes | None = None) -> None:

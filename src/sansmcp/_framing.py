@@ -9,6 +9,14 @@ import attrs
 EXCERPT_BYTES: Final = 120
 """How much of a bad line an event shows."""
 
+SPACE: Final = 32
+"""A line that ends in a byte up to this one needs a closer look (`Trimmer`)."""
+
+NO_NEWLINE: Final = "the stream ended without a newline"
+
+_BOM: Final = b"\xef\xbb\xbf"
+_CR: Final = 13
+
 
 @attrs.frozen
 class OverlongLine:
@@ -75,3 +83,42 @@ class LineReader:
         """The bytes of an unfinished last line, once no more will come."""
         line, self._partial = self._partial, bytearray()
         return line or None
+
+
+@attrs.define(eq=False)
+class Trimmer:
+    """Takes off what may stand around a message: a byte order mark at first, white space.
+
+    Attributes:
+        first: Whether the next line is the first of its stream.
+    """
+
+    first: bool = True
+    _seen_blank: bool = attrs.field(default=False, init=False)
+    _seen_crlf: bool = attrs.field(default=False, init=False)
+
+    def trim(self, line: bytes | bytearray) -> tuple[bytes | bytearray | None, list[str]]:
+        """The message in a line, None where it is blank, and what is odd about the line.
+
+        Blank lines and CR LF are told of once (OWN-017).
+        """
+        notes: list[str] = []
+        if self.first:
+            self.first = False
+            if line.startswith(_BOM):
+                notes.append("a byte order mark came before the first message")
+                line = line[len(_BOM) :]
+        if is_blank(line):
+            if not self._seen_blank:
+                self._seen_blank = True
+                notes.append("a blank line came; further ones are not reported")
+            return None, notes
+        if line[-1] == _CR and not self._seen_crlf:
+            self._seen_crlf = True
+            notes.append("a line ends in CR LF; further ones are not reported")
+        return line, notes
+
+
+def is_blank(line: bytes | bytearray) -> bool:
+    """Whether a line holds nothing but white space."""
+    return not line.strip(b" \t\r")

@@ -47,6 +47,14 @@ class UsedIds:
         self.expected = self._ends[-1] + 1
         return known
 
+    def __contains__(self, key: IdKey) -> bool:
+        """Whether `key` is remembered."""
+        if isinstance(key, str):
+            return key in self._names
+        self._ends[-1] = self.expected - 1
+        at = bisect_left(self._ends, key)
+        return at < len(self._ends) and self._starts[at] <= key
+
     def _add_name(self, key: str) -> bool:
         names = self._names
         if len(key) > _NAME_CHARACTERS:

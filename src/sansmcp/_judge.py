@@ -44,7 +44,7 @@ def judge_request(
     """Whether `sender` may send this request now; `spec` is what the agreed revision says of it."""
     early: Breach | None = None
     if conversation.phase is not _OPERATING:
-        early = _judge_phase(conversation.phase, sender, method, spec)
+        early = judge_phase(conversation.phase, sender, method)
         if early is not None and not early.tolerated:
             return early
     elif method == "initialize":
@@ -79,7 +79,8 @@ def judge_request(
     return early
 
 
-def _judge_phase(phase: Phase, sender: Side, method: str, spec: Method | None) -> Breach | None:
+def judge_phase(phase: Phase, sender: Side, method: str) -> Breach | None:
+    """Whether a request comes too early; `phase` is one before `OPERATING`."""
     if method == "ping":
         return None
     if method == "initialize" and sender is Side.CLIENT:
@@ -89,8 +90,13 @@ def _judge_phase(phase: Phase, sender: Side, method: str, spec: Method | None) -
     if sender is Side.SERVER:
         return Breach("LIFE-006", f"the server sent {method} before notifications/initialized")
     if phase is Phase.AGREED:
-        return Breach("LIFE-004", f"{method} came before notifications/initialized", tolerated=True)
+        return too_early(method)
     return Breach("LIFE-005", f"not initialized: {method} came before the answer to initialize")
+
+
+def too_early(method: str) -> Breach:
+    """The client goes on before it has said `notifications/initialized`."""
+    return Breach("LIFE-004", f"{method} came before notifications/initialized", tolerated=True)
 
 
 def _unknown_request(conversation: Conversation, sender: Side, method: str) -> Breach | None:
@@ -125,9 +131,7 @@ def judge_notification(
     if conversation.phase is not _OPERATING and not (spec is not None and spec.early):
         if sender is Side.SERVER or conversation.phase is not Phase.AGREED:
             return Breach("LIFE-001", f"{method} came before the handshake was done")
-        early = Breach(
-            "LIFE-004", f"{method} came before notifications/initialized", tolerated=True
-        )
+        early = too_early(method)
     if spec is None:
         if method in KNOWN_METHODS:
             return Breach(
@@ -138,6 +142,8 @@ def judge_notification(
         return early
     if shape and (fault := misshapen(spec.params, params)) is not None:
         return Breach("OWN-014", f"params of {method}: {fault}", ErrorCode.INVALID_PARAMS)
+    if not conversation.agreed:
+        return early  # what either side declares is not known before
     for side, gate in ((sender, spec.sender_gate), (sender.other, spec.gate)):
         if gate not in conversation.gates[side]:
             return Breach(
@@ -147,6 +153,15 @@ def judge_notification(
                 tolerated=True,
             )
     return early
+
+
+def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
+    """Whether a request may ask for a task, where the receiver has opened these gates."""
+    if spec.task_gate in gates:
+        return None
+    return Breach(
+        "TASK-002", f"{spec.name} as a task needs the capability {spec.task_gate} of the peer"
+    )
 
 
 def capability_rule(conversation: Conversation) -> str:

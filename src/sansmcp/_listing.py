@@ -15,10 +15,11 @@ from ._events import (
     RequestFailed,
 )
 from ._handles import IncomingRequest, Listing, OutgoingRequest, Ping, Purpose, Start
-from ._judge import Breach, judge_request
+from ._judge import judge_request
 from ._lifecycle import State
 from ._pinging import Pinging
 from ._values import MISSING, JSONObject
+from ._wellformed import NULL_NEXT_CURSOR
 
 _FAILURES = {
     FailureReason.CANCELLED: ListingEnd.CANCELLED,
@@ -250,7 +251,7 @@ class ListingLayer(Pinging):
         listing._empty = 0 if count else listing._empty + 1
         self._events.append(PageReceived(listing=listing, items=page, result=result))
         if cursor is None:
-            self._report(Breach("OWN-015", "nextCursor is null", tolerated=True), request=call)
+            self._report(NULL_NEXT_CURSOR, request=call)
         end = self._judge_cursor(listing, cursor)
         if end is not None:
             self._end_listing(listing, end)

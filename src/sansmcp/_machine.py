@@ -19,6 +19,7 @@ from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._timers import Timed
 from ._values import JSONObject, JSONValue
+from ._wellformed import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
 
 _OPEN = State.OPEN
 
@@ -231,11 +232,7 @@ class Machine(Handshake):
         elif type(value) is list:
             self._receive_batch(value, route, data)
         else:
-            self._refuse_unreadable(
-                Breach("JSON-001", "a message is a JSON object"),
-                route,
-                excerpt=bytes(data[:EXCERPT_BYTES]),
-            )
+            self._refuse_unreadable(NO_OBJECT, route, excerpt=bytes(data[:EXCERPT_BYTES]))
 
     def _receive_object(
         self,
@@ -276,13 +273,8 @@ class Machine(Handshake):
         if "method" not in message and self._is_mine(raw):
             self._receive_answer(message)  # an answer to a request of ours, and an invalid one
             return
-        text = (
-            "method is not a string"
-            if "method" in message
-            else "a message has neither method nor result nor error"
-        )
         self._refuse_unreadable(
-            Breach("ERR-001", text),
+            judge_neither(message),
             route,
             excerpt=bytes(data[:EXCERPT_BYTES]),
             raw_id=raw,
@@ -294,12 +286,9 @@ class Machine(Handshake):
 
     def _receive_batch(self, values: list[Any], route: object, data: bytes | bytearray) -> None:
         excerpt = bytes(data[:EXCERPT_BYTES])
-        if not self._conversation.dialect.has_batches:
-            breach = Breach("BATCH-008", "batches exist only in revision 2025-03-26")
+        breach = judge_batch(self._conversation.dialect, values)
+        if breach is not None:
             self._refuse_unreadable(breach, route, excerpt=excerpt)
-            return
-        if not values:
-            self._refuse_unreadable(Breach("BATCH-005", "a batch is empty"), route, excerpt=excerpt)
             return
         if len(values) > self._config.max_batch:
             text = f"a batch has {len(values)} messages; the limit is {self._config.max_batch}"
@@ -311,15 +300,10 @@ class Machine(Handshake):
                 return  # an earlier message of the batch has ended the connection
             message: JSONValue = value
             if type(message) is not dict:
-                self._refuse_unreadable(
-                    Breach("JSON-001", "a message is a JSON object"),
-                    route,
-                    excerpt=excerpt,
-                    batch=batch,
-                )
+                self._refuse_unreadable(NO_OBJECT, route, excerpt=excerpt, batch=batch)
             elif message.get("method") == "initialize" and "id" in message:
                 self._refuse_unreadable(
-                    Breach("BATCH-003", "initialize is never part of a batch"),
+                    BATCHED_INITIALIZE,
                     route,
                     raw_id=message["id"],
                     batch=batch,

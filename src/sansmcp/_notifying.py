@@ -13,7 +13,8 @@ from ._judge import Breach, judge_notification
 from ._lifecycle import State
 from ._listing import LIST_CHANGES
 from ._registry import LOG_LEVELS
-from ._values import MISSING, JSONObject, JSONValue, is_object
+from ._values import MISSING, JSONObject, JSONValue
+from ._wellformed import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_call
 
 _VERBS = {
     "notifications/cancelled": "cancel()",
@@ -217,7 +218,7 @@ class Notifying(Accepting):
         self._refuse(request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text})
 
     def _level_handled(self, request: IncomingRequest, level: object) -> bool:
-        if not isinstance(level, str) or level not in LOG_LEVELS:
+        if not is_level(level):
             text = f"the log level is none of {', '.join(LOG_LEVELS)}"
             self._refuse_breach(request, Breach("LOG-006", text, ErrorCode.INVALID_PARAMS))
             return True
@@ -252,20 +253,14 @@ class Notifying(Accepting):
 
     def _receive_notification(self, message: JSONObject, method: str) -> None:
         given: Any = message.get("params", MISSING)
-        if message.get("jsonrpc") != "2.0":
-            self._report(Breach("JSON-001", 'jsonrpc is not "2.0"'))
-            return
-        params: JSONObject
-        if is_object(given):
-            params = given
-        elif given is MISSING:
-            params = {}
-        elif given is None:
-            params = {}
-            self._report(Breach("OWN-015", "params is null", tolerated=True))
-        else:
-            self._report(Breach("JSON-017", f"params of {method} is not an object"))
-            return
+        params: JSONObject = given if given.__class__ is dict else {}
+        if given.__class__ is not dict or message.get("jsonrpc") != "2.0":
+            fault = judge_call(message)
+            if fault is not None:
+                self._report(fault)
+                return
+            if given is None:
+                self._report(NULL_PARAMS)
         if method == "notifications/cancelled":
             self._receive_cancelled(params)
             return
@@ -285,8 +280,8 @@ class Notifying(Accepting):
         if method in LIST_CHANGES:
             self._list_changed(method)
         self._tasks_seen(method, params)
-        if method == "notifications/message" and str(params.get("level")) not in LOG_LEVELS:
-            self._report(Breach("LOG-002", "a log message has no known level", tolerated=True))
+        if method == "notifications/message" and not is_level(params.get("level")):
+            self._report(UNKNOWN_LEVEL)
         self._events.append(NotificationReceived(method=method, params=params))
 
     def _receive_initialized(self) -> None:

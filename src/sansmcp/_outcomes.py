@@ -19,7 +19,16 @@ from ._handles import OutgoingRequest, Purpose
 from ._judge import Breach, misshapen_result
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger
 from ._tasks import finished_tasks, new_task
-from ._values import MISSING, IdKey, JSONObject, id_key, is_object
+from ._values import MISSING, IdKey, JSONObject, id_key
+from ._wellformed import (
+    BAD_ANSWER_ID,
+    is_error,
+    judge_answer,
+    judge_error_without_id,
+    judge_progress,
+    no_increase,
+    retyped,
+)
 
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _APPLICATION = Purpose.APPLICATION
@@ -43,17 +52,16 @@ class Outcomes(Asking):
         result: Any = message.get("result", MISSING)
         outcome: Outcome
         fault: Breach | None = None
-        if result.__class__ is not dict or "error" in message:
-            outcome, fault = self._judge_error(call, message, result)
-        elif message.get("jsonrpc") != "2.0":
-            outcome, fault = self._invalid(call, "JSON-001", 'jsonrpc is not "2.0"')
+        if result.__class__ is not dict or "error" in message or message.get("jsonrpc") != "2.0":
+            outcome, fault = self._no_result(call, message)
         elif (
             self._shape
             and (spec := call._spec) is not None
             and spec.result
             and (wrong := misshapen_result(spec, call._task, result)) is not None
         ):
-            outcome, fault = self._invalid(call, "OWN-014", f"result of {call._method}: {wrong}")
+            fault = Breach("OWN-014", f"result of {call._method}: {wrong}")
+            outcome = self._invalid(call, fault)
         else:
             if call._task and call._token is not None:
                 self._keep_token_for_task(call, result)
@@ -74,18 +82,17 @@ class Outcomes(Asking):
         """The call that an answer means although its id is in no table as it stands."""
         if key is None:
             error: Any = message.get("error")
-            if raw is None and is_object(error) and self._is_error(error):
-                if "id" in message:
-                    self._report(Breach("JSON-003", "an error has the id null", tolerated=True))
-                elif not self._conversation.dialect.has_idless_errors:
-                    self._report(Breach("JSON-010", "an error has no id", tolerated=True))
+            if raw is None and is_error(error):
+                breach = judge_error_without_id(message, self._conversation.dialect)
+                if breach is not None:
+                    self._report(breach)
                 self._events.append(
                     ErrorWithoutIdReceived(
                         code=error["code"], message=error["message"], data=error.get("data")
                     )
                 )
             else:
-                self._report(Breach("JSON-002", "an answer has no usable id"))
+                self._report(BAD_ANSWER_ID)
             return None
         if self._late.pop(key, None) is not None:
             self._events.append(
@@ -94,12 +101,7 @@ class Outcomes(Asking):
                 )
             )
             return None
-        other: IdKey | None
-        if isinstance(key, str):
-            other = int(key) if key.isdecimal() and len(key) < 20 else None
-            other = None if str(other) != key else other  # "007" is not 7
-        else:
-            other = str(key)
+        other = retyped(key)
         call = None if other is None else self._outgoing.get(other)
         if call is None:
             self._events.append(
@@ -118,23 +120,14 @@ class Outcomes(Asking):
             )
         return call
 
-    def _judge_error(
-        self, call: OutgoingRequest, message: JSONObject, result: object
+    def _no_result(
+        self, call: OutgoingRequest, message: JSONObject
     ) -> tuple[Outcome, Breach | None]:
         """The outcome of an answer that is no plain result."""
-        error: Any = message.get("error", MISSING)
-        if error is MISSING:
-            if result is MISSING:
-                return self._invalid(call, "JSON-005", "an answer has neither result nor error")
-            return self._invalid(call, "JSON-007", "a result is not an object")
-        if result is not MISSING:
-            return self._invalid(call, "JSON-006", "an answer has both result and error")
-        if not is_object(error) or not self._is_error(error):
-            return self._invalid(
-                call, "JSON-008", "an error lacks an integer code or a string message"
-            )
-        if message.get("jsonrpc") != "2.0":
-            return self._invalid(call, "JSON-001", 'jsonrpc is not "2.0"')
+        breach = judge_answer(message)
+        if breach is not None:
+            return self._invalid(call, breach), breach
+        error: Any = message["error"]
         return (
             ErrorReceived(
                 request=call,
@@ -146,24 +139,18 @@ class Outcomes(Asking):
         )
 
     @staticmethod
-    def _is_error(error: JSONObject) -> bool:
-        return type(error.get("code")) is int and isinstance(error.get("message"), str)
-
-    @staticmethod
-    def _invalid(call: OutgoingRequest, rule: str, text: str) -> tuple[Outcome, Breach]:
-        failed = RequestFailed(request=call, reason=FailureReason.INVALID_ANSWER, text=text)
-        return failed, Breach(rule, text)
+    def _invalid(call: OutgoingRequest, breach: Breach) -> RequestFailed:
+        return RequestFailed(request=call, reason=FailureReason.INVALID_ANSWER, text=breach.text)
 
     # ------------------------------------------------------------------------------ progress
 
     def _receive_progress(self, params: JSONObject) -> None:
         token = id_key(params.get("progressToken"))
-        if token is None:
-            self._report(Breach("PROG-001", "a progress token is no string and no integer"))
-            return
         progress: Any = params.get("progress")
-        if type(progress) is not int and type(progress) is not float:
-            self._report(Breach("OWN-014", "progress is no number"))
+        if token is None or (type(progress) is not int and type(progress) is not float):
+            breach = judge_progress(params)
+            assert breach is not None  # by its own look at the same two members
+            self._report(breach)
             return
         call = self._tokens.get(token)
         if call is None:
@@ -177,10 +164,7 @@ class Outcomes(Asking):
             )
             return
         if call._progress is not None and progress <= call._progress:
-            self._report(
-                Breach("PROG-003", f"progress went from {call._progress} to {progress}"),
-                request=call,
-            )
+            self._report(no_increase(call._progress, progress), request=call)
             return
         total: Any = params.get("total")
         text: Any = params.get("message")

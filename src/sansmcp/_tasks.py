@@ -16,7 +16,7 @@ _RELATED: Final = "io.modelcontextprotocol/related-task"
 def new_task(result: JSONObject) -> str | None:
     """The id of the task that a `CreateTaskResult` announces, unless it is over already."""
     task: Any = result.get("task")
-    if not is_object(task) or task.get("status") in _TERMINAL:
+    if not is_object(task) or _is_over(task):
         return None
     task_id: Any = task.get("taskId")
     return task_id if isinstance(task_id, str) else None
@@ -32,7 +32,12 @@ def finished_tasks(method: str, content: JSONObject) -> list[str]:
     if method == "tasks/list":
         listed: Any = content.get("tasks")
         tasks = listed if listed.__class__ is list else []
-    return _ids([task for task in tasks if is_object(task) and task.get("status") in _TERMINAL])
+    return _ids([task for task in tasks if is_object(task) and _is_over(task)])
+
+
+def _is_over(task: JSONObject) -> bool:
+    status: Any = task.get("status")
+    return isinstance(status, str) and status in _TERMINAL
 
 
 def _ids(tasks: list[Any]) -> list[str]:

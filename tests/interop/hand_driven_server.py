@@ -5,7 +5,8 @@ completion, logging, elicitation, and a call that waits to be cancelled.
 
 Usage: python -m tests.interop.hand_driven_server REPORTS    (ends at end of input)
 
-What it has to report about the client goes to the file REPORTS, one rule a line.
+What it has to report about the client goes to the file REPORTS, one rule a line; what an observer
+beside it sees broken, to REPORTS.accused, one side and rule a line.
 """
 
 import os
@@ -25,6 +26,7 @@ from sansmcp import (
     JSONObject,
     LimitReached,
     MessageIgnored,
+    Observer,
     ProtocolViolation,
     RequestCancelled,
     RequestFailed,
@@ -32,8 +34,10 @@ from sansmcp import (
     ResourceUpdated,
     ResponseReceived,
     ServerConnection,
+    Side,
     State,
     ToolsListChanged,
+    ViolationSeen,
     paginate,
 )
 
@@ -58,6 +62,7 @@ server = ServerConnection(
     },
     revisions=LEGACY_REVISIONS,
 )
+observer = Observer()
 cancelled = 0
 
 
@@ -212,16 +217,28 @@ def report(rule: str) -> None:
         print(rule, file=reports)
 
 
+def accuse() -> None:
+    with open(f"{sys.argv[1]}.accused", "a", encoding="utf-8") as accused:
+        while (event := observer.next_event()) is not None:
+            if isinstance(event, ViolationSeen):
+                print(event.side.name, event.rule, file=accused)
+
+
 def main() -> None:
     open(sys.argv[1], "w").close()  # no file: never run; an empty one: nothing to report
+    accuse()
     while server.state is not State.CLOSED:
         if chunk := os.read(0, 65536):
+            observer.receive_data(Side.CLIENT, chunk)
             server.receive_data(chunk, now=time.monotonic())
         else:
             server.receive_eof()
         while (event := server.next_event()) is not None:
             handle(event)
-        rest = memoryview(server.data_to_send())
+        data = server.data_to_send()
+        observer.receive_data(Side.SERVER, data)
+        accuse()
+        rest = memoryview(data)
         while rest:
             rest = rest[os.write(1, rest) :]
 

@@ -13,28 +13,32 @@ from sansmcp import (
     JSONObject,
     LimitReached,
     MessageIgnored,
+    Observer,
     ProtocolViolation,
+    Side,
+    ViolationSeen,
 )
 from sansmcp_io.trio import Client, RequestHandler, connect_stdio
 from tests.interop.peers import Peer
-from tests.interop.reviewed import assert_reported
+from tests.interop.reviewed import assert_accused, assert_reported
 
 INFO = {"name": "sansmcp-test", "version": "1.0"}
 Anomaly: TypeAlias = ProtocolViolation | MessageIgnored | LimitReached | ErrorWithoutIdReceived
 
 
 class Trace:
-    """Keeps what our client has to say about the peer."""
+    """Keeps what our client has to say about the peer, and an observer about both."""
 
     def __init__(self) -> None:
         self.anomalies: list[Anomaly] = []
+        self.observer = Observer()
         self._reported = trio.Event()
 
     def sent(self, data: bytes) -> None:
-        pass
+        self.observer.receive_data(Side.CLIENT, data)
 
     def received(self, data: bytes | bytearray) -> None:
-        pass
+        self.observer.receive_data(Side.SERVER, data)
 
     def happened(self, event: Event) -> None:
         if isinstance(event, Anomaly):
@@ -47,6 +51,14 @@ class Trace:
             "ERR-001" if isinstance(anomaly, ErrorWithoutIdReceived) else anomaly.rule
             for anomaly in self.anomalies
         }
+
+    def accused(self) -> list[tuple[Side, str]]:
+        """Which rules the observer saw broken, and by whom."""
+        found: list[tuple[Side, str]] = []
+        while (event := self.observer.next_event()) is not None:
+            if isinstance(event, ViolationSeen):
+                found.append((event.side, event.rule))
+        return found
 
     async def reported(self, rule: str) -> None:
         """Wait until it was."""
@@ -111,6 +123,7 @@ async def talking_to(
     capabilities: JSONObject | None = None,
     on_request: RequestHandler | None = None,
     reports: Collection[str] = (),
+    accuses: Collection[str] = (),
     stderr: list[str] | None = None,
     **options: Any,
 ) -> AsyncGenerator[Talk, None]:
@@ -122,6 +135,7 @@ async def talking_to(
         capabilities: What it declares.
         on_request: Serves what the server asks.
         reports: The rules that must come up in this conversation, all of them reviewed.
+        accuses: The rules that an observer must see the server break, all of them reviewed.
         stderr: Takes the lines of its standard error.
         options: The rest of `connect_stdio`'s.
     """
@@ -139,3 +153,5 @@ async def talking_to(
     ) as client:
         yield Talk(client, trace, notifications)
     assert_reported(peer.name, trace.rules(), reports)
+    assert trace.observer.revision in revisions, "the observer has lost track"
+    assert_accused(peer.name, Side.SERVER, trace.accused(), accuses)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from sansmcp import Side
 from sansmcp_io._demo_server import TOOL_NAMES
 from tests.interop.peers import ROOT, inspector
-from tests.interop.reviewed import assert_reported
+from tests.interop.reviewed import accusations, assert_accused, assert_reported
 
 DEMO = ("-m", "sansmcp_io", "serve-demo")
 FEATURES = ("-m", "tests.interop.hand_driven_server")
@@ -38,6 +39,7 @@ def inspect_features(folder: Path, *options: str, reports: Collection[str] = ())
     file = folder / "reports"
     outcome = inspect(folder, (*FEATURES, str(file)), *options)
     assert_reported("inspector", file.read_text().split(), reports)
+    assert_accused("inspector", Side.CLIENT, accusations(file))
     return outcome
 
 

@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sansmcp import Side
 from tests.interop.peers import ROOT
-from tests.interop.reviewed import assert_reported
+from tests.interop.reviewed import accusations, assert_accused, assert_reported
 
 CLIENT = ROOT / "tests" / "peers" / "mcp_features.py"
 
@@ -43,3 +44,4 @@ def test_every_feature_of_a_server_of_ours_is_used(tmp_path: Path) -> None:
         "faults": [],
     }
     assert_reported("mcp", reports.read_text().split(), {"LIFE-005"})
+    assert_accused("mcp", Side.CLIENT, accusations(reports))

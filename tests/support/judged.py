@@ -1,5 +1,7 @@
 """Every message that a connection gives out in a test is judged by the official schema.
 
+An observer judges it, too: by what was said before, in whatever order the peer may have read it.
+
 While `judging` is on, the public ways in and out of a connection also write down what passes. Each
 message of ours is judged at the moment it is taken, so that a property test shrinks to it; those of
 the peer are written down only, since an answer is judged by the request that it answers.
@@ -15,9 +17,10 @@ from weakref import WeakKeyDictionary
 import attrs
 import pytest
 
-from sansmcp import ALL_REVISIONS, ClientConnection, ServerConnection
+from sansmcp import ALL_REVISIONS, ClientConnection, ServerConnection, Side
 
 from .schema import Sender, Transcript
+from .watched import Watch
 
 Connection: TypeAlias = ClientConnection | ServerConnection
 Line: TypeAlias = bytes | bytearray | str
@@ -29,6 +32,7 @@ class _Talk:
 
     sender: Sender
     newest: str  # of the revisions that it speaks: it decides before one is agreed
+    watch: Watch
     transcript: Transcript = attrs.field(factory=Transcript)
     rest: bytearray = attrs.field(factory=bytearray)
     unjudged: list[Line] = attrs.field(factory=list[Line])
@@ -146,15 +150,23 @@ def judging() -> Generator[None, None, None]:
 
     def created(self: Connection, *, revisions: Sequence[str] = ALL_REVISIONS, **_: object) -> None:
         sender: Sender = "client" if isinstance(self, ClientConnection) else "server"
-        talks[self] = _Talk(sender, max(revisions, default=""))
+        side = Side.CLIENT if sender == "client" else Side.SERVER
+        talks[self] = _Talk(sender, max(revisions, default=""), Watch(side))
 
     def received_data(self: Connection, data: bytes | bytearray | memoryview, **_: object) -> None:
         if (talk := talks.get(self)) is not None:
             talk.peer_said(bytes(data))
+            talk.watch.peer_said(self, bytes(data))
 
     def received_message(self: Connection, message: Line, **_: object) -> None:
         if (talk := talks.get(self)) is not None:
             talk.unjudged.append(message)
+            line = message.encode("utf-8", "surrogatepass") if isinstance(message, str) else message
+            talk.watch.peer_said(self, bytes(line).replace(b"\n", b" ") + b"\n")
+
+    def received_eof(self: Connection, *_: object, **__: object) -> None:
+        if (talk := talks.get(self)) is not None:
+            talk.watch.peer_ended()
 
     def took_data(self: Connection, data: bytes) -> None:
         took_messages(self, data.splitlines())
@@ -162,11 +174,13 @@ def judging() -> Generator[None, None, None]:
     def took_messages(self: Connection, messages: list[bytes]) -> None:
         if (talk := talks.get(self)) is not None:
             talk.we_wrote(self.revision, messages)
+            talk.watch.we_wrote(messages)
 
     notes: dict[str, Callable[..., None]] = {
         "__init__": created,
         "receive_data": received_data,
         "receive_message": received_message,
+        "receive_eof": received_eof,
         "data_to_send": took_data,
         "buffers_to_send": took_messages,
         "messages_to_send": took_messages,

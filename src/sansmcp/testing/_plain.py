@@ -10,14 +10,24 @@ from typing import Any, Final
 
 import attrs
 
-from sansmcp import Config, Event, IncomingRequest, Listing, OutgoingRequest, Peer, Ping, Start
+from sansmcp import (
+    Config,
+    Event,
+    IncomingRequest,
+    Listing,
+    Observation,
+    OutgoingRequest,
+    Peer,
+    Ping,
+    Start,
+)
 from sansmcp._codec import BoundedDecoder
 from sansmcp._registry import Dialect, Method
 
 # ------------------------------------------------------------------------------------- events
 
 
-def plain(events: Iterable[Event]) -> list[str]:
+def plain(events: Iterable[Event | Observation]) -> list[str]:
     """Each event as a text that says all of it, and nothing of where it lies in memory.
 
     Two lists of events say the same exactly if their plain forms are equal, also between processes

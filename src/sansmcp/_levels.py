@@ -1,0 +1,35 @@
+"""How binding each rule is that an observer may find broken; a test compares the table of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ._observations import Level
+
+_MUST: Final = (
+    "CANC-001 CANC-002 CANC-005 CANC-006 CANC-007 CAP-002 ERR-001 JSON-001 JSON-002 JSON-004 "
+    "JSON-005 JSON-007 JSON-008 JSON-010 JSON-017 BATCH-005 LIFE-001 LIFE-004 LOG-002 "
+    "PROG-001 PROG-002 PROG-003 PROG-006 PROG-010 PROG-012"
+)
+_MUST_NOT: Final = (
+    "BATCH-003 BATCH-008 CANC-004 ELIC-005 ID-001 JSON-003 JSON-006 SAMP-004 STDIO-002 STDIO-003"
+)
+_SHOULD: Final = "CAP-001 LOG-004 RES-008 TASK-002"
+_SHOULD_NOT: Final = "LIFE-005 LIFE-006"
+_OWN: Final = "OWN-014 OWN-015 OWN-017 OWN-018 OWN-020"
+
+
+def _levels() -> dict[str, Level]:
+    groups: tuple[tuple[Level, str], ...] = (
+        ("MUST", _MUST),
+        ("MUST NOT", _MUST_NOT),
+        ("SHOULD", _SHOULD),
+        ("SHOULD NOT", _SHOULD_NOT),
+        ("OWN", _OWN),
+    )
+    return {rule: level for level, rules in groups for rule in rules.split()}
+
+
+LEVELS: Final[Mapping[str, Level]] = _levels()
+"""The level of each rule, by its id."""

@@ -1,0 +1,297 @@
+"""The observer: a passive judge of a conversation between two others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._codec import is_no_json, refusal
+from ._config import Config
+from ._framing import NO_NEWLINE, SPACE, Line, OverlongLine, is_blank
+from ._judge import Breach
+from ._observations import (
+    BlindCause,
+    MessageKind,
+    Observation,
+    RequestUnanswered,
+    StreamEnded,
+    TextSeen,
+)
+from ._values import JSONObject, JSONValue, Side, id_key, is_object
+from ._watched import Asked, Half
+from ._watching_calls import CallWatching
+from ._wellformed import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
+
+_MIDDLE = "what may have been said before, and what depends on it, is not judged"
+_NO_MESSAGE = {
+    Side.CLIENT: Breach("STDIO-003", "the client wrote something that is no message"),
+    Side.SERVER: Breach("STDIO-002", "the server wrote something that is no message"),
+}
+
+
+class Observer(CallWatching):
+    """Watches both sides of a conversation, and says what happens and who breaks which rule.
+
+    It sends nothing and answers nothing. It accuses a side only of what every ordering of the two
+    directions would show: a message of one side may have been sent before that side had read what
+    was seen earlier of the other. What it cannot know, it does not judge (`BlindSpot`).
+
+    Feed it everything that passes one place between the two sides, in the order in which it
+    passes, and before it is passed on: then no answer is seen before its request. Each direction
+    must be one stream in which nothing overtakes anything, as on stdio.
+
+    Args:
+        config: Limits of what is remembered, and the codec. Used are `max_message_bytes`,
+            `max_json_depth`, `max_integer_digits`, `max_requests` (requests that wait, each way),
+            `max_late_answers` (finished ones), `max_used_ids`, `max_subscriptions`, `codec` and
+            `check`. At a limit the oldest is forgotten, and less is judged from then on.
+        from_start: The observation begins with the first message of the conversation. If not,
+            nobody is accused of what may be explained by messages that were not seen.
+
+    Revision 2026-07-28 is recognised and, so far, not judged.
+    """
+
+    __slots__ = ("_closed",)
+
+    def __init__(self, *, config: Config | None = None, from_start: bool = True) -> None:
+        super().__init__(config, from_start)
+        self._closed = False
+
+    # ----------------------------------------------------------------------------------- input
+
+    def receive_data(
+        self, side: Side, data: bytes | bytearray | memoryview, *, now: float | None = None
+    ) -> None:
+        """Take the next bytes that a side has sent, cut anywhere: messages on lines of their own.
+
+        Args:
+            side: Who sent them.
+            data: Any number of bytes; nothing of it is kept but an unfinished line.
+            now: The time in seconds, on one clock for both sides.
+
+        Never raises for what the sides do.
+
+        Source: MCP 2025-11-25, basic/transports, stdio.
+        """
+        half = self._begin(side, now)
+        if half is None:
+            return
+        for line in half.lines.feed(data):
+            self._count(half)
+            self._bytes = True
+            if (
+                isinstance(line, OverlongLine)
+                or half.is_new
+                or not line
+                or line[-1] <= SPACE
+                or len(line) > self._unlimited
+            ):
+                self._see_odd_line(half, line)
+                continue
+            try:
+                value = self._codec.decode(line)
+            except (ValueError, RecursionError) as error:
+                self._see_no_message(half, line, error)
+            else:
+                self._see(half, value)
+
+    def receive_message(self, side: Side, message: JSONValue, *, now: float | None = None) -> None:
+        """Take one decoded message, or batch, that a side has sent.
+
+        Args:
+            side: Who sent it.
+            message: The decoded JSON value. It goes into an event, and nothing of it is changed.
+            now: The time in seconds, on one clock for both sides.
+        """
+        half = self._begin(side, now)
+        if half is not None:
+            self._count(half)
+            self._bytes = False
+            self._see(half, message)
+
+    def receive_eof(self, side: Side, *, now: float | None = None) -> None:
+        """A side has ended its stream; what the other still waits for will not be answered."""
+        half = self._begin(side, now)
+        if half is None:
+            return
+        rest = half.lines.end()
+        if rest is not None and not is_blank(rest):
+            self._count(half)
+            self._bytes = half.fragment = True  # it may be a piece of a message
+            if self._see_odd_line(half, rest):
+                self._accuse(half, Breach("OWN-018", NO_NEWLINE))
+        half.ended = True
+        self._events.append(StreamEnded(side=side, time=self._now))
+        self._give_up(self._halves[1 - side])
+
+    def close(self, *, now: float | None = None) -> None:
+        """The observation ends: tell of all requests without an answer. A second call does nothing.
+
+        Args:
+            now: The time in seconds.
+        """
+        self._begin(Side.CLIENT, now)
+        if not self._closed:
+            self._closed = True
+            for half in self._halves:
+                self._give_up(half)
+
+    # ---------------------------------------------------------------------------------- output
+
+    def next_event(self) -> Observation | None:
+        """Take the oldest event; None means that there is none now."""
+        return self._events.popleft() if self._events else None
+
+    @property
+    def revision(self) -> str | None:
+        """The revision that the two have agreed on; None where that was not seen."""
+        conversation = self._conversation
+        return conversation.dialect.revision if conversation.agreed else None
+
+    @property
+    def messages(self) -> int:
+        """How many lines and messages were seen: the number of the latest."""
+        return self._number
+
+    # ----------------------------------------------------------------------------------- lines
+
+    def _begin(self, side: Side, now: float | None) -> Half | None:
+        half = self._halves[side]
+        if self._closed or half.ended:
+            return None
+        if now is not None and (self._now is None or now > self._now):
+            self._now = now
+        return half
+
+    def _count(self, half: Half) -> None:
+        """One line or message more."""
+        half.sent += 1
+        self._index = None
+        self._number = number = self._number + 1
+        if number == 1 and not half.whole:
+            self._blind(BlindCause.MIDDLE, None, _MIDDLE)
+
+    def _see_odd_line(self, half: Half, line: Line) -> bool:
+        """The first line, one that is long or empty, or one that ends in white space.
+
+        Returns:
+            Whether it is JSON, and could be looked at.
+        """
+        half.is_new = False
+        if isinstance(line, OverlongLine):
+            half.fragment = half.trimmer.first = False
+            limit = self._config.max_message_bytes
+            self._no_message(half, line.excerpt, f"a message is longer than {limit} bytes")
+            self._unreadable(half)
+            return False
+        text: bytes | bytearray | None = line
+        notes: list[str] = []
+        if half.trimmer.first or not line or line[-1] <= SPACE:
+            text, notes = half.trimmer.trim(line)
+        readable = False
+        if text is None:
+            self._no_message(half, line, "a blank line")
+        else:
+            readable = self._see_text(half, text)
+        for note in notes:
+            self._accuse(half, Breach("OWN-017", note))
+        half.fragment = False
+        return readable
+
+    def _see_text(self, half: Half, text: bytes | bytearray) -> bool:
+        """Whether it is JSON, and could be looked at."""
+        try:
+            value = self._decoder.decode(text)
+        except (ValueError, RecursionError) as error:
+            self._see_no_message(half, text, error)
+            return False
+        self._see(half, value)
+        return True
+
+    def _see_no_message(
+        self, half: Half, text: bytes | bytearray, error: ValueError | RecursionError
+    ) -> None:
+        self._no_message(half, text, str(refusal(error)))
+        certain = is_no_json(error)
+        if certain and not half.fragment:
+            self._accuse(half, _NO_MESSAGE[half.side])
+        if not certain or text.lstrip()[:1] in (b"{", b"["):
+            self._unreadable(half)  # another parser may make a message of it
+
+    def _no_message(self, half: Half, data: bytes | bytearray, text: str) -> None:
+        self._events.append(
+            TextSeen(
+                side=half.side, data=bytes(data), text=text, number=self._number, time=self._now
+            )
+        )
+
+    # -------------------------------------------------------------------------------- messages
+
+    def _see(self, half: Half, value: Any) -> None:
+        if value.__class__ is dict:
+            method: Any = value.get("method")
+            if method.__class__ is not str:
+                self._see_no_call(half, value)
+            elif "id" in value:
+                self._see_request(half, value, method)
+            else:
+                self._see_notification(half, value, method)
+        elif value.__class__ is list and self._index is None:
+            self._see_batch(half, value)
+        else:
+            self._seen(half, MessageKind.INVALID, None, None, value)
+            self._accuse(half, NO_OBJECT)
+
+    def _see_no_call(self, half: Half, message: JSONObject) -> None:
+        """An answer, or an object that is no message."""
+        key = id_key(message.get("id"))
+        if "method" not in message and (
+            "result" in message
+            or "error" in message
+            or (key is not None and key in self._halves[1 - half.side].open)
+        ):
+            self._see_answer(half, message, key)
+            return
+        self._seen(half, MessageKind.INVALID, None, None if key is None else message["id"], message)
+        self._accuse(half, judge_neither(message))
+        self._excuse(half, key)
+
+    def _see_batch(self, half: Half, values: list[Any]) -> None:
+        conversation = self._conversation
+        breach: Breach | None = None
+        if self._judged and conversation.agreed and self._knows_agreement(half):
+            breach = judge_batch(conversation.dialect, values)
+        if not values:
+            self._seen(half, MessageKind.INVALID, None, None, values)
+        for index, value in enumerate(values):
+            self._index = index
+            self._see(half, value)
+            if is_object(value) and value.get("method") == "initialize" and "id" in value:
+                self._accuse(half, BATCHED_INITIALIZE, "initialize")
+        self._index = None
+        if breach is not None:
+            self._accuse(half, breach)
+
+    # ------------------------------------------------------------------------------------- end
+
+    def _give_up(self, half: Half) -> None:
+        """No answers will come for what this side has asked."""
+        waiting = [asked for asked in half.done.values() if asked.waits and not asked.given_up]
+        waiting += half.open.values()
+        for asked in sorted(waiting, key=_order):
+            now, then = self._now, asked.time
+            self._events.append(
+                RequestUnanswered(
+                    side=half.side,
+                    method=asked.method,
+                    id=asked.id,
+                    request_number=asked.number,
+                    seconds=None if now is None or then is None else now - then,
+                    cancelled=asked.cancelled,
+                )
+            )
+            asked.given_up = True
+            self._finish(half, asked)
+
+
+def _order(asked: Asked) -> tuple[int, int]:
+    return asked.number, asked.index or 0

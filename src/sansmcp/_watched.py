@@ -1,0 +1,266 @@
+"""What an observer remembers of each side: what it has asked, and how much of it was seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from ._config import Config
+from ._framing import LineReader, Trimmer
+from ._ids import UsedIds
+from ._registry import LOG_LEVELS, Method
+from ._values import IdKey, ProgressToken, RequestId, Side
+
+
+class Asked:
+    """A request that was seen, and what has become of it.
+
+    Two requests of one id that may both be answered share one of these: `n_asked` counts them.
+    A place counts the lines of one direction, which that side has sent and the other reads in
+    order; `answer_place` is that of the last answer.
+    """
+
+    __slots__ = (
+        "answer_place",
+        "as_task",
+        "batched",
+        "cancelled",
+        "given_up",
+        "id",
+        "index",
+        "key",
+        "method",
+        "modern",
+        "n_answered",
+        "n_asked",
+        "number",
+        "place",
+        "spec",
+        "subject",
+        "time",
+        "token",
+    )
+
+    def __init__(
+        self, id: RequestId, key: IdKey, method: str, place: int, number: int, time: float | None
+    ) -> None:
+        self.id = id
+        self.key = key
+        self.method = method
+        self.place = place
+        self.number = number
+        self.time = time
+        self.spec: Method | None = None
+        self.subject: Any = None
+        self.token: ProgressToken | None = None
+        self.answer_place = 0
+        self.n_asked = 1
+        self.n_answered = 0
+        self.as_task = False
+        self.batched = False
+        self.cancelled = False
+        self.given_up = False
+        self.modern = False
+        self.index: int | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether an answer may still come."""
+        return self.n_answered < self.n_asked
+
+
+@attrs.define(eq=False)
+class TokenUse:
+    """A progress token, and the last request that was sent with it.
+
+    Attributes:
+        asked: That request.
+        last: The last progress that was seen.
+        shared: An earlier request with the token had no answer yet: progress may be for either.
+        task: The task that the request became, whose progress goes on; None where there is none.
+        task_over: The task was seen to be over.
+    """
+
+    asked: Asked
+    last: float | None = None
+    shared: bool = False
+    task: str | None = None
+    task_over: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the request certainly counts as active for the side that sent it."""
+        asked = self.asked
+        return asked.waits and not asked.cancelled and not asked.given_up
+
+
+class Half:
+    """One side, as far as what it has sent tells.
+
+    Attributes:
+        side: Which one.
+        whole: Whether everything that it has sent was seen and could be read.
+        readable: Whether everything that was seen of it could be read.
+        sent: The lines that it has sent.
+        read: How many lines of the other side it has certainly read: it has answered them, or what
+            came after them.
+        used: The ids of its requests; `modern_ids` are those in which 2026-07-28 was spoken.
+        used_tokens: The progress tokens of its requests.
+        open: Its requests that wait for an answer.
+        done: The latest of those that were answered or cancelled.
+        tokens: The latest progress tokens.
+        tasks: The token of each task that is not over.
+        excused: Ids of bad messages, each of which may be answered with an error.
+        odd_tokens: Whether one of its tokens was no legal one, so that progress may echo it.
+        ended: Whether its stream has ended.
+        fragment: Whether the present line may be a piece of a message.
+        is_new: Whether no line has come yet.
+    """
+
+    __slots__ = (
+        "done",
+        "ended",
+        "excused",
+        "fragment",
+        "is_new",
+        "lines",
+        "modern_ids",
+        "odd_tokens",
+        "open",
+        "read",
+        "readable",
+        "sent",
+        "side",
+        "tasks",
+        "tokens",
+        "trimmer",
+        "used",
+        "used_tokens",
+        "whole",
+    )
+
+    def __init__(self, side: Side, config: Config, from_start: bool) -> None:
+        self.side = side
+        self.whole = from_start
+        self.readable = True
+        self.sent = 0
+        self.read = 0
+        self.used = UsedIds(config.max_used_ids)
+        self.modern_ids: UsedIds | None = None
+        self.used_tokens = UsedIds(config.max_used_ids)
+        self.open: dict[IdKey, Asked] = {}
+        self.done: dict[IdKey, Asked] = {}
+        self.tokens: dict[ProgressToken, TokenUse] = {}
+        self.tasks: dict[str, TokenUse] = {}
+        self.excused: dict[IdKey, None] = {}
+        self.odd_tokens = False
+        self.ended = False
+        self.lines = LineReader(config.max_message_bytes)
+        self.trimmer = Trimmer()
+        self.fragment = not from_start  # the first line may be the end of one
+        self.is_new = True
+
+    def has_asked(self, key: IdKey) -> bool | None:
+        """Whether a request with this id was sent; None where that cannot be known."""
+        if key in self.used or key in self.excused:
+            return True
+        return None if not self.whole or self.used.forgotten else False
+
+    def has_used(self, token: ProgressToken) -> bool | None:
+        """Whether a request with this token was sent; None where that cannot be known."""
+        if token in self.used_tokens:
+            return True
+        return None if not self.whole or self.used_tokens.forgotten else False
+
+
+@attrs.define(eq=False)
+class LogLevel:
+    """Below which level a server certainly has agreed not to log.
+
+    Requests that are in flight together may be served in any order, so that the lowest of their
+    levels counts once all are answered; while one waits, nothing is certain.
+    """
+
+    _pending: int = 0
+    _lowest: int | None = None
+    _agreed: int = 0
+
+    def asked(self) -> None:
+        """A request for a level was sent."""
+        self._pending += 1
+
+    def answered(self, level: object, accepted: bool) -> None:
+        """It was answered with a result or, not accepted, with an error."""
+        self._pending -= 1
+        if accepted:
+            severity = LOG_LEVELS.get(level, 0) if isinstance(level, str) else 0
+            self._lowest = severity if self._lowest is None else min(severity, self._lowest)
+        if not self._pending and self._lowest is not None:
+            self._agreed, self._lowest = self._lowest, None
+
+    def lose(self) -> None:
+        """Nothing is certain any more."""
+        self._pending += 1
+
+    def forbids(self, level: str) -> bool:
+        """Whether a message of this level is below what was agreed."""
+        return not self._pending and LOG_LEVELS[level] < self._agreed
+
+
+@attrs.define(eq=False)
+class Subscription:
+    """Requests for one URI: how many were not refused, how many wait, and in all."""
+
+    n_wanted: int = 0
+    n_waiting: int = 0
+    n_asked: int = 0
+
+
+@attrs.define(eq=False)
+class Subscriptions:
+    """Whether a server may have any subscription at all.
+
+    Which one a notification belongs to cannot be told: its URI may be that of a sub-resource
+    (RES-009). A URI is taken out only where no order of serving the requests could leave it in.
+    """
+
+    bound: int
+    lost: bool = False
+    _uris: dict[str, Subscription] = attrs.field(factory=dict[str, Subscription], init=False)
+
+    def asked(self, uri: object) -> None:
+        """A subscription was asked for."""
+        if not isinstance(uri, str) or (len(self._uris) >= self.bound and uri not in self._uris):
+            self.lost = True
+            return
+        known = self._uris.setdefault(uri, Subscription())
+        known.n_wanted += 1
+        known.n_waiting += 1
+        known.n_asked += 1
+
+    def answered(self, uri: object, accepted: bool) -> None:
+        """It was answered."""
+        known = self._uris.get(uri) if isinstance(uri, str) else None
+        if known is None or not isinstance(uri, str):
+            return
+        known.n_waiting -= 1
+        known.n_wanted -= not accepted
+        if not known.n_wanted:
+            del self._uris[uri]
+
+    def ending(self, uri: object) -> int | None:
+        """An end was asked for; returns what `ended` needs, None where it would prove nothing."""
+        known = self._uris.get(uri) if isinstance(uri, str) else None
+        return None if known is None or known.n_waiting else known.n_asked
+
+    def ended(self, uri: str, n_asked: int) -> None:
+        """That was answered with a result."""
+        known = self._uris.get(uri)
+        if known is not None and known.n_asked == n_asked:
+            del self._uris[uri]
+
+    @property
+    def certainly_none(self) -> bool:
+        """Whether there certainly is none."""
+        return not self.lost and not self._uris

@@ -1,0 +1,208 @@
+"""The ground on which an observer stands: what is certain, and how an accusation is made.
+
+**What is certain.** The two directions are seen in some order, at some place between the sides.
+Only this is known, and nothing else may be used against anyone:
+
+- A side knows what it has sent itself, and in which order: each direction arrives as it was sent.
+- A side has not read what was not seen yet: what it reads passes by the observer first.
+- A side has read what it answers, and all that came before that (`Half.read`). Whatever else was
+  seen of the other direction it may have read, or not: both must be assumed.
+- Of a conversation that began earlier, or of which a part could not be read, all that is consistent
+  with the rest may have been said (`Half.whole`, `Half.readable`).
+
+So the handshake is followed in the order in which it is seen, which is the order most favourable
+to both sides: a message is too early only if what it had to wait for was not even seen. A second
+use of an id, progress that does not increase, or progress after an answer is in one direction
+alone, and certain. An answer to a request that was cancelled, a cancellation of one that was
+answered, a notification that was sent before a subscription had ended: these cross, and are
+accused only once the side has answered something that came later.
+
+**What is forgotten** at a limit of `Config` makes nobody guilty: a rule that needs it is not
+judged any more, and a `BlindSpot` says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from ._codec import BoundedDecoder
+from ._config import Config
+from ._conversation import Conversation
+from ._judge import Breach
+from ._levels import LEVELS
+from ._lifecycle import Phase
+from ._observations import (
+    BlindCause,
+    BlindSpot,
+    MessageKind,
+    MessageSeen,
+    Observation,
+    ViolationSeen,
+)
+from ._registry import ALL_REVISIONS, DIALECTS
+from ._values import IdKey, RequestId, Side
+from ._watched import Asked, Half, LogLevel, Subscriptions
+
+_ANY_REVISION: Final = ("JSON-", "ERR-", "STDIO-", "OWN-017", "OWN-018")
+"""The rules that make a message a message, whatever the revision."""
+
+_UNREADABLE: Final = "answers to what it may have asked, and uses of it, are not judged"
+_FORGOTTEN: Final = "the oldest request was forgotten, and its answer will not be matched"
+
+
+class Watching:
+    """State, and the ways to say something."""
+
+    __slots__ = (
+        "_bytes",
+        "_codec",
+        "_config",
+        "_conversation",
+        "_decoder",
+        "_events",
+        "_foreign",
+        "_halves",
+        "_index",
+        "_initialized_early",
+        "_judged",
+        "_level",
+        "_modern",
+        "_now",
+        "_number",
+        "_opening",
+        "_shape",
+        "_subscriptions",
+        "_told",
+        "_unlimited",
+    )
+
+    def __init__(self, config: Config | None, from_start: bool) -> None:
+        config = config or Config()
+        self._config = config
+        self._decoder = BoundedDecoder(
+            config.codec, config.max_json_depth, config.max_integer_digits
+        )
+        self._codec = config.codec
+        self._unlimited = self._decoder.unlimited
+        self._shape = config.check == "shape"
+        self._halves = (
+            Half(Side.CLIENT, config, from_start),
+            Half(Side.SERVER, config, from_start),
+        )
+        self._conversation = Conversation(DIALECTS[ALL_REVISIONS[-1]])
+        self._judged = from_start  # whether the phase and the revision are certain
+        self._foreign = False  # whether an unknown revision was agreed on
+        self._opening: Asked | None = None  # the `initialize` that has moved the phase
+        self._initialized_early = False
+        self._modern: int = 0  # requests of 2026-07-28 that were not answered with an error
+        self._level = LogLevel()
+        self._subscriptions = Subscriptions(config.max_subscriptions)
+        self._events: deque[Observation] = deque()
+        self._told: set[tuple[BlindCause, Side | None]] = set()
+        self._now: float | None = None
+        self._number: int = 0
+        self._index: int | None = None
+        self._bytes = False  # whether the present message came as a line
+
+    # ---------------------------------------------------------------------------------- saying
+
+    def _seen(
+        self,
+        half: Half,
+        kind: MessageKind,
+        method: str | None,
+        id: RequestId | None,
+        message: object,
+    ) -> None:
+        self._events.append(
+            MessageSeen(
+                side=half.side,
+                kind=kind,
+                method=method,
+                id=id,
+                message=message,
+                number=self._number,
+                index=self._index,
+                time=self._now,
+            )
+        )
+
+    def _accuse(
+        self,
+        half: Half,
+        breach: Breach,
+        method: str | None = None,
+        id: RequestId | None = None,
+    ) -> None:
+        if self._foreign and not breach.rule.startswith(_ANY_REVISION):
+            return
+        self._events.append(
+            ViolationSeen(
+                side=half.side,
+                rule=breach.rule,
+                level=LEVELS[breach.rule],
+                text=breach.text,
+                method=method,
+                id=id,
+                number=self._number,
+                index=self._index,
+                time=self._now,
+            )
+        )
+
+    def _blind(self, cause: BlindCause, half: Half | None, text: str) -> None:
+        side = None if half is None else half.side
+        if (cause, side) not in self._told:
+            self._told.add((cause, side))
+            self._events.append(
+                BlindSpot(cause=cause, side=side, text=text, number=self._number, time=self._now)
+            )
+
+    # --------------------------------------------------------------------------------- knowing
+
+    def _unreadable(self, half: Half) -> None:
+        """The side has sent something that may have been any message."""
+        half.whole = half.readable = False
+        if self._conversation.phase is not Phase.OPERATING:
+            self._lose_track()
+        self._blind(BlindCause.UNREADABLE, half, _UNREADABLE)
+
+    def _lose_track(self) -> None:
+        """What was agreed on is not known any more. A whole handshake would tell."""
+        self._judged = False
+        self._opening = None
+        self._initialized_early = False
+        self._conversation = Conversation(DIALECTS[ALL_REVISIONS[-1]])
+        self._level.lose()
+        self._subscriptions.lost = True
+
+    def _knows_agreement(self, half: Half) -> bool:
+        """Whether the side certainly knows what was agreed on, if anything was."""
+        return (
+            self._conversation.phase is not Phase.AGREED
+            or half.side is Side.SERVER
+            or (self._opening is not None and half.read >= self._opening.answer_place)
+        )
+
+    def _excuse(self, half: Half, key: IdKey | None) -> None:
+        """A bad message with this id may be answered with an error, as if it were a request."""
+        if key is not None:
+            half.excused[key] = None
+            if len(half.excused) > self._config.max_late_answers:
+                del half.excused[next(iter(half.excused))]
+                self._unreadable(half)
+
+    def _finish(self, half: Half, asked: Asked) -> None:
+        """Take a request out of those that wait; only the latest of the others are remembered."""
+        if half.open.pop(asked.key, None) is not None:
+            half.done[asked.key] = asked
+            if len(half.done) > self._config.max_late_answers:
+                del half.done[next(iter(half.done))]
+
+    def _forget_oldest(self, half: Half) -> None:
+        """Too many requests wait."""
+        oldest = half.open.pop(next(iter(half.open)))
+        if oldest is self._opening:
+            self._lose_track()
+        self._blind(BlindCause.FORGOTTEN, half, _FORGOTTEN)

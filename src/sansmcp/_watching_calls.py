@@ -1,0 +1,282 @@
+"""Requests and notifications that pass by: whether their sender may send them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ._ids import UsedIds
+from ._judge import (
+    Breach,
+    judge_notification,
+    judge_phase,
+    judge_request,
+    judge_task,
+    too_early,
+)
+from ._lifecycle import Phase, PhaseTrigger
+from ._observations import BlindCause, MessageKind
+from ._registry import Method
+from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object
+from ._watched import Asked, Half, TokenUse
+from ._watching_progress import ProgressWatching
+from ._wellformed import (
+    BAD_REQUEST_ID,
+    NULL_CURSOR,
+    NULL_PARAMS,
+    UNKNOWN_LEVEL,
+    UNKNOWN_WISH,
+    is_level,
+    judge_call,
+    token_in,
+    token_in_use,
+)
+
+_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+_OPERATING: Final = Phase.OPERATING
+_FORGOTTEN: Final = "the oldest id was forgotten: unknown ids are not judged any more"
+_MODERN: Final = "requests of revision 2026-07-28, and what belongs to them, are not judged"
+
+
+class CallWatching(ProgressWatching):
+    """Judges calls by what their sender certainly knows."""
+
+    __slots__ = ()
+
+    # -------------------------------------------------------------------------------- requests
+
+    def _see_request(self, half: Half, message: JSONObject, method: str) -> None:
+        raw: Any = message["id"]
+        key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
+        self._seen(half, MessageKind.REQUEST, method, None if key is None else raw, message)
+        if key is None:
+            self._accuse(half, BAD_REQUEST_ID, method)
+            self._unreadable(half)  # what would answer it, and how, is open
+            return
+        given: Any = message.get("params", MISSING)
+        params: JSONObject = given if given.__class__ is dict else {}
+        breach: Breach | None = None
+        if (
+            given.__class__ is not dict
+            or message.get("jsonrpc") != "2.0"
+            or "result" in message
+            or "error" in message
+        ):
+            breach = judge_call(message)
+            if given is None:
+                self._accuse(half, NULL_PARAMS, method, raw)
+        asked = Asked(raw, key, method, half.sent, self._number, self._now)
+        if self._index is not None:
+            asked.index = self._index
+            asked.batched = self._bytes
+        meta: Any = params.get("_meta")
+        conversation = self._conversation
+        spec = conversation.dialect.requests[half.side].get(method)
+        if (spec is None or meta is not None) and self._is_modern(method, meta):
+            self._see_modern(half, asked)
+            spec = None
+        elif breach is None and self._judged:
+            if conversation.phase is _OPERATING:
+                breach = judge_request(conversation, half.side, method, spec, params, self._shape)
+            else:
+                breach = self._judge_early(half, method, spec, params)
+        if breach is not None:
+            self._accuse(half, breach, method, raw)
+        if key == half.used.expected:  # as nearly always
+            half.used.expected += 1
+        else:
+            self._remember_id(half, asked)
+        half.open[key] = asked
+        if len(half.open) > self._config.max_requests:
+            self._forget_oldest(half)
+        if meta is not None:
+            self._take_token(half, asked, meta)
+        if spec is None:
+            pass
+        elif spec.special or spec.paginated is not None or "task" in params:
+            self._take_request(half, asked, spec, params)
+        elif self._judged and conversation.agreed:
+            asked.spec = spec
+
+    @staticmethod
+    def _is_modern(method: str, meta: object) -> bool:
+        """Whether a request is one of 2026-07-28, which says so in itself."""
+        return method == "server/discover" or (is_object(meta) and _VERSION_KEY in meta)
+
+    def _see_modern(self, half: Half, asked: Asked) -> None:
+        asked.modern = True
+        self._modern += 1
+        if half.modern_ids is None:
+            half.modern_ids = UsedIds(self._config.max_used_ids)
+        half.modern_ids.add(asked.key)
+        self._blind(BlindCause.ERA, None, _MODERN)
+
+    def _judge_early(
+        self, half: Half, method: str, spec: Method | None, params: JSONObject
+    ) -> Breach | None:
+        """A legacy request before the handshake is done."""
+        conversation = self._conversation
+        if self._modern and conversation.phase is Phase.NEW and method != "initialize":
+            return None  # a peer that speaks 2026-07-28 needs no handshake
+        if not self._knows_agreement(half):
+            return judge_phase(conversation.phase, half.side, method)
+        return judge_request(conversation, half.side, method, spec, params, self._shape)
+
+    def _remember_id(self, half: Half, asked: Asked) -> None:
+        """Note the id, and see whether it was used before."""
+        key = asked.key
+        known = half.used.add(key)
+        if half.used.forgotten:
+            self._blind(BlindCause.FORGOTTEN, half, _FORGOTTEN)
+        if known:
+            if self._is_reuse(half, asked):
+                breach = Breach("ID-001", f"the id {asked.id!r} was used before")
+                self._accuse(half, breach, asked.method, asked.id)
+            former = half.open.pop(key, None) or half.done.pop(key, None)
+            if former is not None and former.waits:
+                asked.n_asked += former.n_asked - former.n_answered
+                if former is self._opening:
+                    self._lose_track()
+
+    def _is_reuse(self, half: Half, asked: Asked) -> bool:
+        """Whether a known id may not be used again: in a legacy session, for a legacy request."""
+        return (
+            self._judged
+            and not asked.modern
+            and (self._conversation.phase > Phase.NEW or asked.method == "initialize")
+            and (
+                half.modern_ids is None
+                or not (half.modern_ids.forgotten or asked.key in half.modern_ids)
+            )
+        )
+
+    def _take_token(self, half: Half, asked: Asked, meta: object) -> None:
+        token = token_in(meta)
+        if token is None:
+            return
+        if isinstance(token, Breach):
+            half.odd_tokens = True
+            self._accuse(half, token, asked.method, asked.id)
+            return
+        use = TokenUse(asked)
+        former = half.tokens.pop(token, None)
+        if former is not None and (former.asked.waits or former.shared):
+            use.shared = True
+            readable = self._halves[1 - half.side].readable  # else there may have been an answer
+            if former.is_active and not former.shared and readable and not asked.modern:
+                self._accuse(half, token_in_use(token), asked.method, asked.id)
+        asked.token = token
+        half.tokens[token] = use
+        if len(half.tokens) > self._config.max_requests:
+            del half.tokens[next(iter(half.tokens))]
+        half.used_tokens.add(token)
+
+    def _take_request(self, half: Half, asked: Asked, spec: Method, params: JSONObject) -> None:
+        """What this request asks for may last beyond its answer."""
+        if asked.method == "initialize":
+            asked.spec = spec
+            self._open(asked, params)
+            return
+        if not (self._judged and self._conversation.agreed):
+            return  # which revision's method it is will turn out
+        asked.spec = spec
+        if spec.task_gate is not None and "task" in params:
+            breach = judge_task(spec, self._conversation.gates[1 - half.side])
+            asked.as_task = True
+            asked.subject = breach is None  # else it is to be served like any other
+            if breach is not None and self._knows_agreement(half):
+                self._accuse(half, breach, asked.method, asked.id)
+        elif spec.paginated is not None and params.get("cursor", MISSING) is None:
+            self._accuse(half, NULL_CURSOR, asked.method, asked.id)
+        if not spec.special:
+            return
+        if asked.method == "logging/setLevel":
+            asked.subject = params.get("level")
+            self._level.asked()
+            if not is_level(asked.subject):
+                self._accuse(half, UNKNOWN_WISH, asked.method, asked.id)
+        elif asked.method == "resources/subscribe":
+            asked.subject = params.get("uri")
+            self._subscriptions.asked(asked.subject)
+        elif asked.method == "resources/unsubscribe":
+            n_asked = self._subscriptions.ending(params.get("uri"))
+            asked.subject = None if n_asked is None else (params["uri"], n_asked)
+
+    def _open(self, asked: Asked, params: JSONObject) -> None:
+        """An `initialize` begins the handshake, or breaks into one."""
+        info: Any = params.get("clientInfo")
+        capabilities: Any = params.get("capabilities")
+        asked.subject = (
+            info if is_object(info) else None,
+            capabilities if is_object(capabilities) else None,
+        )
+        if self._conversation.phase is Phase.NEW:
+            self._conversation.move(PhaseTrigger.INITIALIZE)
+            self._opening = asked
+        elif self._conversation.phase is Phase.NEGOTIATING:
+            self._lose_track()
+
+    # --------------------------------------------------------------------------- notifications
+
+    def _see_notification(self, half: Half, message: JSONObject, method: str) -> None:
+        self._seen(half, MessageKind.NOTIFICATION, method, None, message)
+        given: Any = message.get("params", MISSING)
+        params: JSONObject = given if given.__class__ is dict else {}
+        breach: Breach | None = None
+        if given.__class__ is not dict or message.get("jsonrpc") != "2.0":
+            breach = judge_call(message)
+            if breach is not None:
+                self._accuse(half, breach, method)
+            elif given is None:
+                self._accuse(half, NULL_PARAMS, method)
+        if method == "notifications/initialized" and half.side is Side.CLIENT:
+            self._initialized(half, judged=breach is None)
+        elif breach is not None:
+            pass  # whether it counts is up to whoever reads it
+        elif method == "notifications/progress":
+            self._see_progress(half, params)
+        elif method == "notifications/cancelled":
+            self._see_cancelled(half, params)
+        else:
+            self._judge_notification(half, method, params)
+
+    def _initialized(self, half: Half, judged: bool) -> None:
+        conversation = self._conversation
+        phase = conversation.phase
+        if judged and self._judged:
+            breach = judge_notification(
+                conversation, half.side, "notifications/initialized", None, {}, shape=False
+            )
+            if breach is not None:
+                self._accuse(half, breach, "notifications/initialized")
+        if phase is Phase.AGREED:
+            assert self._opening is not None  # its answer has brought this phase
+            half.read = max(half.read, self._opening.answer_place)
+            self._operate()
+        elif phase is Phase.NEGOTIATING:
+            self._initialized_early = True
+
+    def _judge_notification(self, half: Half, method: str, params: JSONObject) -> None:
+        self._tasks_seen(self._halves[1 - half.side], method, params)
+        if method == "notifications/message" and not is_level(params.get("level")):
+            self._accuse(half, UNKNOWN_LEVEL, method)
+            return
+        if not self._judged or self._modern:
+            return
+        conversation = self._conversation
+        spec = conversation.dialect.notifications[half.side].get(method)
+        if self._knows_agreement(half):
+            breach = judge_notification(conversation, half.side, method, spec, params, self._shape)
+        else:
+            breach = None if spec is not None and spec.early else too_early(method)
+        if breach is None and half.side is Side.SERVER and self._halves[Side.CLIENT].whole:
+            breach = self._judge_wish(method, params)
+        if breach is not None:
+            self._accuse(half, breach, method)
+
+    def _judge_wish(self, method: str, params: JSONObject) -> Breach | None:
+        """Whether the client wanted to be told this, as far as that is certain."""
+        if method == "notifications/message" and self._level.forbids(params["level"]):
+            return Breach("LOG-004", f"a log message of level {params['level']}, below the one set")
+        if method == "notifications/resources/updated" and self._subscriptions.certainly_none:
+            return Breach("RES-008", f"{method} without any subscription")
+        return None

@@ -1,0 +1,147 @@
+"""The rules on a message by itself, whoever sends it and whatever was said before.
+
+Like those of `_judge`, they change nothing, and are asked by connections and observers alike. A
+connection looks at the one or two members that are nearly always right by itself, and asks here
+for the verdict when they are not: good messages cost no call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeGuard
+
+from ._errors import ErrorCode
+from ._judge import Breach
+from ._registry import LOG_LEVELS, Dialect
+from ._values import MISSING, IdKey, JSONObject, ProgressToken, id_key, is_object
+
+_VERSION: Final = Breach("JSON-001", 'jsonrpc is not "2.0"')
+
+BAD_REQUEST_ID: Final = Breach("JSON-002", "a request id is a string or an integer")
+BAD_ANSWER_ID: Final = Breach("JSON-002", "an answer has no usable id")
+NO_OBJECT: Final = Breach("JSON-001", "a message is a JSON object")
+NULL_PARAMS: Final = Breach("OWN-015", "params is null", tolerated=True)
+NULL_CURSOR: Final = Breach("OWN-015", "cursor is null", tolerated=True)
+NULL_NEXT_CURSOR: Final = Breach("OWN-015", "nextCursor is null", tolerated=True)
+BATCHED_INITIALIZE: Final = Breach("BATCH-003", "initialize is never part of a batch")
+UNKNOWN_LEVEL: Final = Breach("LOG-002", "a log message has no known level", tolerated=True)
+UNKNOWN_WISH: Final = Breach("LOG-002", f"the log level is none of {', '.join(LOG_LEVELS)}")
+
+
+def judge_call(message: JSONObject) -> Breach | None:
+    """What is wrong with the envelope of a request (it has an id) or a notification."""
+    if message.get("jsonrpc") != "2.0":
+        return _VERSION
+    if "id" in message and ("result" in message or "error" in message):
+        return Breach("ERR-001", "a message is both a request and an answer")
+    params: Any = message.get("params")
+    if params is not None and not is_object(params):
+        return Breach("JSON-017", "params is not an object", ErrorCode.INVALID_PARAMS)
+    return None
+
+
+def judge_answer(message: JSONObject) -> Breach | None:
+    """What is wrong with the envelope of an answer, but for its id."""
+    result: Any = message.get("result", MISSING)
+    error: Any = message.get("error", MISSING)
+    if error is MISSING:
+        if result is MISSING:
+            return Breach("JSON-005", "an answer has neither result nor error")
+        if not is_object(result):
+            return Breach("JSON-007", "a result is not an object")
+    elif result is not MISSING:
+        return Breach("JSON-006", "an answer has both result and error")
+    elif not is_error(error):
+        return Breach("JSON-008", "an error lacks an integer code or a string message")
+    return None if message.get("jsonrpc") == "2.0" else _VERSION
+
+
+def is_error(error: object) -> bool:
+    """Whether a JSON value is a well-formed error object."""
+    return (
+        is_object(error)
+        and type(error.get("code")) is int
+        and isinstance(error.get("message"), str)
+    )
+
+
+def judge_error_without_id(message: JSONObject, dialect: Dialect | None) -> Breach | None:
+    """What is wrong with a well-formed error that has no id, or null; None: unknown revision."""
+    if "id" in message:
+        return Breach("JSON-003", "an error has the id null", tolerated=True)
+    if dialect is not None and not dialect.has_idless_errors:
+        return Breach("JSON-010", "an error has no id", tolerated=True)
+    return None
+
+
+def judge_neither(message: JSONObject) -> Breach:
+    """What is wrong with an object that is neither a call nor an answer."""
+    if "method" in message:
+        return Breach("ERR-001", "method is not a string")
+    return Breach("ERR-001", "a message has neither method nor result nor error")
+
+
+def judge_batch(dialect: Dialect, values: list[Any]) -> Breach | None:
+    """Whether an array may be a message of this revision; its elements are judged one by one."""
+    if not dialect.has_batches:
+        return Breach("BATCH-008", "batches exist only in revision 2025-03-26")
+    if not values:
+        return Breach("BATCH-005", "a batch is empty")
+    return None
+
+
+def retyped(key: IdKey) -> IdKey | None:
+    """The id that this one would be with the other JSON type: 7 for "7", and "7" for 7."""
+    if not isinstance(key, str):
+        return str(key)
+    other = int(key) if key.isdecimal() and len(key) < 20 else None
+    return None if str(other) != key else other  # "007" is not 7
+
+
+def token_in(meta: object) -> ProgressToken | Breach | None:
+    """The progress token in a `_meta`, None where there is none, or what is wrong."""
+    if not is_object(meta):
+        return Breach("OWN-014", "_meta is not an object", ErrorCode.INVALID_PARAMS)
+    raw: Any = meta.get("progressToken", MISSING)
+    if raw is MISSING:
+        return None
+    token = id_key(raw)
+    if token is None:
+        text = "a progress token is a string or an integer"
+        return Breach("PROG-001", text, ErrorCode.INVALID_PARAMS)
+    return token
+
+
+def token_in_use(token: ProgressToken) -> Breach:
+    """A request has the token of another one that is in flight."""
+    return Breach("PROG-002", f"the progress token {token!r} is in use", tolerated=True)
+
+
+def judge_progress(params: JSONObject) -> Breach | None:
+    """What is wrong with the required params of a progress notification."""
+    if id_key(params.get("progressToken")) is None:
+        return Breach("PROG-001", "a progress token is no string and no integer")
+    progress: Any = params.get("progress")
+    if type(progress) is not int and type(progress) is not float:
+        return Breach("OWN-014", "progress is no number")
+    return None
+
+
+def no_increase(last: float, progress: float) -> Breach:
+    """Progress that is not above the last one for its request."""
+    return Breach("PROG-003", f"progress went from {last} to {progress}")
+
+
+def judge_cancellation(params: JSONObject, dialect: Dialect) -> Breach | None:
+    """What is wrong with the id in a cancellation."""
+    raw: Any = params.get("requestId", MISSING)
+    if id_key(raw) is not None:
+        return None
+    rule = "JSON-002"
+    if raw is MISSING:
+        rule = "CANC-006" if dialect.revision == "2025-11-25" else "CANC-007"
+    return Breach(rule, "a cancellation names no usable request id")
+
+
+def is_level(level: object) -> TypeGuard[str]:
+    """Whether a JSON value is a log level."""
+    return isinstance(level, str) and level in LOG_LEVELS

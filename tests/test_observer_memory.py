@@ -1,0 +1,168 @@
+"""What an observer remembers is bounded, and what it has forgotten makes nobody guilty."""
+
+from collections.abc import Callable
+
+import pytest
+
+from sansmcp import (
+    BlindCause,
+    BlindSpot,
+    Config,
+    JSONObject,
+    MessageSeen,
+    Observer,
+    RequestUnanswered,
+    Side,
+)
+from sansmcp.testing import canonical
+from tests.support.watching import NEWEST, C, S, Step, accused, observe, opening, taken
+from tests.support.wire import call, error, initialize, note, result, wire
+
+SMALL = Config(
+    max_requests=5, max_used_ids=5, max_late_answers=5, max_subscriptions=5, max_message_bytes=400
+)
+
+
+def ask(id: object, token: object = None) -> JSONObject:
+    meta: JSONObject = {} if token is None else {"_meta": {"progressToken": token}}
+    return call(id, "ping", meta)
+
+
+def task(n: int) -> list[Step]:
+    task = {"taskId": f"t{n}", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": 1}
+    params = {"name": "x", "task": {}, "_meta": {"progressToken": n}}
+    return [(C, call(n, "tools/call", params)), (S, result(n, {"task": task}))]
+
+
+def cancel(id: object) -> JSONObject:
+    return note("notifications/cancelled", {"requestId": id})
+
+
+ENDLESS: dict[str, Callable[[int], list[Step]]] = {
+    "requests without answers": lambda n: [(C, ask(n)), (S, ask(n))],
+    "requests with answers": lambda n: [(C, ask(n)), (S, result(n, {}))],
+    "requests that are cancelled": lambda n: [(S, ask(n)), (S, cancel(n))],
+    "ids far apart": lambda n: [(C, ask(n * 7)), (S, result(n * 7, {}))],
+    "names as ids": lambda n: [(C, ask(f"name {n}")), (S, result(f"name {n}", {}))],
+    "long names as ids": lambda n: [(C, ask(f"{n:300}")), (S, result(f"{n:300}", {}))],
+    "tokens": lambda n: [(C, ask(n, f"token {n}")), (S, result(n, {}))],
+    "tasks": task,
+    "subscriptions": lambda n: [
+        (C, call(n, "resources/subscribe", {"uri": f"a:{n}"})),
+        (S, result(n, {})),
+    ],
+    "levels": lambda n: [(C, call(n, "logging/setLevel", {"level": "info"}))],
+    "bad messages": lambda n: [(C, {"jsonrpc": "2.0", "id": n}), (S, error(n, -32600))],
+    "bad answers": lambda n: [(C, ask(n)), (S, result(n, 5))],
+    "answers to nobody": lambda n: [(C, result(n, {})), (S, error(f"{n}", 1))],
+    "modern requests": lambda n: [(C, call(n * 3, "server/discover")), (S, result(n * 3, {}))],
+    "handshakes": lambda n: [(C, initialize(n, NEWEST)), (S, error(n, -32600))],
+    "text": lambda n: [(C, b"{%d\n" % n), (S, b"text %d\n" % n)],
+    "long lines": lambda n: [(C, b"x" * 500), (S, b'"' + b"y" * 500 + b"\n")],
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_memory_does_not_grow_without_end(name: str) -> None:
+    """A proxy runs for weeks."""
+    observer = Observer(config=SMALL)
+    for side, message in opening():
+        observer.receive_data(side, wire(message))
+    sizes: list[int] = []
+    for n in range(1, 161):
+        for side, message in ENDLESS[name](n):
+            observer.receive_data(side, wire(message))
+        taken(observer)
+        if n in (40, 160):
+            sizes.append(len(canonical(observer)))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # a tuple
+
+    assert sizes[1] <= sizes[0] + 5
+
+
+def forgotten(events: list[object]) -> list[Side | None]:
+    return [
+        event.side
+        for event in events
+        if isinstance(event, BlindSpot) and event.cause is BlindCause.FORGOTTEN
+    ]
+
+
+@pytest.mark.parametrize("name", ["requests without answers", "ids far apart", "tasks", "tokens"])
+def test_what_was_forgotten_is_not_held_against_anyone(name: str) -> None:
+    """An answer, a cancellation or progress may belong to what is no longer known."""
+    steps = opening()
+    for n in range(1, 40):
+        steps += ENDLESS[name](n)
+    before = observe(*steps, config=SMALL)
+    for id in (1, 7):
+        steps += [
+            (C, cancel(id)),
+            (S, note("notifications/progress", {"progressToken": id, "progress": 1})),
+        ]
+    if name == "requests without answers":
+        steps += [(S, result(1, {}))]
+    events = observe(*steps, config=SMALL)
+
+    assert accused(before) == []
+    assert {rule for _, rule in accused(events)} <= {"PROG-006"}
+    assert ("PROG-006" in {rule for _, rule in accused(events)}) == (
+        name != "tasks" and name != "tokens"
+    )
+
+
+def test_a_handshake_that_was_forgotten_is_not_judged() -> None:
+    """Among so many pings the answer to `initialize` can no longer be told."""
+    steps: list[Step] = [(C, initialize("init", NEWEST))]
+    steps += [(C, ask(n)) for n in range(8)]
+    steps += [(S, opening()[1][1]), (C, call(100, "tools/list")), (S, call(1, "roots/list"))]
+    events = observe(*steps, config=SMALL)
+
+    assert accused(events) == []
+    assert forgotten(list(events)) == [C]
+
+
+def test_ids_that_were_forgotten_may_be_answered() -> None:
+    """Whether there was such a request is no longer known."""
+    steps = opening()
+    for n in range(1, 40):
+        steps += ENDLESS["ids far apart"](n)
+    events = observe(*steps, (S, result(1_000_000, {})), (C, cancel(3)), config=SMALL)
+
+    assert accused(events) == []
+    assert forgotten(list(events)) == [C]
+
+
+def test_so_many_subscriptions_may_hold_any() -> None:
+    """One that was not remembered may be the one that is told of."""
+    steps = opening()
+    for n in range(1, 8):
+        steps += ENDLESS["subscriptions"](n)
+    for n in range(1, 8):
+        steps += [
+            (C, call(n + 10, "resources/unsubscribe", {"uri": f"a:{n}"})),
+            (S, result(n + 10, {})),
+        ]
+    updated = (S, note("notifications/resources/updated", {"uri": "a:"}))
+
+    assert accused(observe(*steps, updated, config=SMALL)) == []
+    assert accused(observe(*steps, updated)) == [(S, "RES-008")]
+
+
+def test_so_many_bad_messages_may_be_answered() -> None:
+    """Each could be answered with an error of its id."""
+    steps = opening() + [(C, {"jsonrpc": "2.0", "id": n}) for n in range(100, 108)]
+    events = observe(*steps, (S, error(100, -32600)), config=SMALL)
+
+    assert {rule for _, rule in accused(events)} == {"ERR-001"}
+
+
+def test_events_are_all_that_grows_until_they_are_taken() -> None:
+    """Nothing that was seen is dropped: the caller takes events as they come."""
+    observer = Observer(config=SMALL)
+    for n in range(100):
+        observer.receive_message(C, ask(n))
+    observer.close()
+    events = taken(observer)
+
+    assert sum(isinstance(event, MessageSeen) for event in events) == 100
+    assert sum(isinstance(event, RequestUnanswered) for event in events) == 5
