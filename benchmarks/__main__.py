@@ -9,7 +9,17 @@ from pathlib import Path
 from time import perf_counter
 from typing import Final
 
-from . import _machine, _traffic, import_time, in_flight, long_lines, memory, round_trips, stdio
+from . import (
+    _machine,
+    _traffic,
+    import_time,
+    in_flight,
+    long_lines,
+    memory,
+    round_trips,
+    stdio,
+    tap,
+)
 from ._measure import Effort, Rounds, Row
 
 BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
@@ -19,6 +29,7 @@ BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
     "long_lines": long_lines.rows,
     "in_flight": in_flight.rows,
     "stdio": stdio.rows,
+    "tap": tap.rows,
 }
 
 DATA: Final = f"""\
@@ -31,16 +42,17 @@ long lines: "one text" is a string with a \\n every 60 characters, "records" are
 all with the default checks (Config(check="shape")), revision 2025-11-25, garbage collector on"""
 
 METHOD: Final = """\
-Times are processor time (time.process_time_ns; for imports time.perf_counter_ns), in rounds that
-run every case and its floor one after the other. Ratios are formed within a round, and the table
-shows their median and middle half. Round trips come from several fresh interpreters, imports from
-a fresh one each. pyperf's own runner measures one benchmark after the other and so cannot pair
-them; it gives the facts about the machine, and the file format of --output."""
+Times are processor time (time.process_time_ns; for imports and for tap they are time on the wall),
+in rounds that run every case and its floor one after the other. Ratios and differences are formed
+within a round, and the table shows their median and middle half. Round trips come from several
+fresh interpreters, imports from a fresh one each. pyperf's own runner measures one benchmark after
+the other and so cannot pair them; it gives the facts about the machine, and the file format of
+--output."""
 
 NOT_SHOWN: Final = """\
-Not shown: pipes, event loops, processes, other interpreters; latency (rounds are averages of many
-calls); messages of other shapes, other methods; the cost of an application's own work, beside
-which these microseconds vanish. Memory leaves out what the allocator rounds up."""
+Not shown: pipes, event loops, processes, other interpreters; latency but for tap (rounds are
+averages of many calls); messages of other shapes, other methods; the cost of an application's own
+work, beside which these microseconds vanish. Memory leaves out what the allocator rounds up."""
 
 
 def table(rows: list[Row]) -> str:

@@ -32,6 +32,9 @@ ROWS = {
     "stdio on trio, small call, 64 in flight, async handler": 1,
     "stdio on trio, small call, sequential, plain handler": 1,
     "stdio on trio, echo of 1 MiB, sequential, plain handler": 2,
+    "tap, small call, summary only, latency added per message": 1,
+    "tap, small call, trace and capture, latency added per message": 1,
+    "tap, echo of 64 KiB, trace and capture, latency added per message": 1,
 }
 
 

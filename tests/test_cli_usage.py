@@ -155,7 +155,8 @@ def test_help_names_every_command_and_the_exit_statuses() -> None:
     done = sansmcp("--help")
 
     assert done.returncode == 0
-    for name in ("inspect", "call", "read", "prompt", "request", "explain", "demo", "serve-demo"):
+    clients = ("inspect", "call", "read", "prompt", "request")
+    for name in (*clients, "tap", "lint", "explain", "demo", "serve-demo"):
         assert f"\n    {name}" in done.stdout
         assert sansmcp(name, "--help").stdout.startswith(f"usage: sansmcp {name}")
     assert "exit status: 0" in done.stdout
@@ -192,6 +193,13 @@ def test_without_trio_it_says_what_to_install(line: list[str]) -> None:
 
     assert done.returncode == 2
     assert done.stderr == "this command needs trio: pip install 'sansmcp[trio]'\n"
+
+
+def test_others_are_watched_without_trio_and_rich(tmp_path: Path) -> None:
+    """A tap stands where a server is started, in an environment that may have nothing else."""
+    capture = tmp_path / "capture"
+    assert without("trio", "tap", "--jsonl", str(capture), "--", "true").returncode == 0
+    assert without("trio", "lint", str(capture)).returncode == 0
 
 
 def test_rules_are_explained_without_trio_and_rich() -> None:

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -49,6 +50,12 @@ def document(done: Done) -> Any:
     return json.loads(done.stdout)
 
 
+def hear_ctrl_c() -> None:
+    """What a shell starts in the background, maybe these tests, ignores it, and hands that on."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Terminal:
     """A terminal that a process writes to, and whose keys may be pressed."""
 
@@ -62,11 +69,16 @@ class Terminal:
             stdout=other,
             stderr=other,
             start_new_session=True,
-            # The terminal becomes the controlling one, so that Ctrl-C is a signal to all.
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=self._take,
             env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": ""},
         )
         os.close(other)
+
+    @staticmethod
+    def _take() -> None:
+        """The terminal becomes the controlling one, so that Ctrl-C is a signal to all."""
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        hear_ctrl_c()
 
     def read_until(self, pattern: str) -> None:
         """Read until what is shown matches; the end of the process fails it."""

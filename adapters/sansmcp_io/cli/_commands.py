@@ -43,6 +43,15 @@ def _run(options: argparse.Namespace) -> int:
 
         explain(options.rules, Output(as_json=options.json))
         return Status.OK
+    if options.name == "tap":
+        from ._tapping import tap
+
+        return tap(options.server, trace=options.trace, quiet=options.quiet, jsonl=options.jsonl)
+    if options.name == "lint":
+        from ._linting import lint
+
+        output = Output(as_json=options.json, as_lines=True)
+        return lint(options.file, select=options.select, ignore=options.ignore, output=output)
     if options.name == "serve-demo":
         from ._demonstrating import serve
 

@@ -58,7 +58,7 @@ class Context:
     @property
     def server(self) -> str:
         """The server for use in a sentence."""
-        return f"the server `{shortened(shlex.join(self.command), 120)}`"
+        return server_name(self.command)
 
     @property
     def question(self) -> str:
@@ -69,6 +69,11 @@ class Context:
     def time(self) -> str:
         """The time it had, for use in a sentence."""
         return "no time limit" if self.timeout == math.inf else f"{self.timeout:g} s"
+
+
+def server_name(command: Sequence[str]) -> str:
+    """A server for use in a sentence."""
+    return f"the server `{shortened(shlex.join(command), 120)}`"
 
 
 def explain(error: BaseException, context: Context) -> Failure:
@@ -87,7 +92,7 @@ def explain(error: BaseException, context: Context) -> Failure:
         case LocalProtocolError():
             return _not_sent(error, context)
         case OSError():
-            return _not_started(error, context)
+            return not_started(error, context.command, context.path)
         case _:
             raise error
 
@@ -107,15 +112,16 @@ def interrupted(number: int, context: Context) -> Failure:
 # ------------------------------------------------------------------------------- the process
 
 
-def _not_started(error: OSError, context: Context) -> Failure:
-    program = context.command[0]
-    found = shutil.which(program, path=context.path)
+def not_started(error: OSError, command: Sequence[str], path: str | None = None) -> Failure:
+    """The program of a server cannot be run; `path` is the PATH that was given for it."""
+    program = command[0]
+    found = shutil.which(program, path=path)
     reason = error.strerror or str(error)
     if isinstance(error, FileNotFoundError) and found is None:
         reason = "there is no such program"
         hints = ["check its name; a program outside of PATH needs its path, here too: ./NAME"]
         words = program.split()
-        if len(words) > 1 and shutil.which(words[0].strip("'\""), path=context.path):
+        if len(words) > 1 and shutil.which(words[0].strip("'\""), path=path):
             hints = [f"give the words of the command apart, without quotes: -- {program}"]
     elif isinstance(error, FileNotFoundError):
         reason = "the file is there, and the program that its first line names is not"
@@ -128,7 +134,7 @@ def _not_started(error: OSError, context: Context) -> Failure:
         hints = ["run the same command by itself"]
     return Failure(
         kind="not-started",
-        text=f"{context.server} was not started: {reason}",
+        text=f"{server_name(command)} was not started: {reason}",
         hints=tuple(hints),
     )
 
@@ -156,11 +162,12 @@ def _ending(status: int | None) -> tuple[str, ...]:
     if status is None:
         return ()
     if status < 0:
-        return (f"the process was ended by {_signal_name(-status)}",)
+        return (f"the process was ended by {signal_name(-status)}",)
     return (f"the process ended with exit status {status}",)
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Its name, or its number where it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:  # Python names few of the real-time signals

@@ -35,7 +35,7 @@ def explain(ids: Sequence[str], output: Output) -> None:
     if unknown:
         raise UsageError(
             f"there is no rule {', '.join(given for _, given in unknown)}",
-            *(hint for id, _ in unknown for hint in _near(id, rules)),
+            *(hint for id, _ in unknown for hint in near(id, rules)),
         )
     found = [rules[id] for id in wanted]
     document: list[JSONValue] = [
@@ -48,7 +48,7 @@ def explain(ids: Sequence[str], output: Output) -> None:
     output.result(document, _blocks(found))
 
 
-def _near(id: str, rules: Iterable[str]) -> list[str]:
+def near(id: str, rules: Iterable[str]) -> list[str]:
     """Ids that may have been meant: of the same area and with a number close by, or spelt alike."""
     area = re.split(r"[^A-Z]", id)[0]
     number = re.search(r"[0-9]{1,9}", id)

@@ -78,11 +78,15 @@ class Output:
 
     Args:
         as_json: Write results and failures as JSON, one document in all.
+        as_lines: There may be any number of documents, each in a line of its own.
         show_progress: Whether to show progress; None: where standard error is a terminal.
     """
 
-    def __init__(self, *, as_json: bool = False, show_progress: bool | None = None) -> None:
+    def __init__(
+        self, *, as_json: bool = False, as_lines: bool = False, show_progress: bool | None = None
+    ) -> None:
         self._as_json: Final = as_json
+        self._indent: Final = None if as_lines else 2
         self._out: Final[Printer] = make_printer(sys.stdout)
         self._err: Final[Printer] = make_printer(sys.stderr)
         self._show_progress = sys.stderr.isatty() if show_progress is None else show_progress
@@ -129,6 +133,16 @@ class Output:
                     self._out.show(block)
 
         self._to_stdout(write)
+
+    def finding(self, document: JSONValue, text: str) -> None:
+        """Show one of any number of results: a line, in the form that was asked for.
+
+        Raises:
+            OutputFailed: Standard output does not take it.
+        """
+        self._to_stdout(
+            lambda: self._document(document) if self._as_json else print(text, flush=True)
+        )
 
     def _to_stdout(self, write: Callable[[], None]) -> None:
         try:
@@ -177,10 +191,9 @@ class Output:
         finally:
             self._to_stderr(shown.close)
 
-    @staticmethod
-    def _document(document: JSONValue) -> None:
+    def _document(self, document: JSONValue) -> None:
         # ASCII only: nothing in it can do anything to a terminal.
-        print(json.dumps(document, indent=2), flush=True)
+        print(json.dumps(document, indent=self._indent), flush=True)
 
 
 class _GuardedProgress:

@@ -15,11 +15,21 @@ from ._arguments import seconds
 from ._errors import UsageError
 
 DEMO_SECONDS: Final = 20.0
+_RULES_HELP: Final = "rule ids or their beginnings, such as CANC,OWN-014"
 
 _JSON_HELP: Final = "a JSON object; @FILE reads it from a file, - from standard input"
 _STATUS: Final = (
     "exit status: 0 it succeeded; 1 the tool says that it has failed; 2 the command line is wrong; "
     "3 the connection or the protocol failed; 130 interrupted (128 and the number of the signal)"
+)
+_TAP_STATUS: Final = (
+    "exit status: that of the server, or its end by a signal; 2 the command line is wrong, or a "
+    "file cannot be opened; 126 the server cannot be started; 127 there is no such program"
+)
+_LINT_STATUS: Final = (
+    "exit status: 0 nothing that was shown breaks a MUST or MUST NOT; 1 something does, or breaks "
+    "OWN-014 or OWN-020, which say what the schema demands; 2 the command line is wrong; "
+    "3 the file cannot be read, or something in it is no recorded conversation"
 )
 
 
@@ -40,6 +50,8 @@ class Parser:
         self._parsers: dict[str, argparse.ArgumentParser] = {}
         self._with_server: set[str] = set()
         self._add_client_commands()
+        self._add_tap()
+        self._add_lint()
         self._add_explain()
         self._add_demo()
 
@@ -79,7 +91,13 @@ class Parser:
     # -------------------------------------------------------------------------- the commands
 
     def _add(
-        self, name: str, help: str, *, arguments: str = "", description: str | None = None
+        self,
+        name: str,
+        help: str,
+        *,
+        arguments: str = "",
+        description: str | None = None,
+        status: str = _STATUS,
     ) -> argparse.ArgumentParser:
         usage = f"sansmcp {name} [options] {arguments}".rstrip()
         parser = self._commands.add_parser(
@@ -87,7 +105,7 @@ class Parser:
             help=help,
             usage=usage,
             description=description or f"{help[0].upper()}{help[1:]}.",
-            epilog=_STATUS,
+            epilog=status,
             allow_abbrev=False,
         )
         self._parsers[name] = parser
@@ -147,6 +165,50 @@ class Parser:
         parser = self._add_for_server("request", "send any request", "METHOD [JSON]")
         parser.add_argument("target", metavar="METHOD", help="such as tools/list")
         parser.add_argument("params", metavar="JSON", nargs="?", help=f"params: {_JSON_HELP}")
+
+    def _add_tap(self) -> None:
+        self._with_server.add("tap")
+        parser = self._add(
+            "tap",
+            "watch a client and a server",
+            arguments="-- COMMAND...",
+            description="Starts a server with COMMAND and passes on, unchanged, what it and the "
+            "client on standard input and output say to each other. Shows the messages on standard "
+            "error as they pass, and in the end who broke which rule.",
+            status=_TAP_STATUS,
+        )
+        parser.add_argument(
+            "--trace", metavar="FILE", help="show all that in FILE, not on standard error"
+        )
+        parser.add_argument(
+            "--quiet", action="store_true", help="show only who broke which rule, in the end"
+        )
+        parser.add_argument(
+            "--jsonl", metavar="FILE", help="keep everything that passes in FILE, for sansmcp lint"
+        )
+
+    def _add_lint(self) -> None:
+        parser = self._add(
+            "lint",
+            "say who broke which rule in a recorded conversation",
+            arguments="FILE",
+            status=_LINT_STATUS,
+        )
+        parser.add_argument(
+            "file",
+            metavar="FILE",
+            help="what tap --jsonl has kept, or lines of messages that begin with client: or "
+            "server:, or with > or <; - is standard input",
+        )
+        parser.add_argument("--json", action="store_true", help="print lines of JSON")
+        for name, does in (("select", "show only these"), ("ignore", "do not show these")):
+            parser.add_argument(
+                f"--{name}",
+                action="append",
+                default=[],
+                metavar="RULES",
+                help=f"{does}: {_RULES_HELP}",
+            )
 
     def _add_explain(self) -> None:
         parser = self._add("explain", "show what a rule says", arguments="RULE...")

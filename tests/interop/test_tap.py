@@ -1,0 +1,105 @@
+"""`sansmcp tap` between other people's clients and servers."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from sansmcp import Side
+from tests.interop.peers import ROOT, everything
+from tests.interop.reviewed import assert_accused
+from tests.support.command_line import BIN, SECONDS
+from tests.support.tapping import (
+    Running,
+    bytes_of,
+    hear_error,
+    linted,
+    records,
+    say,
+    start,
+    start_command,
+    summary,
+)
+
+CALLS = 5_000
+INITIALIZE = (
+    b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+    b'"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}\n'
+)
+
+
+def test_ten_thousand_messages_pass_unchanged(tmp_path: Path) -> None:
+    """Recorded on both sides of the tap, byte by byte; and nobody is accused of anything."""
+    server = shlex.join(map(str, everything().command))
+    # Each `tee` writes down what passes its place: before the tap, and behind it.
+    inner = f"tee {tmp_path}/in-behind | {server} | tee {tmp_path}/out-behind"
+    tap = [
+        str(BIN),
+        "tap",
+        "--trace",
+        str(tmp_path / "trace"),
+        "--jsonl",
+        str(tmp_path / "capture"),
+    ]
+    outer = shlex.join([*tap, "--", "sh", "-c", inner])
+    line = f"tee {tmp_path}/in-before | {outer} | tee {tmp_path}/out-before"
+    done = subprocess.run(
+        [sys.executable, ROOT / "tests/peers/mcp_many.py", str(CALLS), "sh", "-c", line],
+        capture_output=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"right": CALLS}
+
+    said = {name: (tmp_path / name).read_bytes() for name in ("in-before", "out-before")}
+    assert said["in-before"] == (tmp_path / "in-behind").read_bytes()
+    assert said["out-before"] == (tmp_path / "out-behind").read_bytes()
+    assert said["in-before"].count(b"\n") + said["out-before"].count(b"\n") >= 10_000
+    capture = tmp_path / "capture"
+    assert bytes_of(capture, "client") == said["in-before"]
+    assert bytes_of(capture, "server") == said["out-before"]
+
+    accused = summary((tmp_path / "trace").read_bytes())
+    assert accused == linted(capture)
+    assert_accused(
+        "server-everything", Side.SERVER, [(Side[side.upper()], rule) for side, rule in accused]
+    )
+
+
+def started(process: Running) -> dict[str, object]:
+    """Shake hands; the answer."""
+    say(process, INITIALIZE)
+    assert process.stdout is not None
+    answer: dict[str, object] = json.loads(process.stdout.readline())
+    return answer
+
+
+def test_kill_of_the_server_is_seen_and_kept(tmp_path: Path) -> None:
+    """What it said before is in the capture, and the client sees how it ended."""
+    capture = tmp_path / "capture"
+    with start(everything().command, "--quiet", "--jsonl", capture) as process:
+        assert "result" in started(process)
+        (server,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(server), signal.SIGKILL)
+        assert process.wait(SECONDS) == -signal.SIGKILL
+
+    assert bytes_of(capture, "client") == INITIALIZE
+    assert json.loads(bytes_of(capture, "server").split(b"\n")[0])["id"] == 0
+    assert any(record.get("signal") == 9 for record in records(capture))
+
+
+def test_ctrl_c_ends_both_as_the_server_wants_it() -> None:
+    """This one has a handler for it; its exit status is that of the tap."""
+    command = everything().command
+    with start_command(command) as direct:
+        started(direct)
+        direct.send_signal(signal.SIGINT)
+        expected = direct.wait(SECONDS)
+    with start(command) as process:
+        started(process)
+        process.send_signal(signal.SIGINT)
+        hear_error(process, "tap: no rule was seen broken")
+        assert process.wait(SECONDS) == expected

@@ -1,0 +1,390 @@
+"""`sansmcp lint`: what was done wrong in a recorded conversation, like any linter."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sansmcp_io.cli import main
+from tests.support.command_line import BIN, SECONDS, sansmcp
+
+HEADER = (
+    '{"format":"sansmcp-capture","version":1,"started":"2026-01-02T03:04:05+00:00","command":[]}'
+)
+INITIALIZE = (
+    '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",'
+    '"capabilities":{},"clientInfo":{"name":"c","version":"1"}}}'
+)
+INITIALIZED = '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+AGREED = (
+    '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25",'
+    '"capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}'
+)
+OPENING = (f"> {INITIALIZE}", f"< {AGREED}", f"> {INITIALIZED}")
+PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+NOISE = "< Listening on port 3000"
+UNASKED = '< {"jsonrpc":"2.0","id":7,"result":{}}'
+"""An answer to nobody: JSON-004, a MUST."""
+TWICE = "> " + PING
+
+
+class Linted:
+    """What came of it."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status = status
+        self.lines = out.splitlines()
+        self.error = err
+
+    @property
+    def rules(self) -> list[str]:
+        return [line.split(": ")[1].split(" ")[0] for line in self.lines if "note:" not in line]
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.lines]
+
+
+class Linter:
+    """Runs it over lines, in a file `talk` of the present directory."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *lines: str | bytes, options: tuple[str, ...] = ()) -> Linted:
+        data = b"".join((x if isinstance(x, bytes) else x.encode()) + b"\n" for x in lines)
+        Path("talk").write_bytes(data)
+        return self.run("talk", *options)
+
+    def run(self, *arguments: str) -> Linted:
+        try:
+            status = main(["lint", *arguments])
+        except SystemExit as error:
+            status = int(error.code or 0)
+        captured = self._capsys.readouterr()
+        return Linted(status, captured.out, captured.err)
+
+
+@pytest.fixture
+def lint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Linter:
+    monkeypatch.chdir(tmp_path)
+    return Linter(capsys)
+
+
+def captured(*records: object) -> list[str]:
+    """A capture with these records, as another program may write them."""
+    return [HEADER, *(json.dumps(record) for record in records)]
+
+
+def client(message: object, time: float = 0) -> dict[str, object]:
+    return {"time": time, "side": "client", "message": message}
+
+
+# ----------------------------------------------------------------------------- what it prints
+
+
+def test_violation_is_shown_with_its_place(lint: Linter) -> None:
+    """As other linters do, so that editors find it."""
+    done = lint(*OPENING, NOISE, "", "# the client", TWICE, UNASKED)
+
+    assert done.lines == [
+        "talk:4: STDIO-002 MUST NOT server: the server wrote something that is no message: "
+        "Listening on port 3000",
+        "talk:8: JSON-004 MUST server: an answer names no request",
+        "talk:7: note: no answer to ping id 1 of the client was seen",
+    ]
+    assert done.status == 1
+
+
+def test_conversation_without_faults_prints_nothing(lint: Linter) -> None:
+    """And is a success, so that it can be a test."""
+    done = lint(*OPENING, f"client: {PING}", 'server:{"jsonrpc":"2.0","id":1,"result":{}}\r')
+
+    assert (done.status, done.lines, done.error) == (0, [], "")
+
+
+def test_json_has_a_line_for_each_finding(lint: Linter) -> None:
+    """For programs: what it is, where, and all that is known of it."""
+    batch = '{"jsonrpc":"2.0","id":"x","method":"ping"}'
+    lines = (*OPENING, f"> [{batch}]", "< \x1b[2J\u202e", '> {"jsonrpc":"2.0","id":5,"method":"a"}')
+    done = lint(*lines, options=("--json",))
+
+    assert done.documents[0] == {
+        "kind": "violation",
+        "file": "talk",
+        "line": 4,
+        "rule": "BATCH-008",
+        "level": "MUST NOT",
+        "side": "client",
+        "text": "batches exist only in revision 2025-03-26",
+        "method": None,
+        "id": None,
+        "index": None,
+        "time": None,
+    }
+    unanswered = [one for one in done.documents if one["kind"] == "unanswered"]
+    assert [one["line"] for one in unanswered] == [4, 6]
+    assert unanswered[0]["method"] == "ping"
+    assert unanswered[0]["side"] == "client"
+    assert done.status == 1
+
+
+def test_text_of_others_is_made_visible(lint: Linter) -> None:
+    """A capture of somebody else's server must not move the cursor."""
+    done = lint(*OPENING, "< \x1b[2J\u202e")
+
+    assert done.lines[0].endswith(r": \x1b[2J\u202e")
+
+
+def test_what_is_not_judged_is_told(lint: Linter) -> None:
+    """Silence must not look like praise."""
+    probe = '> {"jsonrpc":"2.0","id":1,"method":"server/discover"}'
+    done = lint(probe, options=("--json",))
+
+    assert done.status == 0
+    assert [one["kind"] for one in done.documents] == ["blind-spot", "unanswered"]
+    assert done.documents[0]["cause"] == "ERA"
+    assert "talk:1: note: less is judged from here on: " in lint(probe).lines[0]
+
+
+def test_excerpt_accuses_nobody_of_what_came_before_it(lint: Linter) -> None:
+    """A log file may begin anywhere; one that begins with the handshake is known to be whole."""
+    done = lint(UNASKED, TWICE, "> 42", options=("--json",))
+
+    assert [one["kind"] for one in done.documents[:2]] == ["blind-spot", "violation"]
+    assert done.documents[0]["cause"] == "MIDDLE"
+    assert (done.documents[1]["line"], done.documents[1]["rule"]) == (3, "JSON-001")
+    assert "MIDDLE" not in str(lint(UNASKED, *OPENING, options=("--json",)).documents)
+    for odd in ("> [1]", "> {", "> [[" + "[" * 100_000, '> {"method": {}}'):
+        assert lint(odd, options=("--json",)).documents[0]["cause"] == "MIDDLE"
+
+
+def test_places_in_a_capture_are_its_lines(lint: Linter) -> None:
+    """What comes to light only at the end has the place where it was said."""
+    records = captured(
+        client(json.loads(INITIALIZE)),
+        {"time": 0.5, "side": "server", "text": '{"jsonrpc"', "newline": False},
+        {"time": 1, "side": "client", "eof": True},
+        {"time": 2, "side": "server", "exit": 1},
+        {"time": 2, "side": "server", "signal": 9},
+        {"time": 2, "side": "server", "eof": True},
+    )
+    done = lint(*records)
+
+    assert done.lines[0] == (
+        'talk:3: OWN-018 OWN server: the stream ended without a newline: {"jsonrpc"'
+    ) or done.lines[0].startswith("talk:3: ")
+    assert done.status == 0
+    assert any(line.startswith("talk:2: note: no answer to initialize") for line in done.lines)
+
+
+def test_capture_that_another_tool_has_written_means_the_same(lint: Linter) -> None:
+    """`jq` puts members in another order, and white space between them."""
+    record = {"side": "client", "message": {"jsonrpc": "2.0", "id": None, "method": "a"}, "time": 1}
+    bad = '{"jsonrpc":"2.0","id":null,"method":"a"}'
+    odd = f'{{"time":0.000000,"side":"client","message":[],"message":{bad}}}'
+    done = lint(*captured(record, {**record, "newline": True}), odd, options=("--json",))
+
+    assert [(one["line"], one["rule"]) for one in done.documents if "rule" in one][:2] == [
+        (2, "JSON-002"),
+        (3, "JSON-002"),
+    ]
+    assert {one["line"] for one in done.documents if "rule" in one} == {2, 3, 4}
+
+
+def test_every_form_of_content_is_read(lint: Linter) -> None:
+    """Text, bytes that are none, and a line in two pieces."""
+    done = lint(
+        *captured(
+            {"time": 0, "side": "client", "base64": "/w=="},
+            {"time": 0, "side": "client", "text": INITIALIZE[:10], "newline": False},
+            {"time": 0, "side": "client", "text": INITIALIZE[10:]},
+            {"time": 0, "side": "server", "text": "b\u00e9\r"},
+        ),
+        options=("--json",),
+    )
+
+    assert [(one["line"], one["rule"]) for one in done.documents if "rule" in one] == [
+        (2, "STDIO-003"),
+        (5, "STDIO-002"),
+        (5, "OWN-017"),
+    ]
+
+
+def test_standard_input_is_read(lint: Linter) -> None:
+    """A capture may come out of another program, and need not end."""
+    done = sansmcp("lint", "-", stdin="\n".join([*OPENING, NOISE]))
+
+    assert done.stdout.startswith("-:4: STDIO-002 ")
+    assert done.returncode == 1
+    with subprocess.Popen(
+        [BIN, "lint", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        records = [*captured(), '{"time":0.000000,"side":"server","text":"x"}']
+        process.stdin.write("".join(f"{line}\n" for line in records).encode())
+        assert process.stdout.readline().startswith(b"-:2: STDIO-002 ")
+        process.stdin.close()
+        assert process.wait(SECONDS) == 1
+
+
+# ------------------------------------------------------------------------- what is asked for
+
+BAD = (*OPENING, NOISE, UNASKED, "< ", TWICE)
+
+
+@pytest.mark.parametrize(
+    ("options", "rules", "status"),
+    [
+        ((), ["STDIO-002", "JSON-004", "OWN-017"], 1),
+        (("--select", "JSON"), ["JSON-004"], 1),
+        (("--select", "stdio-002,OWN"), ["STDIO-002", "OWN-017"], 1),
+        (("--select", "STDIO", "--select", "JSON-004"), ["STDIO-002", "JSON-004"], 1),
+        (("--ignore", "JSON-00, STDIO"), ["OWN-017"], 0),
+        (("--select", "OWN", "--ignore", "OWN-017"), [], 0),
+        (("--select", "OWN-017"), ["OWN-017"], 0),
+    ],
+)
+def test_rules_are_selected_and_ignored(
+    lint: Linter, options: tuple[str, ...], rules: list[str], status: int
+) -> None:
+    """What is not shown does not count: a known fault must not hide that there is none besides."""
+    done = lint(*BAD, options=options)
+
+    assert done.rules == rules
+    assert done.status == status
+
+
+LIST = '> {"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule", "status"),
+    [
+        ([*OPENING, LIST, '< {"jsonrpc":"2.0","id":1,"result":{}}'], "OWN-014", 1),
+        ([*OPENING, '< {"jsonrpc":"2.0","method":"ping"}'], "OWN-020", 1),
+        ([*OPENING, '> {"jsonrpc":"2.0","id":2,"method":"ping","params":null}'], "OWN-015", 0),
+        ([OPENING[0], LIST, *OPENING[1:]], "LIFE-005", 0),
+        ([*OPENING, '> {"jsonrpc":"2.0","id":2,"method":"prompts/list"}'], "CAP-002", 1),
+    ],
+)
+def test_what_counts_as_a_must(lint: Linter, lines: list[str], rule: str, status: int) -> None:
+    """Two readings of ours say what the schema demands; a SHOULD and an oddity fail nothing."""
+    done = lint(*lines)
+
+    assert done.rules == [rule]
+    assert done.status == status
+
+
+@pytest.mark.parametrize(
+    ("rules", "hint"),
+    [
+        ("CANC-999", "did you mean CANC-"),
+        ("STDOI", "STATE, STDIO, SUBS"),
+        ("CANC,,OWN", "an id is an area and a number"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+def test_rule_that_there_is_none_of_is_a_usage_error(
+    lint: Linter, option: str, rules: str, hint: str
+) -> None:
+    """A typing error would select nothing, and call it a success."""
+    done = lint(*BAD, options=(option, rules))
+
+    assert done.status == 2
+    assert done.lines == []
+    assert "error: there is no rule" in done.error
+    assert hint in done.error
+
+
+def test_command_line_that_is_wrong(lint: Linter) -> None:
+    """There has to be a file."""
+    assert lint.run().status == 2
+
+
+# --------------------------------------------------------------------- what cannot be read
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "complaint"),
+    [
+        ([""], 1, "there is nothing in it"),
+        (["# nothing", "  "], 1, "there is nothing in it"),
+        (["hello"], 1, "it begins with none of client:, server:, > and <"),
+        (["# one", "{"], 2, "it is not JSON: "),
+        (["{" * 100_000], 1, "it is not JSON: "),
+        ([b'{"\xff'], 1, "it is not JSON: "),
+        ([INITIALIZE], 1, 'the header of a capture has "format":"sansmcp-capture"'),
+        (['{"format":"sansmcp-capture","version":2}'], 1, "version 2 of the format is not known"),
+        ([HEADER, "[]"], 2, "it is no object"),
+        ([HEADER, '{"time":0.0'], 2, "it is not JSON: "),
+        ([HEADER, '{"time":0.000000,"side":"client","message":{}'], 2, "it is not JSON: "),
+        ([HEADER, '{"time":0.000000,"side":"client","message":{]}'], 2, "it is not JSON: "),
+        (captured({"side": "client", "text": ""}), 2, "its time is no number of seconds"),
+        (captured({"time": True, "side": "client", "text": ""}), 2, "its time is no number"),
+        (captured({"time": -1, "side": "client", "text": ""}), 2, "its time is no number"),
+        ([HEADER, '{"time":1e999,"side":"client","text":""}'], 2, "its time is no number"),
+        (captured({"time": 0, "side": "proxy", "text": ""}), 2, "its side is neither client nor"),
+        (captured({"time": 0, "side": ["client"]}), 2, "its side is neither client nor"),
+        (captured({"time": 0, "side": "client", "base64": "?"}), 2, "its content is no such text"),
+        (captured({"time": 0, "side": "client", "text": "\ud800"}), 2, "its content is no such"),
+        (captured({"time": 0, "side": "client", "text": 1}), 2, "it has none of message, text"),
+        (captured({"time": 0, "side": "client", "eof": False}), 2, "it has none of message"),
+    ],
+)
+def test_line_that_is_no_record_is_told_with_its_place(
+    lint: Linter, lines: list[str | bytes], place: int, complaint: str
+) -> None:
+    """A file that was cut off or edited must not pass for a good conversation."""
+    done = lint(*lines)
+
+    assert done.status == 3
+    assert f"error: talk:{place}: {complaint}" in done.error
+    assert done.lines == []
+    document = lint(*lines, options=("--json",)).documents[-1]
+    assert document["error"]["kind"] == "no-record"
+
+
+@pytest.mark.parametrize(
+    "before", [[*OPENING, NOISE], [HEADER, '{"time":1,"side":"server","text":"x"}']]
+)
+def test_findings_before_a_broken_line_are_shown(lint: Linter, before: list[str]) -> None:
+    """The end of a capture is missing if the disk was full, or the process was killed."""
+    done = lint(*before, '{"time":0.1,"side":"cli')
+
+    assert done.rules == ["STDIO-002"]
+    assert done.status == 3
+    assert f"error: talk:{len(before) + 1}: " in done.error
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("missing", "No such file or directory"), (".", "Is a directory"), ("a\0b", "null")],
+)
+def test_file_that_cannot_be_read(lint: Linter, path: str, reason: str) -> None:
+    """The reason is the system's."""
+    done = lint.run(path)
+
+    assert done.status == 3
+    assert "cannot be read: " in done.error
+    assert reason in done.error
+    assert lint.run("--json", path).documents[0]["error"]["kind"] == "unreadable"
+
+
+def test_reader_that_has_had_enough_is_no_failure(tmp_path: Path) -> None:
+    """`sansmcp lint FILE | head`."""
+    talk = tmp_path / "talk"
+    talk.write_text("\n".join([*OPENING, *[NOISE] * 10]))
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([BIN, "lint", talk], stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+
+    assert done.returncode == 141
+    assert done.stderr == b""
