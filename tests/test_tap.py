@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.support.tapping import (
     run,
     say,
     start,
+    start_command,
     tapped,
 )
 
@@ -161,6 +163,22 @@ def test_descriptors_that_do_not_block_are_waited_for() -> None:
         with open(output_reading, "rb") as file:
             assert file.read() == data
     assert process.returncode == 0
+
+
+def test_numbers_of_descriptors_may_be_large() -> None:
+    """A client that has thousands of files open may hand them on; `select` knows 1024."""
+    code = (
+        "import os, resource, sys\n"
+        "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))\n"
+        "for _ in range(1100): os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)\n"
+        "os.set_blocking(1, False); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    writes = python(f"import sys; sys.stdout.write('x' * {MIB})")
+    with start_command(python(code, *map(str, tapped(writes, "--quiet")))) as process:
+        time.sleep(1)  # until the pipe is full
+        assert hear(process, MIB + 1) == b"x" * MIB
+        assert process.wait(SECONDS) == 0
 
 
 # ------------------------------------------------------------------------------ ends of server

@@ -5,13 +5,17 @@ import os
 import random
 import resource
 import select
+import shlex
 import stat
+import subprocess
 import threading
+import time
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import SECONDS
 from tests.support.tapping import (
     bytes_of,
     hear,
@@ -23,6 +27,7 @@ from tests.support.tapping import (
     say,
     start,
     summary,
+    tapped,
 )
 
 MIB = 1024 * 1024
@@ -286,6 +291,7 @@ def test_full_disk_is_told_once_and_harms_nobody(option: str, complaint: bytes) 
     assert done.returncode == 0
     assert done.stdout == data
     assert done.stderr.count(complaint) == 1
+    assert done.stderr.count(b"tap: 10000 messages in ") == 1, "the summary goes elsewhere"
 
 
 def test_full_disk_in_the_middle_leaves_a_capture_that_can_be_read(tmp_path: Path) -> None:
@@ -320,6 +326,49 @@ def test_file_that_cannot_be_opened_starts_nothing(tmp_path: Path, option: str) 
     assert not beacon.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "redirection", "complaint"),
+    [
+        (("--trace", "old", "--jsonl", "./old"), "", "capture cannot be written to './old'"),
+        (("--trace", "new", "--jsonl", "new"), "", "capture cannot be written to 'new'"),
+        (("--trace", "old"), ">>old", "trace cannot be written to 'old'"),
+        (("--jsonl", "old"), ">>old", "capture cannot be written to 'old'"),
+        (("--jsonl", "old"), "2>>old", "capture cannot be written to 'old'"),
+        (("--trace", "/dev/stdout"), "| cat", "trace cannot be written to '/dev/stdout'"),
+        (("--jsonl", "/dev/stdout"), "| cat", "capture cannot be written to '/dev/stdout'"),
+        (("--jsonl", "/dev/stderr"), "", "capture cannot be written to '/dev/stderr'"),
+    ],
+)
+def test_file_that_is_something_else_already_is_a_mistake(
+    tmp_path: Path, options: tuple[str, ...], redirection: str, complaint: str
+) -> None:
+    """Two that write to one place leave a heap of pieces, or end the conversation."""
+    old = tmp_path / "old"
+    old.write_text("what was there\n")
+    line = shlex.join(map(str, tapped(["touch", "started"], *options)))
+    done = subprocess.run(
+        ["sh", "-c", f"{{ {line}; echo status $? >&3; }} 3>status {redirection}"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=SECONDS,
+    )
+
+    assert (tmp_path / "status").read_text() == "status 2\n"
+    said = done.stderr.decode() + old.read_text()
+    assert f"{complaint}: this is " in said
+    assert done.stdout == b""
+    assert old.read_text().startswith("what was there\n")
+    assert not (tmp_path / "started").exists()
+
+
+def test_device_may_be_many_things() -> None:
+    """`/dev/null` keeps nothing apart that could be mixed up."""
+    done = run(["cat"], "--trace", "/dev/null", "--jsonl", "/dev/null", stdin=b"{}\n")
+
+    assert done.returncode == 0
+    assert done.stdout == b"{}\n"
+
+
 def test_nobody_has_to_read_the_trace() -> None:
     """A client that does not look at standard error must not be stopped by what is written there;
     when it looks at last, it learns what it has missed."""
@@ -351,6 +400,66 @@ def test_nobody_has_to_read_the_trace() -> None:
     assert b"tap: 20002 messages in " in b"".join(seen)
 
 
+def test_slow_reader_of_the_trace_gets_the_summary(tmp_path: Path) -> None:
+    """It is what most users want of a tap, and comes when the most is waiting."""
+    data = b'{"jsonrpc":"2.0","method":"x","params":{"x":"%b"}}\n' % (b"x" * 100)
+    seen = b""
+    capture = tmp_path / "capture.jsonl"
+    with start(["cat"], "--jsonl", capture) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        for _ in range(100):
+            say(process, data * 100)
+            assert hear(process, len(data) * 100) == data * 100
+        while capture.read_bytes().count(b"\n") < 20_001:  # all was looked at
+            time.sleep(0.05)
+        process.stdin.close()
+        while more := os.read(process.stderr.fileno(), 20_000):
+            seen += more
+            time.sleep(0.05)
+        assert process.wait() == 0
+
+    assert b" lines are missing here: nobody took them\n" in seen
+    assert b"tap: 20000 messages in " in seen
+    assert seen.endswith(b"\ntap: no rule was seen broken\n")
+
+
+def test_slow_reader_of_the_capture_gets_all(tmp_path: Path) -> None:
+    """A program that packs it, say: as long as it goes on, it is waited for."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    seen: list[bytes] = []
+
+    def read() -> None:
+        with pipe.open("rb", buffering=0) as file:
+            while more := file.read(15_000):
+                seen.append(more)
+                time.sleep(0.05)
+
+    reader = threading.Thread(target=read)
+    lines = AGREED * 3_000
+    opened = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with start(["cat"], "--jsonl", pipe, "--quiet") as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        for _ in range(30):
+            say(process, AGREED * 100)
+            assert hear(process, len(AGREED) * 100) == AGREED * 100
+        time.sleep(1)  # what was not looked at yet is little now
+        reader.start()
+        process.stdin.close()
+        complaints = process.stderr.read()
+        assert process.wait() == 0
+    os.close(opened)
+    reader.join()
+
+    assert b"is not complete" not in complaints
+    assert len(b"".join(seen)) > MIB, "more than what is written within a second"
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"".join(seen))
+    assert bytes_of(kept, "client") == bytes_of(kept, "server") == lines
+
+
 def test_nobody_has_to_take_the_capture(tmp_path: Path) -> None:
     """It may go to a program that has stopped; then it ends, and says so."""
     pipe = tmp_path / "pipe"
@@ -377,3 +486,22 @@ def test_want_of_memory_ends_the_watching_only() -> None:
     assert done.stdout == data
     assert done.returncode == 0
     assert b"nothing more is seen, shown or kept from here on: MemoryError()" in done.stderr
+
+
+def test_summary_that_fails_spoils_nothing_else(tmp_path: Path) -> None:
+    """Neither the exit status of the server nor what was kept until then."""
+    capture = tmp_path / "capture.jsonl"
+    code = (
+        "import sys; from sansmcp import Observer; from sansmcp_io.cli import main\n"
+        "def close(*_, **__): raise MemoryError\n"
+        "Observer.close = close; sys.exit(main(sys.argv[1:]))"
+    )
+    command = ["tap", "--quiet", "--jsonl", str(capture), "--", "sh", "-c", "cat; exit 7"]
+    done = subprocess.run(
+        python(code, *command), input=AGREED, capture_output=True, timeout=SECONDS
+    )
+
+    assert done.stderr == b"tap: there is no summary: MemoryError()\n"
+    assert done.stdout == AGREED
+    assert done.returncode == 7
+    assert bytes_of(capture, "client") == bytes_of(capture, "server") == AGREED

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 import select
+import stat
 import threading
 from typing import Final
 
 MIB: Final = 1024 * 1024
+_PIECE: Final = 16 * 1024
+"""So much is written at once where somebody reads: it takes a slow reader less than `PATIENCE`."""
 PATIENCE: Final = 1.0
 """Seconds without any progress after which what is left is given up at the end."""
+
+
+def wait_for_room(descriptor: int) -> None:
+    """Wait until something can be written, or will never be; the number may be any."""
+    if hasattr(select, "poll"):
+        poller = select.poll()
+        poller.register(descriptor, select.POLLOUT)
+        poller.poll()
+    else:
+        select.select([], [descriptor], [])
 
 
 class BackgroundFile:
@@ -27,6 +40,7 @@ class BackgroundFile:
     def __init__(self, descriptor: int, most: int, patience: float = 0) -> None:
         self.error: OSError | None = None
         self._descriptor = descriptor
+        self._piece = MIB if stat.S_ISREG(os.fstat(descriptor).st_mode) else _PIECE
         self._most = most
         self._patience = patience
         self._changed = threading.Condition()
@@ -37,12 +51,19 @@ class BackgroundFile:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def write(self, data: bytes) -> bool:
-        """Take all of this, or return False: too much waits, or nothing can be written."""
+    def write(self, data: bytes, patience: float | None = None) -> bool:
+        """Take all of this, or return False: too much waits, or nothing can be written.
+
+        Args:
+            data: To be written after what waits.
+            patience: As above, for this only.
+        """
+        if patience is None:
+            patience = self._patience
         with self._changed:
             while self._bytes and self._bytes + len(data) > self._most and self.error is None:
                 before = self._written
-                if not self._changed.wait(self._patience) and before == self._written:
+                if not self._changed.wait(patience) and before == self._written:
                     return False
             if self.error is not None:
                 return False
@@ -77,17 +98,17 @@ class BackgroundFile:
                     self.error = error
                     self._changed.notify_all()
                 return
-            with self._changed:
-                self._bytes -= len(data)
-                self._changed.notify_all()
 
     def _write(self, data: bytes) -> None:
         rest = memoryview(data)
         while rest:
             try:
-                count = os.write(self._descriptor, rest[:MIB])
+                count = os.write(self._descriptor, rest[: self._piece])
             except BlockingIOError:  # somebody else has set this mode: it is waited for
-                select.select([], [self._descriptor], [])
+                wait_for_room(self._descriptor)
                 continue
-            self._written += count
             rest = rest[count:]
+            with self._changed:
+                self._written += count
+                self._bytes -= count
+                self._changed.notify_all()

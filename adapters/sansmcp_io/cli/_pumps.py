@@ -17,6 +17,8 @@ import attrs
 
 from sansmcp import Side
 
+from ._background import wait_for_room
+
 _READ_BYTES: Final = 65_536
 _MOST_READS: Final = 64
 """So many reads may wait to be looked at. Then no more is read, as if the reader were slow."""
@@ -171,7 +173,7 @@ class Pump(threading.Thread):
             except OSError:
                 return False
             if count is None:  # a descriptor that somebody else has made non-blocking
-                select.select([], [self._sink], [])
+                wait_for_room(self._sink.fileno())
                 continue
             rest = rest[count:]
         return True

@@ -188,25 +188,36 @@ def _is_nothing(line: bytes) -> bool:
 
 def _marked(lines: Iterable[tuple[int, bytes]]) -> Recording:
     """Lines with marks. They may be an excerpt, so that the first request tells what they are."""
-    records: list[Sent] = []
+    rest = _without_marks(lines)
+    first: list[Sent] = []
     broken: NoRecord | None = None
+    try:
+        for record in rest:
+            first.append(record)
+            if record.side is Side.CLIENT:
+                break
+    except NoRecord as error:
+        broken = error
+    if not first:
+        raise broken or NoRecord(1, "there is nothing in it")
+
+    def all_records() -> Iterator[Record]:
+        yield from first
+        if broken is not None:
+            raise broken
+        yield from rest
+
+    return Recording(all_records(), from_start=_begins(first))
+
+
+def _without_marks(lines: Iterable[tuple[int, bytes]]) -> Iterator[Sent]:
     for place, line in lines:
         if _is_nothing(line):
             continue
         found = _MARKED.fullmatch(line.rstrip(b"\r\n"))
         if found is None:
-            broken = NoRecord(place, "it begins with none of client:, server:, > and <")
-            break
-        records.append(Sent(place, _MARKS[found[1]], found[2] + b"\n"))
-    if not records:
-        raise broken or NoRecord(1, "there is nothing in it")
-
-    def all_records() -> Iterator[Record]:
-        yield from records
-        if broken is not None:
-            raise broken
-
-    return Recording(all_records(), from_start=_begins(records))
+            raise NoRecord(place, "it begins with none of client:, server:, > and <")
+        yield Sent(place, _MARKS[found[1]], found[2] + b"\n")
 
 
 def _begins(records: Iterable[Sent]) -> bool:

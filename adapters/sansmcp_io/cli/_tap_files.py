@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from . import _capture
-from ._background import MIB, BackgroundFile
+from ._background import MIB, PATIENCE, BackgroundFile
 from ._errors import UsageError
 
 _MOST_TRACE: Final = MIB
@@ -18,30 +20,71 @@ _CAPTURE_PATIENCE: Final = 2.0
 """Seconds that the conversation waits, once, for a file that takes nothing."""
 
 
-def _open(path: str, what: str) -> int:
+def open_files(trace: str | None, capture: str | None) -> tuple[int | None, int | None]:
+    """Open both for writing, where there are any, and empty them.
+
+    Raises:
+        UsageError: One cannot be opened, or is where something else goes that it would spoil.
+            What was in them is still there.
+    """
+    # Looked at first: a stream that was closed leaves its number to what is opened next.
+    taken = _where_it_goes(1, sys.__stdout__, "standard output, which is for the messages")
+    descriptor = None if trace is None else _open(trace, "trace", taken)
+    taken |= _where_it_goes(2, sys.__stderr__, "standard error, which is for other things")
+    if descriptor is not None:
+        taken["where the trace goes"] = os.fstat(descriptor)
+    found = descriptor, None if capture is None else _open(capture, "capture", taken)
+    for each in found:
+        if each is not None and stat.S_ISREG(os.fstat(each).st_mode):
+            os.ftruncate(each, 0)
+    return found
+
+
+def _where_it_goes(number: int, stream: object, name: str) -> dict[str, os.stat_result]:
+    with contextlib.suppress(OSError):
+        if stream is not None:
+            return {name: os.fstat(number)}
+    return {}
+
+
+def _open(path: str, what: str, taken: Mapping[str, os.stat_result]) -> int:
     """A file for the eyes of this user only: what passes may be confidential."""
+    reason: object
     try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"the {what} cannot be written to {path!r}: {reason}") from None
+    else:
+        found = os.fstat(descriptor)
+        # A device such as a terminal, or the one that forgets everything, is for many.
+        same = (name for name, one in taken.items() if os.path.samestat(one, found))
+        reason = None if stat.S_ISCHR(found.st_mode) else next(same, None)
+        if reason is None:
+            return descriptor
+        os.close(descriptor)
+        reason = f"this is {reason}"
+    raise UsageError(f"the {what} cannot be written to {path!r}: {reason}")
 
 
 class Notes:
-    """Where trace and summary go, and what goes wrong with files. Nobody waits for any of it.
+    """Where trace and summary go, and what goes wrong with files.
 
-    Raises:
-        UsageError: The file cannot be opened.
+    Nobody waits for any of it but in the end.
+
+    Args:
+        path: What the file for trace and summary is called; None: standard error.
+        descriptor: The same file, open; None: standard error.
     """
 
-    def __init__(self, path: str | None) -> None:
-        descriptor = None if path is None else _open(path, "trace")
+    def __init__(self, path: str | None, descriptor: int | None) -> None:
         self._stderr = None if sys.__stderr__ is None else BackgroundFile(2, _MOST_TRACE)
         self._file = self._stderr if descriptor is None else BackgroundFile(descriptor, _MOST_TRACE)
         self._path = path
         self._encoding = "utf-8" if sys.__stderr__ is None else sys.__stderr__.encoding
         self._missing = 0
         self._failed = False
+        self._patience: float = 0
+        self._summary: list[str] = []
 
     def show(self, line: str) -> None:
         """Write a line to where the trace goes; leave it out if it is not taken there."""
@@ -53,22 +96,39 @@ class Notes:
         if self._missing:
             note = f"... {self._missing} lines are missing here: nobody took them\n"
             data = note.encode(encoding) + data
-        if file.write(data):
+        if file.write(data, self._patience):
             self._missing = 0
         else:
+            self._patience = 0
             self._missing += 1
             self._look_for_failure()
+
+    def summary(self, lines: Sequence[str]) -> None:
+        """Write the last lines. They wait for a slow reader, as long as it reads.
+
+        If the trace cannot be written to its file, they go to standard error when this is closed.
+        """
+        self._patience = PATIENCE
+        self._summary.extend(lines)
+        for line in lines:
+            self.show(f"tap: {line}")
 
     def warn(self, text: str) -> None:
         """Say on standard error what went wrong."""
         if self._stderr is not None:
-            self._stderr.write(f"tap: {text}\n".encode(self._encoding, "backslashreplace"))
+            data = f"tap: {text}\n".encode(self._encoding, "backslashreplace")
+            if not self._stderr.write(data, self._patience):
+                self._patience = 0
 
     def close(self) -> None:
         """Write what is left, as far as it is taken."""
         if self._file is not None:
             self._file.close()
             self._look_for_failure()
+        if self._failed and self._file is not self._stderr:
+            self._patience = PATIENCE
+            for line in self._summary:
+                self.warn(line)
         if self._stderr is not None:
             self._stderr.close()
 
@@ -82,12 +142,15 @@ class Notes:
 class CaptureFile:
     """Where the capture goes. It has no holes: where it cannot go on, it ends.
 
-    Raises:
-        UsageError: The file cannot be opened.
+    Args:
+        path: What the file is called.
+        descriptor: The same, open.
+        notes: Told of what goes wrong.
+        command: Has started the server.
     """
 
-    def __init__(self, path: str, notes: Notes, command: Sequence[str]) -> None:
-        self._file = BackgroundFile(_open(path, "capture"), _MOST_CAPTURE, _CAPTURE_PATIENCE)
+    def __init__(self, path: str, descriptor: int, notes: Notes, command: Sequence[str]) -> None:
+        self._file = BackgroundFile(descriptor, _MOST_CAPTURE, _CAPTURE_PATIENCE)
         self._path = path
         self._notes = notes
         self._is_over = False

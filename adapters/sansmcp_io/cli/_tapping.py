@@ -20,7 +20,7 @@ from ._diagnosis import not_started
 from ._output import Output
 from ._pumps import Ended, Exited, Happening, Happenings, Pump, Read, standard_streams
 from ._recording import Recorder
-from ._tap_files import CaptureFile, Notes
+from ._tap_files import CaptureFile, Notes, open_files
 
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
@@ -49,10 +49,13 @@ def tap(
         jsonl: The file for the capture, if there is to be one.
 
     Raises:
-        UsageError: A file cannot be opened. Nothing was started.
+        UsageError: A file cannot be opened, or is where something else goes. Nothing was started.
     """
-    notes = Notes(trace)
-    capture = None if jsonl is None else CaptureFile(jsonl, notes, command)
+    for_trace, for_capture = open_files(trace, jsonl)
+    notes = Notes(trace, for_trace)
+    capture = None
+    if jsonl is not None and for_capture is not None:
+        capture = CaptureFile(jsonl, for_capture, notes, command)
     returncode = _Tap(notes, capture, quiet=quiet).run(command)
     if returncode < 0:
         _end_by(-returncode)
@@ -210,8 +213,10 @@ class _Tap:
 
     def _finish(self) -> None:
         if self._recorder is not None:
-            for line in self._recorder.close(self._clock()):
-                self._notes.show(f"tap: {line}")
+            try:
+                self._notes.summary(list(self._recorder.close(self._clock())))
+            except Exception as error:  # as above: the server's exit status is what counts
+                self._notes.warn(f"there is no summary: {error!r}")
         if self._capture is not None:
             self._capture.close()
         self._notes.close()
