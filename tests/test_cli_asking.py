@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import BIN, DEMO, MCP, SECONDS, document, sansmcp, scripted
+from sansmcp import ALL_REVISIONS
+from tests.support.command_line import (
+    BIN,
+    DEMO,
+    MCP,
+    SECONDS,
+    document,
+    modern,
+    sansmcp,
+    scripted,
+)
 
 PROGRESS = {"jsonrpc": "2.0", "method": "notifications/progress"}
 
@@ -255,6 +265,47 @@ def test_logs_and_notifications_are_shown_beside_the_result() -> None:
     assert sansmcp("call", "t", "--quiet", "--", *server).stderr == ""
 
 
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+def test_level_of_log_messages_can_be_chosen(revision: str) -> None:
+    """It is the same option, whether the revision has a request for it or a member of each."""
+    line = ["call", "log", "--revision", revision, "--log-level", "critical"]
+    done = sansmcp(*line, "--", *DEMO)
+
+    assert done.stdout == "told: critical, alert, emergency\n"
+    assert done.stderr.splitlines() == [
+        "log: critical demo: this is critical",
+        "log: alert demo: this is alert",
+        "log: emergency demo: this is emergency",
+    ]
+
+
+def test_log_messages_are_asked_for_unless_nobody_sees_them() -> None:
+    """In 2026-07-28 a server says nothing unasked, and a user should not have to know that."""
+    assert sansmcp("call", "log", "--", *DEMO).stdout.startswith("told: info, notice")
+    assert sansmcp("call", "log", "--quiet", "--", *DEMO).stdout == "told: nothing\n"
+    quiet = ["call", "log", "--quiet", "--log-level", "alert"]
+    assert sansmcp(*quiet, "--", *DEMO).stdout == "told: nothing\n"
+
+
+def test_level_that_stands_in_params_is_left_as_it_is() -> None:
+    """What `request` is given is sent as it is."""
+    params = {"name": "log", "_meta": {"io.modelcontextprotocol/logLevel": "emergency"}}
+    done = sansmcp("request", "tools/call", json.dumps(params), "--json", "--", *DEMO)
+
+    assert document(done)["content"][0]["text"] == "told: emergency"
+
+
+@pytest.mark.parametrize("answers", [{}, modern({"tools": {}})], ids=["legacy", "modern"])
+def test_server_without_logs_is_not_asked_for_any(answers: dict[str, object]) -> None:
+    """To ask all the same would break a rule in one era, and mean nothing in the other."""
+    server = scripted(log=True, answers={**answers, "tools/call": text_result("ok")})
+    done = sansmcp("call", "t", "--log-level", "debug", "--", *server)
+
+    assert (done.returncode, done.stdout) == (0, "ok\n")
+    assert "received tools/call" in done.stderr
+    assert "received logging/setLevel" not in done.stderr
+
+
 def test_progress_is_shown_if_asked_for() -> None:
     """A script's log shows how far a long call has come; without a terminal nobody asks for it."""
     reports = [
@@ -282,7 +333,7 @@ def test_progress_of_any_size_can_be_shown() -> None:
         '{"progressToken": 2, "progress": ' + huge + ', "total": 0}}'
     )
     done = sansmcp(
-        *("call", "t", "--progress", "--"),
+        *("call", "t", "--progress", "--revision", "2025-11-25", "--"),  # so the token is 2
         *calling(text_result("ok"), before={"tools/call": [line]}),
     )
 

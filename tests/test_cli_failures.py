@@ -16,6 +16,7 @@ from tests.support.command_line import (
     SECONDS,
     Done,
     document,
+    modern,
     sansmcp,
     scripted,
 )
@@ -157,7 +158,7 @@ def test_server_that_ends_at_once_shows_its_last_words() -> None:
     text = failed(call(*server), "lost")
 
     assert "server| ModuleNotFoundError: x\\x1b[2J\n" in text
-    assert "ended before it answered initialize" in text
+    assert "ended before it answered server/discover" in text
     assert "the process ended with exit status 1\n" in text
     assert "what it wrote to standard error stands above" in text
 
@@ -174,6 +175,12 @@ def test_server_that_ends_without_a_word() -> None:
     assert "it wrote nothing to standard error" in text
     assert "hint: run the same command by itself" in text
     assert "--env NAME hands one on" in text
+    assert "--revision 2025-11-25 does without" in text
+
+    done = sansmcp(*CALL, "--json", "--revision", "2025-11-25", "--", "true")
+    text = failed(done, "lost")
+    assert "ended before it answered initialize" in text
+    assert "does without" not in text
 
 
 def test_server_that_ends_in_the_middle_of_a_call() -> None:
@@ -254,6 +261,50 @@ def test_server_that_refuses_to_begin() -> None:
     assert "refused initialize: no (-32000)" in text
 
 
+def test_server_that_speaks_another_era_only() -> None:
+    """It is named what was refused, and what can be done about it."""
+    done = sansmcp(*CALL, "--json", "--revision", "2026-07-28", "--", *scripted())
+    text = failed(done, "refused")
+    assert "refused server/discover: no method server/discover (-32601)" in text
+    assert "hint: leave --revision out" in text
+
+    error = {
+        "code": -32022,
+        "message": "Unsupported protocol version",
+        "data": {"supported": ["2030-01-01", "2026-07-28"], "requested": "2025-11-25"},
+    }
+    server = scripted(initialize={"error": error})
+    done = sansmcp(*CALL, "--json", "--revision", "2025-11-25", "--", *server)
+    assert "hint: it speaks other revisions: --revision 2026-07-28\n" in failed(done, "refused")
+
+
+def test_server_that_has_questions() -> None:
+    """The command answers none, so that such a tool cannot be used with it."""
+    error: dict[str, object] = {
+        "code": -32021,
+        "message": "needs sampling",
+        "data": {"requiredCapabilities": {"sampling": {}}},
+    }
+    server = scripted(answers={**modern({"tools": {}}), "tools/call": {"error": error}})
+    text = failed(
+        sansmcp("request", "tools/call", '{"name": "t"}', "--json", "--", *server), "peer-error"
+    )
+
+    assert "needs sampling (-32021)" in text
+    assert "this command answers nothing" in text
+
+
+def test_server_that_is_slow_to_begin_is_not_taken_for_one_of_the_older_era() -> None:
+    """Whatever is started by a package manager, or imports much, takes some seconds."""
+    code = (
+        "import os, sys, time; time.sleep(4)\n"
+        "os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
+    )
+    done = sansmcp("inspect", "--json", "--", sys.executable, "-c", code, *DEMO[1:])
+
+    assert document(done)["revision"] == "2026-07-28"
+
+
 def test_server_that_speaks_another_revision() -> None:
     """No agreement is neither side's fault."""
     server = scripted(initialize={"protocolVersion": "1999-01-01"})
@@ -289,6 +340,23 @@ def test_method_of_another_revision() -> None:
 
     assert "2024-11-05" in failed(done, "not-offered")
     assert document(done)["error"]["rule"] == "OWN-020"
+    assert document(done)["error"]["hints"] == ["--revision 2025-11-25 has it"]
+
+
+def test_method_of_the_other_era() -> None:
+    """Whoever pings a server wants to know why that cannot be done, and how it can."""
+    done = sansmcp("request", "ping", "--json", "--", *DEMO)
+    text = failed(done, "not-offered")
+    assert "ping is no request that the client may send in revision 2026-07-28" in text
+    assert "hint: --revision 2025-11-25 has it" in text
+
+    line = ["request", "server/discover", "--json", "--revision", "2025-06-18"]
+    text = failed(sansmcp(*line, "--", *DEMO), "not-offered")
+    assert "hint: --revision 2026-07-28 has it" in text
+
+    done = sansmcp("request", "initialize", "--json", "--", *DEMO)
+    failed(done, "not-offered")
+    assert document(done)["error"]["hints"] == []  # the command alone sends that, in any revision
 
 
 def test_what_cannot_be_sent_to_any_server_is_a_usage_error() -> None:
@@ -296,7 +364,7 @@ def test_what_cannot_be_sent_to_any_server_is_a_usage_error() -> None:
     done = sansmcp("request", "tools/call", '{"_meta": 1}', "--json", "--", *DEMO)
     assert "not sent: _meta must be an object" in failed(done, "usage", status=2)
 
-    done = sansmcp("request", "initialize", "--json", "--", *DEMO)
+    done = sansmcp("request", "initialize", "--json", "--revision", "2025-11-25", "--", *DEMO)
     assert document(done)["error"]["rule"] == "LIFE-001"
     assert done.returncode == 2
 
@@ -344,7 +412,7 @@ def test_resource_and_prompt_that_the_server_does_not_have() -> None:
     """As for tools; the data of the error is part of it."""
     done = sansmcp("read", "test://notes/frist", "--json", "--", *MCP)
     text = failed(done, "peer-error")
-    assert "Resource not found (-32002)" in text
+    assert "Resource not found (-32602)" in text
     assert 'data: {"uri": "test://notes/frist"}' in text
     assert "did you mean test://notes/first" in text
     assert document(done)["error"]["data"] == {"uri": "test://notes/frist"}

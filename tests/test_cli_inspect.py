@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from sansmcp import LEGACY_REVISIONS
-from tests.support.command_line import DEMO, MCP, document, sansmcp, scripted
+from sansmcp import ALL_REVISIONS, LEGACY_REVISIONS
+from tests.support.command_line import DEMO, MCP, document, modern, sansmcp, scripted
 
 TOOL = {"name": "echo", "inputSchema": {"type": "object"}}
 
@@ -22,10 +22,10 @@ def test_everything_of_a_foreign_server_is_shown() -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert re.match(r"server: +mcp-peer$", lines[0])
-    assert re.search(rf"^revision: +{LEGACY_REVISIONS[-1]}$", done.stdout, re.M)
+    assert re.search(r"^revision: +2026-07-28 \(modern era\)$", done.stdout, re.M)
+    assert re.search(r"^supports: +2026-07-28$", done.stdout, re.M)
     assert "A peer for interoperation tests." in lines
-    assert re.search(r"^resources: +listChanged: false, subscribe$", done.stdout, re.M)
-    assert "tools (28)" in lines
+    assert re.search(r"^resources: +listChanged, subscribe$", done.stdout, re.M)
     assert len(re.findall(r"^  filler_\d\d ", done.stdout, re.M)) == 20
     assert re.search(r"^  log +level: string, message\?: string +The tool log$", done.stdout, re.M)
     assert re.search(r"^  test://notes/first +first +text/plain$", done.stdout, re.M)
@@ -38,11 +38,12 @@ def test_json_has_all_of_it_in_one_document() -> None:
     found = document(sansmcp("inspect", "--json", "--", *MCP))
 
     assert set(found) == {
-        *("revision", "server", "capabilities", "instructions", "errors"),
+        *("revision", "era", "supportedVersions"),
+        *("server", "capabilities", "instructions", "errors"),
         *("tools", "resources", "resourceTemplates", "prompts"),
     }
     assert found["server"]["name"] == "mcp-peer"
-    assert len({tool["name"] for tool in found["tools"]}) == len(found["tools"]) == 28
+    assert len({tool["name"] for tool in found["tools"]}) == len(found["tools"]) > 28
     assert [resource["uri"] for resource in found["resources"]] == [
         "test://notes/first",
         "test://notes/second",
@@ -58,7 +59,8 @@ def test_what_is_not_declared_is_not_asked_for() -> None:
     done = sansmcp("inspect", "--json", "--", *server)
 
     assert done.returncode == 0
-    assert received(done.stderr) == ["initialize", "notifications/initialized", "tools/list"]
+    opening = ["server/discover", "initialize", "notifications/initialized"]
+    assert received(done.stderr) == [*opening, "tools/list"]
     assert document(done)["prompts"] is None
     assert "prompts: not declared" in sansmcp("inspect", "--", *server).stdout
 
@@ -169,10 +171,35 @@ def test_items_of_any_shape_are_shown() -> None:
     assert document(sansmcp("inspect", "--json", "--", *server))["tools"] == tools
 
 
-@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_revision_can_be_chosen(revision: str) -> None:
     """To see what a server says to an older client."""
-    done = sansmcp("inspect", "--json", "--revision", revision, "--", *DEMO)
+    found = document(sansmcp("inspect", "--json", "--revision", revision, "--", *DEMO))
 
-    assert document(done)["revision"] == revision
-    assert len(document(done)["tools"]) == 27
+    assert found["revision"] == revision
+    assert len(found["tools"]) == 27
+    if revision in LEGACY_REVISIONS:
+        assert (found["era"], found["supportedVersions"]) == ("legacy", None)
+    else:
+        assert found["era"] == "modern"
+        assert found["supportedVersions"] == [*reversed(ALL_REVISIONS)]
+
+
+@pytest.mark.parametrize(
+    ("again", "shown"),
+    [
+        (modern({}, supportedVersions=["2026-07-28", "x\x1b"])["server/discover"], r"x\x1b"),
+        ({"error": {"code": -32603, "message": "once is enough"}}, None),
+    ],
+)
+def test_what_a_server_supports_is_shown_where_it_says_so(
+    again: dict[str, object], shown: str | None
+) -> None:
+    """Which other revisions could be tried. That it is not said hides nothing else."""
+    first = modern({})["server/discover"]
+    server = scripted(answers={"server/discover": [first, again]})
+    done = sansmcp("inspect", "--", *server)
+
+    assert done.returncode == 0, done.stderr
+    assert ("supports:" in done.stdout) is (shown is not None)
+    assert shown is None or shown in done.stdout

@@ -32,7 +32,7 @@ def test_inspect_says_the_same_with_and_without_rich(program: Sequence[str]) -> 
 
     assert status == 0
     words = set(re.split(r"[\s─]+", shown))
-    assert {"mcp-peer", "2025-11-25", "(28)", "greet", "test://greetings/{name}"} <= words
+    assert {"mcp-peer", "2026-07-28", "(2)", "greet", "test://greetings/{name}"} <= words
     assert {f"filler_{number:02}" for number in range(20)} <= words
     assert ("─" in shown) == (program is WITH_RICH)
 

@@ -1,5 +1,6 @@
 """The command `sansmcp demo`: what it claims has happened, or it fails."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -9,20 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from sansmcp import LEGACY_REVISIONS
-from sansmcp_io.trio import PeerError, connect_stdio
+from sansmcp import ALL_REVISIONS, LEGACY_REVISIONS, JSONObject
+from sansmcp_io.trio import Call, PeerError, connect_stdio
 from tests.support.on_trio import on_trio
 
 BIN = Path(sys.executable).parent
 MODULE = [sys.executable, "-m", "sansmcp_io"]
 STEPS = [
-    "handshake",
+    "opening",
     "paginated listing",
     "call with progress",
+    "log messages",
+    "questions answered",
+    "subscription",
     "cancellation races with the answer",
     "late answer ignored",
     "malformed line survived",
-    "server request answered",
     "clean shutdown",
 ]
 
@@ -43,7 +46,7 @@ def outcomes(output: str) -> dict[str, str]:
     return {step: outcome for outcome, step in re.findall(r"^(ok|FAILED) +([^:]+):", output, re.M)}
 
 
-@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
 def test_every_step_happens_at_every_revision(revision: str) -> None:
     """The main job on a real process: it is what the README shows first."""
     done = run_demo(revision)
@@ -51,12 +54,20 @@ def test_every_step_happens_at_every_revision(revision: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == ""
     assert outcomes(done.stdout) == dict.fromkeys(STEPS, "ok")
-    assert f'"protocolVersion":"{revision}"' in done.stdout
+    assert f'rotocolVersion":"{revision}"' in done.stdout
 
 
-def test_transcript_shows_lines_and_events_of_both_sides_in_order() -> None:
+def test_newest_revision_is_what_is_shown_first() -> None:
+    """It is what a client and a server of this library speak with one another."""
+    done = run(*MODULE, "demo", "--server", "true")
+
+    assert re.findall(r"summary of revision (\S+)", done.stdout) == [ALL_REVISIONS[-1]]
+
+
+@pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], ALL_REVISIONS[-1]])
+def test_transcript_shows_lines_and_events_of_both_sides_in_order(revision: str) -> None:
     """A reader follows one request from one side to the other and back."""
-    output = run_demo(LEGACY_REVISIONS[-1]).stdout
+    output = run_demo(revision).stdout
     trail = [
         'client >> {"jsonrpc":"2.0","id":5,"method":"tools/call"',
         '        server << {"jsonrpc":"2.0","id":5,"method":"tools/call"',
@@ -76,7 +87,7 @@ def test_all_revisions_can_be_shown_in_one_go() -> None:
     done = run(*MODULE, "demo", "--revision", "all", "--server", "true")
 
     assert done.returncode == 1
-    assert re.findall(r"summary of revision (\S+)", done.stdout) == list(LEGACY_REVISIONS)
+    assert re.findall(r"summary of revision (\S+)", done.stdout) == list(ALL_REVISIONS)
 
 
 def test_step_that_was_not_seen_on_both_sides_has_failed() -> None:
@@ -85,7 +96,7 @@ def test_step_that_was_not_seen_on_both_sides_has_failed() -> None:
     done = run(*MODULE, "demo", "--timeout", "3", "--server", silent)
 
     assert done.returncode == 1
-    assert outcomes(done.stdout)["handshake"] == "FAILED"
+    assert outcomes(done.stdout)["opening"] == "FAILED"
     assert outcomes(done.stdout)["malformed line survived"] == "FAILED"
 
 
@@ -135,6 +146,7 @@ async def test_demo_server_answers_mistakes() -> None:
         for method, params in (
             ("tools/list", {"cursor": "none of its own"}),
             ("tools/call", {"name": "unknown"}),
+            ("resources/read", {"uri": "demo:other"}),
         ):
             with pytest.raises(PeerError) as caught:
                 await client.request(method, params)
@@ -145,6 +157,72 @@ async def test_demo_server_answers_mistakes() -> None:
         assert await call_tool("ask") == (False, "this client answers nothing")
         assert await call_tool("slow", seconds=0) == (False, "slept")
         assert await call_tool("filler_00") == (False, "a filler does nothing")
+        read = await client.request("resources/read", {"uri": "demo:counter"})
+        assert read["contents"][0].get("text") == "0"
+
+
+def test_demo_server_survives_a_forged_state() -> None:
+    """What a client says of its state may be a lie; that is the end of this request alone."""
+    meta: JSONObject = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+    }
+    lie: JSONObject = {"requestState": "forged", "inputResponses": {"roots": {"roots": []}}}
+    calls: list[JSONObject] = [{"name": "ask", **lie}, {"name": "echo"}]
+    lines: list[JSONObject] = [
+        {"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {**params, "_meta": meta}}
+        for id, params in enumerate(calls)
+    ]
+    done = subprocess.run(
+        [*MODULE, "serve-demo"],
+        input="".join(f"{json.dumps(line)}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    # Handlers run side by side: which of them is first is not said.
+    answers = sorted(map(json.loads, done.stdout.splitlines()), key=lambda answer: answer["id"])
+    assert done.returncode == 0, done.stderr
+    assert [answer["id"] for answer in answers] == [0, 1]
+    assert answers[0]["error"]["code"] == -32602
+    assert answers[1]["result"]["isError"] is False
+
+
+def decline(call: Call) -> JSONObject:
+    """A client that gives as little as the protocol allows."""
+    if call.method == "elicitation/create":
+        return {"action": "decline"}
+    assert call.method == "sampling/createMessage"
+    image = {"type": "image", "data": "", "mimeType": "image/png"}
+    content = [image] if str(call.revision) >= "2025-11-25" else image
+    return {"role": "assistant", "content": content, "model": "none"}
+
+
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@on_trio(seconds=60)
+async def test_demo_server_takes_what_it_is_answered(revision: str) -> None:
+    """Clients may decline, and they do not all have the same to give."""
+    cases: list[tuple[JSONObject, str]] = [
+        ({"elicitation": {}}, "asked for elicitation: elicitation: decline"),
+        ({"elicitation": {"url": {}}}, "this client answers nothing"),
+        ({"sampling": {}}, "asked for sampling: sampling: not a text"),
+    ]
+    for capabilities, told in cases:
+        if "elicitation" in capabilities and revision < "2025-11-25":
+            continue  # the modes are of 2025-11-25
+        async with connect_stdio(
+            [*MODULE, "serve-demo"],
+            info={"name": "test", "version": "1.0"},
+            capabilities=capabilities,
+            revisions=[revision],
+            on_request=decline,
+        ) as client:
+            result = await client.request("tools/call", {"name": "ask"})
+
+        [block] = result["content"]
+        assert block["type"] == "text"
+        assert block["text"] == told
 
 
 def test_unknown_command_is_refused() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sansmcp import (
+    MODERN_REVISIONS,
     Config,
     LocalProtocolError,
     Phase,
@@ -21,15 +22,19 @@ from sansmcp.testing import (
     Script,
     Step,
     World,
+    acknowledge,
     answer,
     ask,
     cancel,
     close,
     explore,
     fail_sending,
+    listen,
     progress,
+    provide_input,
     refuse,
     request,
+    require_input,
 )
 from tests.support.tracing import without_tracing
 
@@ -303,6 +308,54 @@ def test_disagreement_is_a_failure() -> None:
     with pytest.raises(ExplorationFailed, match="are waited for, but") as caught:
         explore(pair, eof=False)
     assert caught.value.trace == []
+
+
+def test_disagreement_on_a_subscription_is_a_failure() -> None:
+    """A client that trusts in a subscription which nobody serves would never be told."""
+    pair = Pair(revision=MODERN_REVISIONS[-1])
+    pair.client.listen({"toolsListChanged": True})
+    pair.deliver_to_server()
+    pair.to_client.drop()
+
+    with pytest.raises(ExplorationFailed, match="are subscriptions, but"):
+        explore(pair, eof=False)
+
+
+def test_what_is_lost_never_arrives() -> None:
+    """A peer may pass over what it does not like; then the two need not agree."""
+    found = explore(
+        Pair(),
+        client=[[request("call", "tools/call", TOOL, timeout=5)]],
+        server=[[answer(0, RESULT)]],
+        eof=False,
+        loses=lambda side, message: side is Side.CLIENT and b"tools/call" in message,
+    )
+
+    assert found.events == {(Side.CLIENT, "RequestFailed"), (Side.SERVER, "MessageIgnored")}
+    # One state before, one while it waits, and two with its cancellation under way and arrived.
+    assert found.states == 4
+
+
+def test_steps_of_rounds_and_subscriptions_fail_where_the_library_refuses() -> None:
+    """A script that silently does less than it says would explore less than it says."""
+    modern: dict[str, Any] = {"revision": MODERN_REVISIONS[-1]}
+    by_hand = Config(manual={"subscriptions/listen"})
+    call: Script = [request("call", "tools/call", TOOL)]
+    subscription: Script = [listen("changes", {"toolsListChanged": True})]
+    odd: Any = {"toolsListChanged": 1}
+    cases: list[tuple[Script, Script, Pair, str]] = [
+        (call, [require_input(0, {})], Pair(**modern), "asking raised"),
+        (subscription, [acknowledge(0, odd)], Pair(**modern, server_config=by_hand), "acknowl"),
+        (
+            [*call, provide_input("call", {}, renewed="again")],
+            [require_input(0, {"roots": {"method": "roots/list"}})],
+            Pair(**modern),
+            "again gave",
+        ),
+    ]
+    for client, server, pair, text in cases:
+        with pytest.raises(ExplorationFailed, match=text):
+            explore(pair, client=[client], server=[server], eof=False)
 
 
 def test_asking_waits_for_the_handshake() -> None:

@@ -82,8 +82,11 @@ def test_both_faces_offer_what_the_design_names() -> None:
     }
     client, server = ({name for name in dir(face) if name[0] != "_"} for face in FACES)
 
-    assert client == common | {"start"}
-    assert server == common | {"send_log", "publish"}
+    assert client == common | {"start", "listen", "provide_input"}
+    assert server == common | {
+        *("send_log", "publish", "require_input", "read_state"),
+        *("listeners", "acknowledge", "end_listener"),
+    }
 
 
 def test_importing_every_module_alone_works() -> None:

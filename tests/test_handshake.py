@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from sansmcp import (
-    ALL_REVISIONS,
+    LEGACY_REVISIONS,
     ClientConnection,
     Config,
     LocalProtocolError,
@@ -152,7 +152,7 @@ def test_what_may_be_sent_in_each_phase(side: str, phase: Phase, what: str) -> N
 # ----------------------------------------------------------------------------------- versions
 
 
-@pytest.mark.parametrize("wish", ALL_REVISIONS)
+@pytest.mark.parametrize("wish", LEGACY_REVISIONS)
 def test_both_sides_agree_on_what_the_client_offers(wish: str) -> None:
     """And say so: `Ready` on both, the peer's words on both."""
     pair = Pair(revision=wish, connected=False)
@@ -171,8 +171,8 @@ def test_both_sides_agree_on_what_the_client_offers(wish: str) -> None:
 @pytest.mark.parametrize(
     ("revisions", "wish", "answer"),
     [
-        (ALL_REVISIONS, "2025-03-26", "2025-03-26"),
-        (ALL_REVISIONS, "1999-01-01", "2025-11-25"),
+        (LEGACY_REVISIONS, "2025-03-26", "2025-03-26"),
+        (LEGACY_REVISIONS, "1999-01-01", "2025-11-25"),
         (("2024-11-05", "2025-03-26"), "2025-11-25", "2025-03-26"),
         (("2025-03-26", "2024-11-05"), "2025-11-25", "2025-03-26"),
     ],

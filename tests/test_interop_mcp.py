@@ -17,7 +17,7 @@ from tests.support.on_trio import on_trio
 
 PEERS = Path(__file__).parent / "peers"
 INFO = {"name": "sansmcp-test", "version": "1.0"}
-TOOLS = 28
+TOOLS = 32
 
 
 async def on_request(call: Call) -> JSONObject:

@@ -7,6 +7,8 @@ import attrs
 import pytest
 
 from sansmcp import (
+    MODERN_REVISIONS,
+    ClientConnection,
     CloseCause,
     Config,
     ConnectionClosed,
@@ -16,6 +18,7 @@ from sansmcp import (
     ListingEnded,
     LocalProtocolError,
     ProtocolViolation,
+    RequestFailed,
     ResourceUpdated,
     ServerConnection,
 )
@@ -33,6 +36,7 @@ from tests.support.wire import (
 )
 
 NEWEST = "2025-11-25"
+INFO = {"name": "test", "version": "1"}
 
 LIMITS = {field.name for field in attrs.fields(Config) if field.name.startswith(("max_", "soft_"))}
 
@@ -104,6 +108,24 @@ def _listing(expected: ListingEnd, items: int, config: Config) -> list[str]:
     return [end.reason.name for end in ended if end.reason is expected]
 
 
+def _rounds() -> list[str]:
+    client = ClientConnection(
+        info=INFO, revisions=MODERN_REVISIONS, config=Config(max_input_rounds=2)
+    )
+    client.start()
+    found: dict[str, Any] = {
+        "supportedVersions": list(MODERN_REVISIONS),
+        "capabilities": {"tools": {}},
+    }
+    client.receive_data(wire(result(sent(client)[0]["id"], found)))
+    client.send_request("tools/call", {"name": "x"})
+    again = {"resultType": "input_required", "requestState": "more"}
+    for _ in range(9):
+        for message in sent(client):
+            client.receive_data(wire(result(message["id"], again)))
+    return [failed.reason.name for failed in of(RequestFailed, drain(client))]
+
+
 def _paused() -> list[str]:
     server = server_with(Config(max_events=2))
     server.receive_data(wire(note("notifications/x")) * 3)
@@ -149,6 +171,7 @@ CASES: dict[str, tuple[Callable[[], list[str]], list[str]]] = {
         lambda: _listing(ListingEnd.EMPTY_PAGES, 0, Config(max_empty_pages=2)),
         ["EMPTY_PAGES"],
     ),
+    "max_input_rounds": (_rounds, ["TOO_MANY_ROUNDS"]),
     "max_events": (_paused, ["paused"]),
     "max_failed_pings": (_unanswered_pings, ["OWN-016"]),
 }

@@ -66,7 +66,12 @@ def connection(side: Side, phase: Phase, revision: str, config: Config) -> Conne
             conn.ping()
             conn.receive_message(wire(call(7, "tools/list")))
     else:
-        conn = ClientConnection(info=CLIENT_INFO, capabilities=CLIENT_CAPABILITIES, config=config)
+        conn = ClientConnection(
+            info=CLIENT_INFO,
+            capabilities=CLIENT_CAPABILITIES,
+            revisions=LEGACY_REVISIONS,
+            config=config,
+        )
         if phase >= Phase.NEGOTIATING:
             conn.start(now=0)
         if phase >= Phase.OPERATING:

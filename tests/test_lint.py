@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from sansmcp import JSONObject
 from sansmcp_io.cli import main
 from tests.support.command_line import BIN, SECONDS, sansmcp
+from tests.support.modern import CAPABILITIES, VERSION, modern
 
 HEADER = (
     '{"format":"sansmcp-capture","version":1,"started":"2026-01-02T03:04:05+00:00","command":[]}'
@@ -143,7 +145,8 @@ def test_text_of_others_is_made_visible(lint: Linter) -> None:
 
 def test_what_is_not_judged_is_told(lint: Linter) -> None:
     """Silence must not look like praise."""
-    probe = '> {"jsonrpc":"2.0","id":1,"method":"server/discover"}'
+    meta: JSONObject = {VERSION: "2030-01-01", CAPABILITIES: {}}
+    probe = "> " + json.dumps(modern(1, "server/discover", {}, meta))
     done = lint(probe, options=("--json",))
 
     assert done.status == 0
@@ -230,6 +233,21 @@ def test_standard_input_is_read(lint: Linter) -> None:
         records = [*captured(), '{"time":0.000000,"side":"server","text":"x"}']
         process.stdin.write("".join(f"{line}\n" for line in records).encode())
         assert process.stdout.readline().startswith(b"-:2: STDIO-002 ")
+        process.stdin.close()
+        assert process.wait(SECONDS) == 1
+
+
+def test_marked_lines_are_judged_as_they_come() -> None:
+    """`tail -f | sansmcp lint -`: what the client says first is all that has to be waited for."""
+    with subprocess.Popen(
+        [BIN, "lint", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("".join(f"{line}\n" for line in [NOISE, *OPENING]).encode())
+        assert process.stdout.readline().startswith(b"-:1: STDIO-002 ")
+        process.stdin.write(f"{UNASKED}\n".encode())
+        assert process.stdout.readline().startswith(b"-:5: JSON-004 ")
         process.stdin.close()
         assert process.wait(SECONDS) == 1
 
@@ -361,6 +379,15 @@ def test_findings_before_a_broken_line_are_shown(lint: Linter, before: list[str]
     assert done.rules == ["STDIO-002"]
     assert done.status == 3
     assert f"error: talk:{len(before) + 1}: " in done.error
+
+
+def test_findings_before_a_broken_line_need_no_client(lint: Linter) -> None:
+    """The log of a server that was never spoken to is looked at as well."""
+    done = lint("< 42", "hello")
+
+    assert done.rules == ["JSON-001"]
+    assert done.status == 3
+    assert "error: talk:2: " in done.error
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,9 @@ def test_listings_that_wait_are_bounded() -> None:
 def test_verbs_for_a_listing_that_waits_ring_for_what_there_is_to_do(verb: str) -> None:
     """An adapter that sleeps would leave the page unsent, or the ending unread."""
     rings: list[str] = []
-    client = ClientConnection(info=CLIENT_INFO, wake=lambda: rings.append("!"))
+    client = ClientConnection(
+        info=CLIENT_INFO, revisions=[REVISION], wake=lambda: rings.append("!")
+    )
     client.start()
     (hello,) = sent(client)
     server: JSONObject = {"protocolVersion": REVISION, "serverInfo": {"name": "s", "version": "1"}}

@@ -321,7 +321,10 @@ def test_levels_are_those_of_the_table_of_rules() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["_judge", "_wellformed", "_registry", *("_watching_calls", "_watching_answers", "_observer")],
+    [
+        *("_judge", "_wellformed", "_methods", "_observer"),
+        *sorted(path.stem for path in PACKAGE.glob("_watching*.py")),
+    ],
 )
 def test_every_rule_that_can_be_found_broken_has_a_level(module: str) -> None:
     """One without would end in an exception instead of a finding."""

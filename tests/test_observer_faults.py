@@ -592,6 +592,14 @@ FAULTS: dict[str, Fault] = {
         (lambda x, y: [(x, ping(1)), (y, result(1, {}))],),
         revision="2025-06-18",
     ),
+    "a batch of answers, which nobody needs to take for any": Fault(
+        "BATCH-008",
+        lambda x, y: [
+            *((y, ping(1)), (x, [result(1, {})]), (x, ping(2)), (y, result(2, {}))),
+            *((y, cancel(1)), (x, result(1, {}))),
+        ],
+        (lambda x, y: [(y, ping(1)), (x, result(1, {}))],),
+    ),
     "an empty batch": Fault(
         "BATCH-005",
         lambda x, y: [(x, [])],
@@ -604,6 +612,10 @@ FAULTS: dict[str, Fault] = {
         (
             lambda x, y: [(y, [ping(1), ping(2)]), (x, [result(2, {}), result(1, {})])],
             lambda x, y: [(y, [ping(1), ping(2)]), (y, cancel(1)), (x, [result(2, {})])],
+            lambda x, y: [  # which may have been too large a batch to be taken
+                *((y, ping(1)), (x, [result(1, {}), ping(2)]), (x, ping(3))),
+                *((y, result(3, {})), (y, cancel(1))),
+            ],
         ),
         revision="2025-03-26",
     ),

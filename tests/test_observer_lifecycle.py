@@ -51,8 +51,6 @@ ROOTS: Step = (S, call(1, "roots/list"))
 CHANGED: Step = (S, note("notifications/tools/list_changed"))
 ROOTS_CHANGED: Step = (C, note("notifications/roots/list_changed"))
 LOG: Step = (S, note("notifications/message", {"level": "info", "data": 1}))
-MODERN_META: JSONObject = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
-PROBE: Step = (C, call("probe", "server/discover", {"_meta": MODERN_META}))
 
 
 def ping(side: Side, id: object = 1, **meta: Any) -> Step:
@@ -256,77 +254,6 @@ def test_requests_of_one_id_may_be_answered_in_any_order() -> None:
     assert {side for side, _ in accused(observe(*seen))} == {C}
 
 
-# --------------------------------------------------------------------------------- the new era
-
-
-def test_requests_of_the_new_era_are_told_of_and_not_judged() -> None:
-    """They need no handshake, and the rules on ids are others."""
-    meta = {"_meta": MODERN_META}
-    seen: list[Step] = [
-        (C, call(1, "tools/list", meta)),
-        (S, result(1, {"resultType": "complete"})),
-        (C, call(1, "tools/list", meta)),
-        (S, note("notifications/tools/list_changed")),
-        (S, note("notifications/message", {"level": "debug", "data": 1})),
-    ]
-    events = observe(*seen)
-
-    assert accused(events) == []
-    assert blind(events) == [(BlindCause.ERA, None)]
-
-
-def test_progress_in_the_new_era_is_not_judged() -> None:
-    """It may have tasks of its own, in which progress goes on."""
-    meta = {"_meta": {**MODERN_META, "progressToken": "t"}}
-    told = (S, note("notifications/progress", {"progressToken": "t", "progress": 1}))
-    stray = (S, note("notifications/progress", {"progressToken": "u", "progress": 1}))
-    call_1, call_2 = ((C, call(n, "tools/call", meta)) for n in (1, 2))
-    answer = (S, result(1, {"resultType": "task"}))
-
-    assert accused(observe(call_1, told, told, answer, told, call_1, call_2, stray)) == []
-
-
-def test_one_request_of_the_new_era_is_enough_to_need_no_handshake() -> None:
-    """What else the client asks may be as the new era, or an extension of it, has it."""
-    assert accused(observe(PROBE, LIST)) == []
-
-
-def test_a_probe_that_is_refused_changes_nothing() -> None:
-    """Most clients of today ask first whether the server is new, and fall back."""
-    seen = [PROBE, (S, error("probe", -32601)), *opening(), LIST]
-
-    assert accused(observe(*seen)) == []
-    assert accused(observe(*seen, (S, call("?", "tools/list")))) == [(S, "OWN-020")]
-
-
-def test_after_a_refused_probe_a_handshake_is_needed() -> None:
-    """The server has said that it is an old one."""
-    assert accused(observe(PROBE, (S, error("probe", -32601)), LIST)) == [(C, "LIFE-005")]
-
-
-def test_the_id_of_a_probe_may_come_again() -> None:
-    """The probe was no part of the session, so its id is not used up in it."""
-    probe = (C, call("init", "server/discover", {"_meta": MODERN_META}))
-
-    assert accused(observe(probe, (S, error("init", -32601)), *opening(), LIST)) == []
-
-
-def test_a_probe_may_cross_what_follows_it() -> None:
-    """A client need not wait for the answer to a probe that times out."""
-    seen = [PROBE, INIT, (S, error("probe", -32600)), AGREED, DONE, LIST, CHANGED]
-
-    assert accused(observe(*seen)) == []
-
-
-def test_a_server_of_both_eras_may_tell_what_the_new_one_allows() -> None:
-    """Its notifications may belong to a request of either era."""
-    found = (S, result("probe", {"supportedVersions": ["2026-07-28"]}))
-    quiet = opening(server={})
-
-    assert accused(observe(PROBE, found, *quiet, CHANGED)) == []
-    assert accused(observe(*quiet, CHANGED)) == [(S, "CAP-002")]
-
-
 # ------------------------------------------------------------------------- from the middle on
 
 LATE: dict[str, list[Step]] = {
@@ -474,3 +401,49 @@ def test_a_request_with_an_odd_id_may_be_answered_in_any_way() -> None:
     events = observe(*opening(), (C, call(1.5, "ping")), (S, result(1.5, {})), (S, result(2, {})))
 
     assert accused(events) == [(C, "JSON-002")]
+
+
+# ------------------------------------------------------- what was asked for before it was allowed
+
+URI = {"uri": "file:///a"}
+UPDATED: Step = (S, note("notifications/resources/updated", URI))
+
+
+@pytest.mark.parametrize("done_first", [True, False])
+def test_a_server_may_serve_what_came_too_early(done_first: bool) -> None:
+    """The fault is the client's alone: what it has asked for lasts all the same."""
+    task = {"name": "t", "task": {}, "_meta": {"progressToken": 5}}
+    status = {"taskId": "x", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
+    early: list[Step] = [
+        (C, call(1, "tools/call", task)),
+        (C, call(2, "resources/subscribe", URI)),
+        (C, call(3, "logging/setLevel", {"level": "error"})),
+    ]
+    later: list[Step] = [
+        (S, result(1, {"task": status})),
+        (S, result(2, {})),
+        (S, result(3, {})),
+        (S, note("notifications/progress", {"progressToken": 5, "progress": 1})),
+        UPDATED,
+        LOG,
+    ]
+    opened = [AGREED, DONE] if done_first else [DONE, AGREED]
+    blamed = accused(observe(INIT, *early, *opened, *later))
+    assert {side for side, _ in blamed} == {C}
+
+
+def test_a_subscription_that_came_back_is_another_one() -> None:
+    """An end that was asked for before, and is answered late, does not mean it."""
+    ends = [(C, call(id, "resources/unsubscribe", URI)) for id in (2, 3)]
+    events = observe(
+        *opening(),
+        (C, call(1, "resources/subscribe", URI)),
+        (S, result(1, {})),
+        *ends,
+        (S, result(2, {})),
+        (C, call(4, "resources/subscribe", URI)),
+        (S, result(4, {})),
+        (S, result(3, {})),
+        UPDATED,
+    )
+    assert accused(events) == []

@@ -15,6 +15,15 @@ from sansmcp import (
     Side,
 )
 from sansmcp.testing import canonical
+from tests.support.modern import (
+    FORM,
+    acknowledged,
+    complete,
+    envelope,
+    input_required,
+    listen,
+    modern,
+)
 from tests.support.watching import NEWEST, C, S, Step, accused, observe, opening, taken
 from tests.support.wire import call, error, initialize, note, result, wire
 
@@ -55,7 +64,33 @@ ENDLESS: dict[str, Callable[[int], list[Step]]] = {
     "bad messages": lambda n: [(C, {"jsonrpc": "2.0", "id": n}), (S, error(n, -32600))],
     "bad answers": lambda n: [(C, ask(n)), (S, result(n, 5))],
     "answers to nobody": lambda n: [(C, result(n, {})), (S, error(f"{n}", 1))],
-    "modern requests": lambda n: [(C, call(n * 3, "server/discover")), (S, result(n * 3, {}))],
+    "modern requests": lambda n: [(C, modern(n * 3, "server/discover")), (S, result(n * 3, {}))],
+    "modern requests without answers": lambda n: [(C, modern(n, "tools/call", {"name": "t"}))],
+    "modern requests of one id": lambda n: [
+        (C, modern(1, "tools/call", {"name": f"tool {n}"})),
+        (S, complete(1, {"content": []})),
+    ],
+    "requests of an unknown revision": lambda n: [
+        (C, modern(n, "x/y", {}, envelope(version="2031-01-01"))),
+        (S, result(n, {})),
+    ],
+    "rounds of questions": lambda n: [
+        (C, modern(n, "tools/call", {"name": f"tool {n}"})),
+        (S, input_required(n, {f"question {n}": FORM}, f"state {n}")),
+    ],
+    "rounds of one state": lambda n: [
+        (C, modern(n, "tools/call", {"name": "t"})),
+        (S, input_required(n, {}, "state")),
+    ],
+    "wishes for logs": lambda n: [(C, modern(n, "x/y", {}, envelope(level="info")))],
+    "listeners": lambda n: [
+        (C, listen(n, {"resourceSubscriptions": [f"a:{n}"]})),
+        (S, acknowledged(n, {})),
+    ],
+    "listeners that are ended": lambda n: [
+        (C, listen(n, {"toolsListChanged": True})),
+        (S, note("notifications/cancelled", {"requestId": n})),
+    ],
     "handshakes": lambda n: [(C, initialize(n, NEWEST)), (S, error(n, -32600))],
     "text": lambda n: [(C, b"{%d\n" % n), (S, b"text %d\n" % n)],
     "long lines": lambda n: [(C, b"x" * 500), (S, b'"' + b"y" * 500 + b"\n")],

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sansmcp import LEGACY_REVISIONS, AnswerMatched, Observation, Observer, Side
+from sansmcp import LEGACY_REVISIONS, AnswerMatched, BlindSpot, Observation, Observer, Side
 from sansmcp.testing import plain
-from tests.support.interleaving import dialogues, orders
+from tests.support.interleaving import Dialogue, dialogues, orders
+from tests.support.interleaving_modern import ANY_ERA
 from tests.support.watching import accused, taken
 
 
@@ -49,6 +50,32 @@ def test_no_rest_of_a_legal_conversation_makes_anybody_guilty(
         rest[0] = (side, message[min(n_bytes, len(message) - 1) :])
 
     assert accused(watched(rest, from_start=False)) == []
+
+
+@pytest.mark.unjudged("what is judged here is what both sides say, in any order")
+@settings(max_examples=400)
+@given(dialogue=ANY_ERA, data=st.data())
+def test_no_order_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
+    dialogue: Dialogue, data: st.DataObject
+) -> None:
+    """Nor does one of both eras at once, each of which has messages that the other forbids."""
+    events = watched(data.draw(orders(dialogue)))
+
+    assert accused(events) == []
+    assert not any(isinstance(event, BlindSpot) for event in events)
+
+
+@pytest.mark.unjudged("what is judged here is what both sides say, in any order")
+@settings(max_examples=300)
+@given(dialogue=ANY_ERA, data=st.data())
+def test_no_rest_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
+    dialogue: Dialogue, data: st.DataObject
+) -> None:
+    """A subscription, a round of questions or a handshake may have come before."""
+    order = data.draw(orders(dialogue))
+    missed = data.draw(st.integers(0, len(order)))
+
+    assert accused(watched(order[missed:], from_start=False)) == []
 
 
 @pytest.mark.unjudged("task results and tokens given by hand are not the point here")

@@ -1,6 +1,7 @@
 """Published changes: to whom they go."""
 
 import itertools
+from typing import cast
 
 import pytest
 
@@ -9,6 +10,7 @@ from sansmcp import (
     Config,
     IncomingRequest,
     LimitReached,
+    LocalProtocolError,
     NotificationReceived,
     PromptsListChanged,
     RequestCancelled,
@@ -174,3 +176,17 @@ def test_nothing_is_published_before_the_handshake_or_after_the_end() -> None:
     assert server.publish(ToolsListChanged()) is False
     assert server.publish(ResourceUpdated(FILE)) is False
     assert server.subscriptions == ()
+
+
+def test_what_is_no_uri_is_not_published() -> None:
+    """Nothing was sent, nothing waits, and the clock stands where it stood."""
+    server = subscribed(ready_server(REVISION), FILE)
+    for change in (
+        ResourceUpdated(cast(str, b"x"), FILE),
+        ResourceUpdated(FILE, cast(str, [FILE])),
+    ):
+        with pytest.raises(LocalProtocolError, match="OWN-014"):
+            server.publish(change, now=1)
+    with pytest.raises(LocalProtocolError, match="OWN-023"):
+        server.send_request("roots/list", timeout=1)  # it was told no time
+    assert sent(server) == []

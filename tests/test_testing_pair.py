@@ -1,12 +1,15 @@
 """The paired wire: it does exactly what a test says, and writes down everything."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from sansmcp import (
     ALL_REVISIONS,
+    LEGACY_REVISIONS,
+    MODERN_REVISIONS,
     ClientConnection,
     Config,
     ConnectionClosed,
@@ -39,12 +42,57 @@ def test_a_pair_is_connected_and_quiet() -> None:
     assert [side for side, _ in pair.transcript] == [Side.CLIENT, Side.SERVER, Side.CLIENT]
 
 
-@pytest.mark.parametrize("revision", ALL_REVISIONS)
+@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 def test_both_sides_speak_the_given_revision(revision: str) -> None:
     """Whoever tests one revision must not end up in another."""
     pair = Pair(revision=revision)
 
     assert pair.client.revision == pair.server.revision == revision
+
+
+def test_a_pair_without_a_handshake() -> None:
+    """There the server knows no more of the client than each request says."""
+    pair = Pair(revision=MODERN_REVISIONS[-1])
+
+    assert pair.client.revision == MODERN_REVISIONS[-1]
+    assert pair.server.revision is None
+    pair.client.send_request("tools/list")
+    pair.deliver()
+    received = pair.server_events[-1]
+    assert isinstance(received, RequestReceived)
+    assert received.request.revision == MODERN_REVISIONS[-1]
+
+
+@pytest.mark.parametrize(
+    ("client", "server", "agreed"),
+    [
+        (ALL_REVISIONS, ALL_REVISIONS, MODERN_REVISIONS[-1]),
+        (ALL_REVISIONS, LEGACY_REVISIONS, LEGACY_REVISIONS[-1]),
+        (LEGACY_REVISIONS, ALL_REVISIONS, LEGACY_REVISIONS[-1]),
+        (MODERN_REVISIONS, ALL_REVISIONS, MODERN_REVISIONS[-1]),
+        (ALL_REVISIONS, ("2024-11-05",), "2024-11-05"),
+    ],
+)
+def test_a_pair_may_speak_several_revisions(
+    client: Sequence[str], server: Sequence[str], agreed: str
+) -> None:
+    """How two of different eras come together is what most tests of both eras are about."""
+    pair = Pair(client_revisions=client, server_revisions=server)
+
+    assert pair.client.revision == agreed
+    assert pair.events == ([], [])
+    call = pair.client.send_request("tools/call", CALL)
+    request = pair.deliver_one(RequestReceived).request
+    assert request.revision == agreed
+    assert pair.server.send_result(request, RESULT)
+    assert pair.deliver_one(ResponseReceived).request is call
+
+
+def test_one_side_may_speak_one_revision_by_name() -> None:
+    """What is not said of a side is `revision`."""
+    pair = Pair(revision="2025-06-18", client_revisions=ALL_REVISIONS)
+
+    assert pair.client.revision == pair.server.revision == "2025-06-18"
 
 
 def test_connections_of_ones_own_are_used() -> None:

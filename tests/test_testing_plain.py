@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 from sansmcp import (
+    MODERN_REVISIONS,
     Config,
     Event,
     LocalProtocolError,
@@ -24,6 +25,7 @@ from sansmcp import (
 from sansmcp.testing import Pair, canonical, plain
 
 CALL = {"name": "echo"}
+MODERN = MODERN_REVISIONS[-1]
 
 
 def told(**params: Any) -> list[str]:
@@ -68,6 +70,25 @@ def test_texts_are_as_expected() -> None:
     assert plain([ResponseReceived(request=call, result={})]) == [
         "ResponseReceived(request=<OutgoingRequest tools/call id=2 open token=2>, result={})"
     ]
+
+
+def test_subscriptions_have_texts_too() -> None:
+    """What was asked for and what is honoured is what matters of them."""
+    pair = Pair(revision=MODERN)
+    subscription = pair.client.listen({"toolsListChanged": True}, data=1)
+    pair.deliver()
+
+    assert plain(pair.client_events) == [
+        "SubscriptionAcknowledged(subscription=<Subscription open "
+        "asked={'toolsListChanged': True} acknowledged={'toolsListChanged': True}>, "
+        "notifications={'toolsListChanged': True})"
+    ]
+    [*_, added] = plain(pair.server_events)
+    assert added == "ListenerAdded(listener=<Listener open honoured={'toolsListChanged': True}>)"
+    pair.client.cancel(subscription)
+    assert plain(pair.client_events)[-1].startswith(
+        "SubscriptionEnded(subscription=<Subscription over"
+    )
 
 
 def test_the_handshake_has_a_form_too() -> None:
@@ -201,6 +222,19 @@ def test_the_callers_own_things_do_not_count() -> None:
     assert canonical(one) == canonical(other)
 
 
+def test_data_of_subscriptions_does_not_count() -> None:
+    """Theirs is the caller's, as that of every handle."""
+    one, other = Pair(revision=MODERN), Pair(revision=MODERN)
+    for pair, data in ((one, object()), (other, None)):
+        pair.client.listen({"toolsListChanged": True}, data=data)
+        pair.deliver()
+        [listener] = pair.server.listeners
+        listener.data = data
+        pair.clear_events()
+
+    assert canonical(one) == canonical(other)
+
+
 @attrs.frozen
 class _Noted:
     data: int
@@ -215,4 +249,8 @@ def test_plain_takes_any_iterable_of_events() -> None:
     """A generator is as good as a list."""
     events: list[Event] = [NotificationReceived(method="m", params={})]
 
-    assert plain(iter(events)) == plain(events) == ["NotificationReceived(method='m', params={})"]
+    assert (
+        plain(iter(events))
+        == plain(events)
+        == ["NotificationReceived(method='m', params={}, subscription=None)"]
+    )

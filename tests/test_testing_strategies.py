@@ -5,13 +5,13 @@ import json
 import operator
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from sansmcp import LEGACY_REVISIONS, ClientConnection, ServerConnection, Side
+from sansmcp import ALL_REVISIONS, MODERN_REVISIONS, ClientConnection, ServerConnection, Side
 from sansmcp.testing import (
     CLIENT_INFO,
     SERVER_INFO,
@@ -22,6 +22,7 @@ from sansmcp.testing import (
     check_message,
     drain,
     encoded,
+    envelopes,
     json_objects,
     json_values,
     messages,
@@ -39,6 +40,7 @@ from tests.support.schema import Sender, Transcript, needs_schemas
 Wanted: TypeAlias = Mapping[str, Callable[[Any], object]]
 
 CONNECTED = Pair()
+MODERN = MODERN_REVISIONS[-1]
 SENDERS: dict[Side, Sender] = {Side.CLIENT: "client", Side.SERVER: "server"}
 
 
@@ -119,14 +121,14 @@ def is_exactly(kind: type, value: object) -> bool:
     return type(value) is kind
 
 
-@given(st.one_of(requests(), notifications(), answers(), messages()))
+@given(st.one_of(requests(), notifications(), answers(), messages(), messages(MODERN)))
 def test_messages_are_well_formed(message: dict[str, Any]) -> None:
     """A test of valid messages that are not valid tests something else."""
     check_message(encoded(message))
 
 
 @needs_schemas
-@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+@pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("sender", Side)
 def test_calls_are_valid_by_the_official_schema(revision: str, sender: Side) -> None:
     """Our tables say what may be sent; the schema is an opinion from outside."""
@@ -149,6 +151,89 @@ def test_a_peer_finds_nothing_wrong_with_them(sender: Side, data: st.DataObject)
     receiver.receive_data(encoded({**message, "id": 1_000}) + b"\n")
 
     assert "ProtocolViolation" not in "".join(plain(drain(receiver)))
+
+
+@given(data=st.data())
+def test_a_modern_server_finds_nothing_wrong_with_requests(data: st.DataObject) -> None:
+    """Each of them has the envelope without which it would be refused."""
+    message = data.draw(requests(MODERN, Side.CLIENT))
+    server = Pair(revision=MODERN, connected=False).server
+    server.receive_data(encoded(message) + b"\n")
+
+    assert "ProtocolViolation" not in "".join(plain(drain(server)))
+
+
+def test_a_modern_server_sends_no_requests() -> None:
+    """It asks inside of results, and tells in notifications."""
+    assert requests(MODERN, Side.SERVER).is_empty
+    kinds: Wanted = {
+        "tagged": lambda message: b"subscriptionId" in encoded(message),
+        "progress": lambda message: message.get("method") == "notifications/progress",
+        "questions": lambda message: "inputRequests" in message.get("result", {}),
+        "state alone": lambda message: (
+            message.get("result", {}).keys() == {"resultType", "requestState"}
+        ),
+        "complete": lambda message: message.get("result", {}).get("resultType") == "complete",
+        "error": lambda message: "error" in message,
+    }
+
+    assert missing(messages(MODERN, Side.SERVER), kinds) == []
+
+
+def test_modern_requests_are_of_every_kind() -> None:
+    """First rounds and later ones, with all that an envelope may hold, or the least of it."""
+    kinds: Wanted = {
+        "answers": lambda message: "inputResponses" in message["params"],
+        "state": lambda message: "requestState" in message["params"],
+        "level": lambda message: any("logLevel" in name for name in message["params"]["_meta"]),
+        "token": lambda message: "progressToken" in message["params"]["_meta"],
+        "least": lambda message: len(message["params"]["_meta"]) == 2,
+        "subscription": lambda message: message["method"] == "subscriptions/listen",
+    }
+    more: Wanted = {
+        "least": lambda meta: len(meta) == 2,
+        "no capabilities": lambda meta: {} in meta.values(),
+        "info": lambda meta: any("clientInfo" in name for name in meta),
+    }
+
+    assert missing(requests(MODERN), kinds) == []
+    assert missing(envelopes(), more) == []
+
+
+def test_nearly_modern_messages_have_bad_envelopes() -> None:
+    """What a request has to say for itself may be missing, or be no such thing."""
+    version, capabilities, level = (
+        f"io.modelcontextprotocol/{name}"
+        for name in ("protocolVersion", "clientCapabilities", "logLevel")
+    )
+
+    def meta_of(message: dict[str, Any]) -> dict[str, Any]:
+        value: Any = message
+        for name in ("params", "_meta"):
+            value = cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
+        return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+    def lacks(name: str, message: dict[str, Any]) -> bool:
+        meta = meta_of(message)
+        return "id" in message and meta != {} and name not in meta
+
+    wrong: Wanted = {
+        "no version": partial(lacks, version),
+        "no capabilities": partial(lacks, capabilities),
+        "odd level": lambda message: isinstance(meta_of(message).get(level), int | list),
+    }
+
+    assert missing(nearly_messages(MODERN, Side.CLIENT), wrong) == []
+
+
+def test_wires_are_of_every_revision() -> None:
+    """A server of both eras reads both."""
+    kinds: Wanted = {
+        "modern": lambda wire: b"io.modelcontextprotocol/protocolVersion" in wire,
+        "legacy": lambda wire: b'"initialize"' in wire,
+    }
+
+    assert missing(wire_bytes(sender=Side.CLIENT), kinds) == []
 
 
 def test_nearly_messages_have_something_wrong() -> None:

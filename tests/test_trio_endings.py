@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair
 
-from sansmcp import JSONObject, LocalProtocolError
+from sansmcp import LEGACY_REVISIONS, JSONObject, LocalProtocolError
 from sansmcp_io.trio import (
     ConnectionLost,
     InvalidAnswer,
@@ -114,7 +114,7 @@ async def test_request_for_a_task_outlives_its_caller() -> None:
     near, peer = by_hand()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(peer.agreed, capabilities={"tools": {}, "tasks": tasks}))
-        async with connect(near, info=INFO) as client:
+        async with connect(near, info=INFO, revisions=LEGACY_REVISIONS) as client:
             with trio.move_on_after(1) as scope:
                 await client.request("tools/call", {"name": "x", "task": {"ttl": 1000}})
             assert scope.cancelled_caught
@@ -131,7 +131,7 @@ async def test_leaving_the_block_by_cancellation_still_tells_the_server() -> Non
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.agreed)
         with trio.move_on_after(5) as scope:
-            async with connect(near, info=INFO) as client:
+            async with connect(near, info=INFO, revisions=LEGACY_REVISIONS) as client:
                 await client.request(*call_tool())
         assert scope.cancelled_caught
     assert (await peer.read())["method"] == "tools/call"
@@ -150,7 +150,7 @@ async def test_exception_of_the_block_comes_out_as_it_was_raised() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(serve, far, handler, info=INFO, capabilities=CAPABILITIES))
         with pytest.raises(PeerError):
-            async with connect(near, info=INFO) as client:
+            async with connect(near, info=INFO, revisions=LEGACY_REVISIONS) as client:
                 await client.request(*call_tool())
 
 
@@ -165,7 +165,7 @@ async def test_what_ends_the_process_is_not_swallowed() -> None:
     async with trio.open_nursery() as nursery:
 
         async def ask() -> None:
-            async with connect(near, info=INFO) as client:
+            async with connect(near, info=INFO, revisions=LEGACY_REVISIONS) as client:
                 with pytest.raises(ConnectionLost):
                     await client.request(*call_tool())
 
@@ -183,7 +183,9 @@ async def test_what_ends_the_process_is_not_swallowed() -> None:
         nursery.start_soon(partial(peer.agreed, capabilities={}))
 
         async def talk() -> None:
-            async with connect(near, info=INFO, on_notification=lambda m, p: breaks(m)):
+            async with connect(
+                near, info=INFO, revisions=LEGACY_REVISIONS, on_notification=lambda m, p: breaks(m)
+            ):
                 with trio.CancelScope(shield=True):
                     await peer.write({"jsonrpc": "2.0", "method": "notifications/x"})
                     await trio.sleep(1)
@@ -274,6 +276,7 @@ async def test_blocked_write_stops_neither_reading_nor_the_clock() -> None:
         async with connect(
             trio.StapledStream(clogged, near.receive_stream),
             info=INFO,
+            revisions=LEGACY_REVISIONS,
             on_notification=lambda method, params: seen.append(method),
         ) as client:
             await peer.is_ready.wait()
@@ -300,7 +303,9 @@ async def test_failed_write_is_told_to_the_core_and_ends_what_follows() -> None:
     broken = Broken(near.send_stream)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.agreed)
-        async with connect(trio.StapledStream(broken, near.receive_stream), info=INFO) as client:
+        async with connect(
+            trio.StapledStream(broken, near.receive_stream), info=INFO, revisions=LEGACY_REVISIONS
+        ) as client:
             await peer.is_ready.wait()
             broken.clogged = True
             with pytest.raises(RequestTimeout):  # it may have gone out: an answer may come
@@ -315,7 +320,7 @@ async def test_start_times_out_after_half_a_minute_by_default() -> None:
     near, _ = by_hand()
     start = trio.current_time()
     with pytest.raises(RequestTimeout):
-        async with connect(near, info=INFO):
+        async with connect(near, info=INFO, revisions=LEGACY_REVISIONS):
             pytest.fail("it must not open")
     assert trio.current_time() - start == pytest.approx(30)
 
@@ -362,7 +367,7 @@ async def test_start_that_fails_says_why(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(play, peer)
         with pytest.raises(expected):
-            async with connect(near, info=INFO, requires=["tools"]):
+            async with connect(near, info=INFO, revisions=LEGACY_REVISIONS, requires=["tools"]):
                 pytest.fail("it must not open")
 
 
@@ -401,7 +406,9 @@ async def test_stream_that_breaks_counts_as_its_end() -> None:
 
     near, _ = by_hand()
     with pytest.raises(ConnectionLost):
-        async with connect(trio.StapledStream(near.send_stream, Reset()), info=INFO):
+        async with connect(
+            trio.StapledStream(near.send_stream, Reset()), info=INFO, revisions=LEGACY_REVISIONS
+        ):
             pytest.fail("it must not open")
 
 

@@ -58,7 +58,8 @@ async def test_server_process_ends_with_the_block_and_leaves_nothing() -> None:
         async with connect_stdio(
             server("honest"), info=INFO, cwd=ROOT, on_stderr=lines.append
         ) as client:
-            assert await client.request(*call_tool("echo", text="hi")) == text("hi")
+            result = await client.request(*call_tool("echo", text="hi"))
+            assert result["content"] == text("hi")["content"]
         assert lines == ["served"]
         assert not has_children()
         if number:
@@ -71,7 +72,7 @@ async def test_server_gets_the_directory_and_environment_it_is_given() -> None:
     env = {**os.environ, "SANSMCP_TEST": "given", "PYTHONPATH": str(ROOT)}
     async with connect_stdio(server("honest"), info=INFO, cwd="/", env=env) as client:
         result = await client.request(*call_tool("environment", variable="SANSMCP_TEST"))
-    assert result == text("/ given")
+    assert result["content"] == text("/ given")["content"]
 
 
 @on_trio()
@@ -79,7 +80,8 @@ async def test_messages_larger_than_a_pipe_arrive_whole() -> None:
     """A pipe takes 64 KiB; whoever writes more must be ready to wait in between."""
     large = "x" * 1_000_000
     async with connect_stdio(server("honest"), info=INFO, cwd=ROOT) as client:
-        assert await client.request(*call_tool("echo", text=large)) == text(large)
+        result = await client.request(*call_tool("echo", text=large))
+        assert result["content"] == text(large)["content"]
 
 
 @on_trio()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import attrs
 
 from sansmcp import (
+    MODERN_REVISIONS,
     ClientConnection,
     ErrorCode,
     IncomingRequest,
@@ -20,6 +24,24 @@ from ._errors import McpError
 
 INTERNAL_ERROR = "internal error"
 """All that the peer is told of an exception which is no `McpError`."""
+
+
+@attrs.frozen
+class RequireInput:
+    """What a handler returns that has to ask the client before it can answer.
+
+    The handler is called again when the answers are there: they are `call.input_responses` then,
+    and the state is `call.state`. Clients of every revision are asked in the way they know.
+
+    Attributes:
+        questions: By keys of your choice, objects with `method` (`elicitation/create`,
+            `sampling/createMessage` or `roots/list`) and `params`.
+        state: A text to have again when the answers come. It goes through the client's hands:
+            see `sansmcp.Config.state_keys`.
+    """
+
+    questions: Mapping[str, JSONObject] = attrs.field(factory=dict[str, JSONObject])
+    state: str | None = None
 
 
 class CallBase:
@@ -83,7 +105,24 @@ class CallBase:
 
 
 class ServerCallBase(CallBase):
-    """A client's request. Only servers send log messages."""
+    """A client's request. Only servers send log messages, and ask before they answer."""
+
+    @property
+    def input_responses(self) -> JSONObject:
+        """The client's answers to the questions of `RequireInput`, by key; `{}` at first."""
+        return self._request.input_responses
+
+    @property
+    def state(self) -> str | None:
+        """The state of the `RequireInput` that came before; None at first.
+
+        Where it is sealed and the seal is bad, it is None, the client is told that its request is
+        not valid, and what the handler answers is not sent.
+        """
+        assert isinstance(self._connection, ServerConnection)
+        state = self._connection.read_state(self._request, at=time.time(), now=self._clock())
+        self._wake()
+        return state
 
     def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
         """Send the client a log message that belongs to this call. Never blocks.
@@ -110,12 +149,23 @@ class ServerCallBase(CallBase):
 def answer(
     connection: ClientConnection | ServerConnection,
     request: IncomingRequest,
-    result: JSONObject,
+    result: JSONObject | RequireInput,
 ) -> None:
     """Send what a handler returned. A result that cannot be sent is the handler's fault."""
     try:
-        connection.send_result(request, result)
+        if isinstance(result, RequireInput) and isinstance(connection, ServerConnection):
+            connection.require_input(request, result.questions, state=result.state, at=time.time())
+        else:
+            connection.send_result(request, cast(JSONObject, result))
     except LocalProtocolError as error:
+        if error.needed is None:
+            answer_failure(connection, request, error)
+        elif request.revision in MODERN_REVISIONS:  # the client can declare it and try again
+            data: JSONObject = {"requiredCapabilities": error.needed}
+            connection.send_error(request, ErrorCode.MISSING_CLIENT_CAPABILITY, error.text, data)
+        else:
+            connection.send_error(request, ErrorCode.INVALID_PARAMS, error.text)
+    except Exception as error:  # what an encoder or a hash says of values that are no JSON
         answer_failure(connection, request, error)
 
 
@@ -128,9 +178,19 @@ def answer_failure(
     if isinstance(failure, McpError):
         try:
             connection.send_error(request, failure.code, failure.message, failure.data)
-        except LocalProtocolError as error:  # its code, message or data have no JSON form
+        except Exception as error:  # its code, message or data have no JSON form
             failure = error
         else:
             return
     LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
     connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
+
+
+def failure_of(method: str, failure: Exception) -> McpError:
+    """What a handler has raised, as its asker is told: only an `McpError` says more than that."""
+    if isinstance(failure, McpError):
+        return failure
+    LOGGER.error("the handler of %.80r failed", method, exc_info=failure)
+    error = McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
+    error.__cause__ = failure
+    return error

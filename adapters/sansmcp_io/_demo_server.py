@@ -1,24 +1,44 @@
-"""The server of the demo: one tool for each thing that a client may want to see happen."""
+"""The server of the demo: one tool for each thing that a client may want to see happen.
+
+It is written once for both eras: nothing here asks at which revision a call came.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
 import trio
 
-from sansmcp import ErrorCode, InvalidCursor, JSONObject, paginate
+from sansmcp import (
+    LOG_LEVELS,
+    Config,
+    ErrorCode,
+    InvalidCursor,
+    JSONObject,
+    ResourceUpdated,
+    paginate,
+)
 
 from ._demo_transcript import SideTrace, write_to_stderr
-from ._errors import McpError, PeerError
+from ._errors import McpError
 from ._trio_stdio import open_standard_streams
-from .trio import ServerCall, serve
+from .trio import RequireInput, ServerCall, serve
 
 PAGE_SIZE: Final = 10
-FILLERS: Final = 23
+FILLERS: Final = 21
 INFO: Final[JSONObject] = {"name": "sansmcp-demo-server", "version": "1.0"}
+CAPABILITIES: Final[JSONObject] = {"tools": {}, "resources": {"subscribe": True}, "logging": {}}
+COUNTER: Final = "demo:counter"
+"""The one resource: how often `touch` was called."""
 BANNER: Final = "the demo server is starting"
 """What careless servers print on standard output before they speak the protocol."""
+
+RESOURCE_NOT_FOUND: Final = -32002
+"""Of the revisions with a handshake; where there is none, the library sends what took its place."""
+
+_touched = 0
 
 
 async def _echo(call: ServerCall, arguments: JSONObject) -> str:
@@ -43,37 +63,95 @@ async def _slow(call: ServerCall, arguments: JSONObject) -> str:
     return "slept"
 
 
-async def _ask(call: ServerCall, arguments: JSONObject) -> str:
-    """Ask the client for all that it has declared."""
-    answers: list[str] = []
-    if "sampling" in call.capabilities:
-        content = {"type": "text", "text": "Say something."}
-        params: JSONObject = {
-            "messages": [{"role": "user", "content": content}],
+async def _log(call: ServerCall, arguments: JSONObject) -> str:
+    """Log once at each level, and say which of them the client is told."""
+    told = [level for level in LOG_LEVELS if call.log(level, f"this is {level}", logger="demo")]
+    return f"told: {', '.join(told) or 'nothing'}"
+
+
+async def _touch(call: ServerCall, arguments: JSONObject) -> str:
+    """Change the counter."""
+    global _touched
+    _touched += 1
+    told = call.server.publish(ResourceUpdated(COUNTER))
+    return f"touch {_touched}: the client {'was' if told else 'has not asked to be'} told"
+
+
+# --------------------------------------------------------------------------------- questions
+
+_QUESTIONS: Final[Mapping[str, JSONObject]] = {
+    "sampling": {
+        "method": "sampling/createMessage",
+        "params": {
+            "messages": [
+                {"role": "user", "content": {"type": "text", "text": "Say something."}},
+            ],
             "maxTokens": 50,
-        }
-        sample = await call.request("sampling/createMessage", params)
-        said = sample["content"]
-        text = said["text"] if not isinstance(said, list) and said["type"] == "text" else None
-        answers.append(f"sampled: {text}")
-    if "roots" in call.capabilities:
-        roots = await call.request("roots/list")
-        answers.append(f"roots: {', '.join(root['uri'] for root in roots['roots'])}")
-    return "; ".join(answers) or "this client answers nothing"
+        },
+    },
+    "roots": {"method": "roots/list"},
+    "elicitation": {
+        "method": "elicitation/create",
+        "params": {
+            "message": "Which city?",
+            "requestedSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    },
+}
+
+
+async def _ask(call: ServerCall, arguments: JSONObject) -> str | RequireInput:
+    """Ask the client for all that it has declared; this is called again when the answers came."""
+    if not call.input_responses:
+        questions = {name: _QUESTIONS[name] for name in _askable(call.capabilities)}
+        if not questions:
+            return "this client answers nothing"
+        return RequireInput(questions, state=f"asked for {', '.join(questions)}")
+    told = "; ".join(_said(name, answer) for name, answer in call.input_responses.items())
+    return f"{call.state}: {told}"
+
+
+def _askable(capabilities: JSONObject) -> list[str]:
+    """The questions that a client may be asked. Elicitation of URLs alone takes no forms."""
+    modes: Any = capabilities.get("elicitation")
+    takes_forms = not modes or "form" in modes
+    return [
+        name
+        for name in _QUESTIONS
+        if name in capabilities and (name != "elicitation" or takes_forms)
+    ]
+
+
+def _said(name: str, answer: JSONObject) -> str:
+    said: Any
+    match name:
+        case "sampling":
+            content: Any = answer["content"]
+            blocks: list[Any] = [*content] if isinstance(content, list) else [content]
+            said = ", ".join(block.get("text", "not a text") for block in blocks)
+        case "roots":
+            said = ", ".join(root["uri"] for root in answer["roots"])
+        case _:
+            said = answer.get("content") or answer["action"]
+    return f"{name}: {said}"
 
 
 async def _filler(call: ServerCall, arguments: JSONObject) -> str:
     return "a filler does nothing"
 
 
-Tool = Callable[[ServerCall, JSONObject], Awaitable[str]]
+# ------------------------------------------------------------------------------------ serving
+
+Tool = Callable[[ServerCall, JSONObject], Awaitable[str | RequireInput]]
 
 _TOOLS: Final[Mapping[str, tuple[Tool, JSONObject]]] = {
     "ask": (_ask, {}),
     "echo": (_echo, {"text": {"type": "string"}}),
     **{f"filler_{number:02}": (_filler, {}) for number in range(FILLERS)},
+    "log": (_log, {}),
     "progress": (_progress, {"steps": {"type": "integer", "minimum": 1}}),
     "slow": (_slow, {"seconds": {"type": "number"}}),
+    "touch": (_touch, {}),
 }
 TOOL_NAMES: Final = sorted(_TOOLS)
 
@@ -94,23 +172,43 @@ def _list_tools(cursor: object) -> JSONObject:
     return {"tools": tools} if following is None else {"tools": tools, "nextCursor": following}
 
 
-async def _call_tool(call: ServerCall) -> JSONObject:
+async def _call_tool(call: ServerCall) -> JSONObject | RequireInput:
     name: str = call.params["name"]
     arguments: JSONObject = call.params.get("arguments") or {}
     if name not in _TOOLS:
         raise McpError(ErrorCode.INVALID_PARAMS, f"unknown tool: {name}")
     try:
-        text, failed = await _TOOLS[name][0](call, arguments), False
-    except (PeerError, ValueError, TypeError) as error:  # for the model to read
-        text, failed = str(error), True
-    return {"content": [{"type": "text", "text": text}], "isError": failed}
+        result, failed = await _TOOLS[name][0](call, arguments), False
+    except (ValueError, TypeError) as error:  # for the model to read
+        result, failed = str(error), True
+    if isinstance(result, RequireInput):
+        return result
+    return {"content": [{"type": "text", "text": result}], "isError": failed}
 
 
-def handle(call: ServerCall) -> JSONObject | Awaitable[JSONObject]:
-    """Serve one request: listings at once, calls in a task of their own."""
-    if call.method == "tools/list":
-        return _list_tools(call.params.get("cursor"))
-    return _call_tool(call)  # the only other one that was declared
+def _of_counter(call: ServerCall) -> JSONObject:
+    """Read the counter, or agree to tell of its changes: `publish` does the rest."""
+    uri: str = call.params["uri"]
+    if uri != COUNTER:
+        raise McpError(RESOURCE_NOT_FOUND, f"unknown resource: {uri}", {"uri": uri})
+    if call.method != "resources/read":
+        return {}
+    return {"contents": [{"uri": COUNTER, "mimeType": "text/plain", "text": str(_touched)}]}
+
+
+def handle(call: ServerCall) -> JSONObject | Awaitable[JSONObject | RequireInput]:
+    """Serve one request: calls in a task of their own, all else at once."""
+    match call.method:
+        case "tools/call":
+            return _call_tool(call)
+        case "tools/list":
+            return _list_tools(call.params.get("cursor"))
+        case "resources/list":
+            return {"resources": [{"uri": COUNTER, "name": "counter", "mimeType": "text/plain"}]}
+        case "resources/templates/list":
+            return {"resourceTemplates": []}
+        case _:  # read, subscribe and unsubscribe: no others belong to what was declared
+            return _of_counter(call)
 
 
 async def serve_demo(*, trace: bool = False, banner: bool = False) -> None:
@@ -127,7 +225,9 @@ async def serve_demo(*, trace: bool = False, banner: bool = False) -> None:
             stream,
             handle,
             info=INFO,
-            capabilities={"tools": {}},
-            instructions="Call echo, progress, slow or ask.",
+            capabilities=CAPABILITIES,
+            instructions="Call ask, echo, log, progress, slow or touch.",
+            # The state of `ask` goes through the client's hands: it must come back as it was.
+            config=Config(state_keys=(secrets.token_bytes(32),)),
             trace=SideTrace("server", write_to_stderr) if trace else None,
         )

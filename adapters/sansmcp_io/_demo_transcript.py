@@ -12,7 +12,18 @@ from typing import Any, Final
 import attrs
 import trio
 
-from sansmcp import Event, IncomingRequest, JSONObject, Listing, OutgoingRequest, Peer, Ping, Start
+from sansmcp import (
+    Event,
+    IncomingRequest,
+    JSONObject,
+    Listener,
+    Listing,
+    OutgoingRequest,
+    Peer,
+    Ping,
+    Start,
+    Subscription,
+)
 
 from ._anomalies import printable
 
@@ -79,9 +90,11 @@ def _plain(value: object) -> object:
             return f"{value.method}#{value.id}"
         case Listing():
             return value.method
+        case Listener():
+            return _plain(value.request)
         case Peer():
             return (value.info or {}).get("name")
-        case Start() | Ping():
+        case Start() | Ping() | Subscription():
             return type(value).__name__.lower()
         case enum.Enum():
             return value.name

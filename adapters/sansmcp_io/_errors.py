@@ -35,16 +35,20 @@ class PeerError(Exception):
         code: The JSON-RPC error code.
         message: The peer's sentence.
         data: What the peer added, or None.
+        text: One sentence on what the error means to this side, where there is more to say.
     """
 
-    def __init__(self, code: int, message: str, data: JSONValue = None) -> None:
+    def __init__(
+        self, code: int, message: str, data: JSONValue = None, text: str | None = None
+    ) -> None:
         super().__init__(code, message)
         self.code: Final = code
         self.message: Final = message
         self.data: Final = data
+        self.text: Final = text
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.code})"
+        return self.text or f"{self.message} ({self.code})"
 
 
 class InvalidAnswer(Exception):

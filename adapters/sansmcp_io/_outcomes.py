@@ -16,6 +16,8 @@ from sansmcp import (
     PingEnded,
     RequestFailed,
     ResponseReceived,
+    SubscriptionEnd,
+    SubscriptionEnded,
 )
 
 from ._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout, StartFailed
@@ -28,10 +30,16 @@ _REQUESTS: Final[Mapping[FailureReason, Callable[[str], Exception]]] = {
     FailureReason.TIMED_OUT: RequestTimeout,
     FailureReason.LOST: ConnectionLost,
     FailureReason.INVALID_ANSWER: InvalidAnswer,
+    FailureReason.TOO_MANY_ROUNDS: InvalidAnswer,
 }
 _LISTINGS: Final[Mapping[ListingEnd, Callable[[str], Exception]]] = {
     ListingEnd.TIMED_OUT: RequestTimeout,
     ListingEnd.LOST: ConnectionLost,
+}
+_SUBSCRIPTIONS: Final[Mapping[SubscriptionEnd, Callable[[str], Exception]]] = {
+    SubscriptionEnd.TIMED_OUT: RequestTimeout,
+    SubscriptionEnd.LOST: ConnectionLost,
+    SubscriptionEnd.INVALID_ANSWER: InvalidAnswer,
 }
 _STARTS: Final[Mapping[FailureCause, Callable[[str], Exception]]] = {
     FailureCause.INVALID_ANSWER: InvalidAnswer,
@@ -71,10 +79,19 @@ def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None
     raise with_stderr(_LISTINGS.get(ended.reason, InvalidAnswer)(text), stderr)
 
 
+def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = None) -> None:
+    """Raise unless somebody has ended the subscription on purpose."""
+    if ended.code is not None:
+        raise PeerError(ended.code, ended.message or "", ended.data)
+    if ended.reason in _SUBSCRIPTIONS:
+        text = f"the subscription is over: {ended.reason.value}"
+        raise with_stderr(_SUBSCRIPTIONS[ended.reason](text), stderr)
+
+
 def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> Exception:
     """Why a client could not be opened."""
     if failed.code is not None:
-        return PeerError(failed.code, failed.message or failed.text, failed.data)
+        return PeerError(failed.code, failed.message or "", failed.data, failed.text)
     return with_stderr(_STARTS.get(failed.cause, StartFailed)(failed.text), stderr)
 
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import trio
 
-from sansmcp import Change, JSONObject, JSONValue, Peer, ServerConnection
+from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnection
 
 from ._call import ServerCallBase
 from ._log_records import LogHandlerBase, mcp_level
@@ -54,6 +54,21 @@ class Server:
         self._session.wake()
         return told
 
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The client's open subscriptions of revision 2026-07-28, oldest first."""
+        return self._connection.listeners
+
+    def end_listener(self, listener: Listener) -> bool:
+        """End a subscription of the client, which learns of it. Never blocks.
+
+        Returns:
+            Whether it was open until now.
+        """
+        ended = self._connection.end_listener(listener, now=trio.current_time())
+        self._session.wake()
+        return ended
+
     def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
         """Send a log message that belongs to no call. Never blocks.
 
@@ -82,11 +97,12 @@ class Server:
         meta: JSONObject | None = None,
         timeout: float | None = None,
         max_timeout: float | None = None,
+        log_level: str | None = None,
         on_progress: ProgressHandler | None = None,
     ) -> JSONObject:
         """Ask the client something that belongs to no call; as `Client.request`."""
         return await self._session.request(
-            method, params, meta, timeout, max_timeout, on_progress, None
+            method, params, meta, timeout, max_timeout, log_level, on_progress, None
         )
 
     async def ping(self, *, timeout: float | None = None) -> float:

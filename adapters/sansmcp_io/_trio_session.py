@@ -9,7 +9,7 @@ import inspect
 import math
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeAlias, assert_never
 
 import trio
@@ -18,17 +18,22 @@ from sansmcp import (
     ClientConnection,
     ConnectionClosed,
     ConnectionFailed,
+    ErrorCode,
     ErrorReceived,
     ErrorWithoutIdReceived,
     Event,
     IncomingRequest,
+    InputRequired,
     JSONObject,
     JSONValue,
     LimitReached,
+    ListenerAdded,
+    ListenerRemoved,
     ListingEnded,
     LocalProtocolError,
     MessageIgnored,
     NotificationReceived,
+    OutgoingRequest,
     PageReceived,
     PingEnded,
     ProgressReceived,
@@ -41,15 +46,25 @@ from sansmcp import (
     ResponseReceived,
     ServerConnection,
     State,
+    SubscriptionAcknowledged,
+    SubscriptionEnded,
 )
 
-from ._anomalies import AnomalyLog
-from ._call import CallBase, answer, answer_failure
-from ._errors import ConnectionLost, RequestTimeout
+from ._anomalies import LOGGER, AnomalyLog
+from ._call import (
+    INTERNAL_ERROR,
+    CallBase,
+    RequireInput,
+    answer,
+    answer_failure,
+    failure_of,
+)
+from ._errors import ConnectionLost, McpError, RequestTimeout
 from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._trace import Trace
 from ._trio_callbacks import NotificationHandler, Notifications, call_back, logged
+from ._trio_changes import Changes
 from ._trio_mailbox import Mailbox, ProgressHandler
 from ._trio_room import UNSENT_BYTES
 from ._trio_stream import ByteStream
@@ -60,13 +75,18 @@ _ENDINGS: Final = (
     ConnectionClosed,
     ConnectionFailed,
     ErrorReceived,
+    InputRequired,
     ListingEnded,
     PageReceived,
     PingEnded,
     RequestFailed,
     ResponseReceived,
+    SubscriptionAcknowledged,
+    SubscriptionEnded,
 )
 """The events that somebody may wait for outside of the wire's own tasks."""
+_MOST_ANSWERING: Final = 100
+"""So many questions about one request are answered at once; the others wait."""
 
 
 class Call(CallBase):
@@ -90,15 +110,70 @@ class Call(CallBase):
         meta: JSONObject | None = None,
         timeout: float | None = None,
         max_timeout: float | None = None,
+        log_level: str | None = None,
         on_progress: ProgressHandler | None = None,
     ) -> JSONObject:
         """Ask the peer something on behalf of this call; as `Client.request`."""
         return await self._session.request(
-            method, params, meta, timeout, max_timeout, on_progress, self._request
+            method, params, meta, timeout, max_timeout, log_level, on_progress, self._serving
         )
 
+    @property
+    def _serving(self) -> IncomingRequest | None:
+        return self._request
 
-Result: TypeAlias = JSONObject | Awaitable[JSONObject]
+
+class QuestionCall(Call):
+    """What a server asks before it answers a request of ours: it is handled like a request."""
+
+    def __init__(self, session: Session, about: OutgoingRequest, question: JSONObject) -> None:
+        self._question = question
+        self._about = about
+        self._session = session
+        self.context = session.context
+
+    @property
+    def method(self) -> str:
+        """The method of the question."""
+        method: str = self._question["method"]
+        return method
+
+    @property
+    def params(self) -> JSONObject:
+        """Its params, `{}` where there are none."""
+        params: JSONObject = self._question.get("params") or {}
+        return params
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of the conversation."""
+        return self._session.connection.revision
+
+    @property
+    def capabilities(self) -> JSONObject:
+        """The capabilities of the server."""
+        return self._session.connection.peer.capabilities
+
+    @property
+    def principal(self) -> object:
+        """Who the server is, as the transport found out; None where it did not."""
+        return self._session.connection.peer.principal
+
+    def progress(
+        self, progress: float, *, total: float | None = None, message: str | None = None
+    ) -> bool:
+        """Nobody waits for it: a question is no request."""
+        return False
+
+    @property
+    def _serving(self) -> IncomingRequest | None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<QuestionCall {self.method} about {self._about!r}>"
+
+
+Result: TypeAlias = JSONObject | RequireInput | Awaitable[JSONObject | RequireInput]
 
 
 class Session(Wire):
@@ -128,6 +203,7 @@ class Session(Wire):
         self._ready = trio.Event()
         self._on_ready: Callable[[], object] | None = None
         self._held_back: OrderedDict[IncomingRequest, None] = OrderedDict()
+        self._answering: set[trio.CancelScope] = set()  # of those who answer questions
 
     # ----------------------------------------------------------------------- dispatching
 
@@ -150,9 +226,11 @@ class Session(Wire):
                 if isinstance(event.request.data, trio.CancelScope):
                     event.request.data.cancel()
             case NotificationReceived():
-                if self._notifications is not None:
+                if event.subscription is not None:
+                    event.subscription.data.put(event)
+                elif self._notifications is not None:
                     self._notifications.handle(event, self._tasks)
-            case ResponseReceived() | ErrorReceived() | RequestFailed():
+            case ResponseReceived() | ErrorReceived() | RequestFailed() | InputRequired():
                 event.request.data.put(event)
             case ProgressReceived():
                 self._progressed(event)
@@ -160,8 +238,9 @@ class Session(Wire):
                 event.listing.data.put(event)
             case Ready():
                 self._ready.set()
-                if self._on_ready is not None:
-                    call_back(self._tasks, "the handler of readiness", self._on_ready)
+                on_ready, self._on_ready = self._on_ready, None  # a handshake may follow requests
+                if on_ready is not None:
+                    call_back(self._tasks, "the handler of readiness", on_ready)
                 if event.start is not None:
                     event.start.data.put(event)
             case ConnectionFailed():
@@ -170,9 +249,13 @@ class Session(Wire):
                 self._closed.set()
                 self._ready.set()  # whoever waits for it learns that it will not be
                 self._writer.wake()
+                for scope in self._answering:
+                    scope.cancel()
             case PingEnded():
                 event.ping.data.put(event)
-            case RequestAnswered():
+            case SubscriptionAcknowledged() | SubscriptionEnded():
+                event.subscription.data.put(event)
+            case RequestAnswered() | ListenerAdded() | ListenerRemoved():
                 pass
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, trio.current_time())
@@ -219,7 +302,10 @@ class Session(Wire):
             self._tasks.start_soon(self._serve_async, request, result, scope, name=request.method)
 
     async def _serve_async(
-        self, request: IncomingRequest, awaitable: Awaitable[JSONObject], scope: trio.CancelScope
+        self,
+        request: IncomingRequest,
+        awaitable: Awaitable[JSONObject | RequireInput],
+        scope: trio.CancelScope,
     ) -> None:
         with scope:
             try:
@@ -240,11 +326,17 @@ class Session(Wire):
 
     # ---------------------------------------------------------------------------- asking
 
-    async def start(self, timeout: float) -> None:
+    async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
         """Open the conversation of a client, or raise why that cannot be done."""
         assert isinstance(self.connection, ClientConnection)
         mailbox = Mailbox[Ready | ConnectionFailed]()
-        self.connection.start(timeout=_limit(timeout), data=mailbox, now=trio.current_time())
+        self.connection.start(
+            timeout=_limit(timeout),
+            probe_timeout=_limit(probe_timeout),
+            hint=hint,
+            data=mailbox,
+            now=trio.current_time(),
+        )
         self.wake()
         event = await mailbox.take()
         if isinstance(event, ConnectionFailed):
@@ -257,6 +349,7 @@ class Session(Wire):
         meta: JSONObject | None,
         timeout: float | None,
         max_timeout: float | None,
+        log_level: str | None,
         on_progress: ProgressHandler | None,
         serving: IncomingRequest | None,
     ) -> JSONObject:
@@ -267,7 +360,9 @@ class Session(Wire):
             waited = await self._room_to_ask(method, timeout, max_timeout)
             timeout -= waited
             max_timeout = None if max_timeout is None else max_timeout - waited
-        mailbox = Mailbox[ResponseReceived | ErrorReceived | RequestFailed](on_progress)
+        mailbox = Mailbox[ResponseReceived | ErrorReceived | RequestFailed | InputRequired](
+            on_progress
+        )
         call = self.connection.send_request(
             method,
             params,
@@ -275,13 +370,19 @@ class Session(Wire):
             progress=on_progress is not None,
             timeout=_limit(timeout),
             max_timeout=None if max_timeout is None else _limit(max_timeout),
+            log_level=log_level,
             request=serving,
             data=mailbox,
             now=trio.current_time(),
         )
+        deadline = math.inf if max_timeout is None else trio.current_time() + max_timeout
         self.wake()
         try:
             outcome = await mailbox.take()
+            while isinstance(outcome, InputRequired):
+                responses = await self._answers(outcome, deadline)
+                call = self._go_on(outcome, responses, timeout, deadline, on_progress, mailbox)
+                outcome = await mailbox.take()
         except BaseException:
             with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
                 self.connection.cancel(call, now=trio.current_time())
@@ -302,6 +403,99 @@ class Session(Wire):
             raise RequestTimeout(f"{method} was not sent: the peer has not read for {seconds} s")
         self._check_open(method)
         return waited
+
+    def _go_on(
+        self,
+        asked: InputRequired,
+        responses: JSONObject,
+        timeout: float,
+        deadline: float,
+        on_progress: ProgressHandler | None,
+        mailbox: object,
+    ) -> OutgoingRequest:
+        """The next round of a request, with the answers to what was asked."""
+        assert isinstance(self.connection, ClientConnection)
+        now = trio.current_time()
+        try:
+            call = self.connection.provide_input(
+                asked.request,
+                responses,
+                progress=on_progress is not None,
+                timeout=_limit(timeout),
+                max_timeout=_limit(deadline - now),
+                data=mailbox,
+                now=now,
+            )
+        except Exception as error:  # also what an encoder says of values that are no JSON
+            text = "what the handler has answered to questions about %.80r cannot be sent"
+            LOGGER.error(text, asked.request.method, exc_info=error)
+            raise McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR) from error
+        self.wake()
+        return call
+
+    async def _answers(self, asked: InputRequired, deadline: float) -> JSONObject:
+        """What the handler of the server's requests has to say to each question.
+
+        Raises:
+            ConnectionLost: The connection has ended, before or meanwhile.
+            RequestTimeout: The deadline has come.
+            McpError: The handler could not answer: the request cannot go on.
+        """
+        responses: JSONObject = {}
+        failures: list[McpError] = []
+        waiting = iter(asked.questions.items())
+
+        async def answer_some() -> None:
+            for name, question in waiting:
+                await trio.lowlevel.checkpoint()
+                try:
+                    result = self._handler(QuestionCall(self, asked.request, question))
+                    responses[name] = await result if inspect.isawaitable(result) else result
+                except Exception as error:
+                    failures.append(failure_of(question["method"], error))
+                    scope.cancel()
+
+        method = asked.request.method
+        if self.connection.state is State.OPEN:
+            with trio.CancelScope(deadline=deadline) as scope:
+                self._answering.add(scope)
+                try:
+                    async with trio.open_nursery() as nursery:
+                        for _ in range(min(_MOST_ANSWERING, len(asked.questions))):
+                            nursery.start_soon(answer_some)
+                finally:
+                    self._answering.discard(scope)
+        if self.connection.state is not State.OPEN:
+            lost = ConnectionLost(f"{method} was not answered: the connection has ended")
+            raise with_stderr(lost, self.stderr)
+        if trio.current_time() >= deadline:
+            raise RequestTimeout(f"{method} was not answered in the time allowed in all")
+        if failures:
+            raise failures[0]
+        return responses
+
+    @asynccontextmanager
+    async def listen(
+        self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
+    ) -> AsyncGenerator[Changes, None]:
+        """Subscribe, and iterate over what changes, for as long as the block lasts."""
+        self._check_open("subscriptions/listen")
+        assert isinstance(self.connection, ClientConnection)
+        changes = Changes(self.stderr)
+        subscription = self.connection.listen(
+            notifications,
+            meta=meta,
+            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            data=changes,
+            now=trio.current_time(),
+        )
+        self.wake()
+        try:
+            await changes.wait_acknowledged()
+            yield changes
+        finally:
+            self.connection.cancel(subscription, now=trio.current_time())
+            self.wake()
 
     async def items(
         self, method: str, params: JSONObject | None, timeout: float | None

@@ -78,6 +78,7 @@ class RequestOptions(TypedDict, total=False):
     meta: JSONObject | None
     timeout: float | None
     max_timeout: float | None
+    log_level: str | None
     on_progress: Callable[[float, float | None, str | None], object] | None
 
 

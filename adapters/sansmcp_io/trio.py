@@ -22,6 +22,7 @@ from sansmcp import (
     State,
 )
 
+from ._call import RequireInput
 from ._errors import (
     ConnectionLost,
     InvalidAnswer,
@@ -33,6 +34,7 @@ from ._errors import (
 from ._stderr import StderrTail
 from ._trace import Trace
 from ._trio_callbacks import NotificationHandler
+from ._trio_changes import Changes
 from ._trio_mailbox import ProgressHandler
 from ._trio_process import ProcessOptions, open_child
 from ._trio_restart import Restarter, keep_running
@@ -46,10 +48,12 @@ from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode
 
 __all__ = [
     "DEFAULT_DRAIN",
+    "DEFAULT_PROBE_TIMEOUT",
     "DEFAULT_REQUEST_TIMEOUT",
     "DEFAULT_START_TIMEOUT",
     "ByteStream",
     "Call",
+    "Changes",
     "Client",
     "ConnectionLost",
     "HalfCloseableByteStream",
@@ -63,6 +67,7 @@ __all__ = [
     "ReadyHandler",
     "RequestHandler",
     "RequestTimeout",
+    "RequireInput",
     "Server",
     "ServerCall",
     "StartFailed",
@@ -77,6 +82,8 @@ DEFAULT_REQUEST_TIMEOUT: Final = 60.0
 """Seconds of silence after which a request is given up; progress for it starts them anew."""
 DEFAULT_START_TIMEOUT: Final = 30.0
 """Seconds in which the server must have answered `initialize`."""
+DEFAULT_PROBE_TIMEOUT: Final = 10.0
+"""Seconds after which a server that does not answer `server/discover` is taken for an older one."""
 DEFAULT_DRAIN: Final = 1.0
 """Seconds in which a server finishes what it has read when its input ends."""
 
@@ -87,7 +94,11 @@ An async function gets a task and a cancel scope of its own. A plain function ru
 else of the connection moves before it returns.
 """
 RequestHandler: TypeAlias = Callable[[Call], Result]
-"""Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`."""
+"""Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
+
+It answers what a server of 2026-07-28 asks about a request of the client, too. What it raises then
+comes out of `Client.request` as `McpError`, and what it runs is cancelled when the connection ends.
+"""
 
 
 ReadyHandler: TypeAlias = Callable[[Server], object]
@@ -129,6 +140,7 @@ class Client:
         meta: JSONObject | None = None,
         timeout: float | None = None,
         max_timeout: float | None = None,
+        log_level: str | None = None,
         on_progress: ProgressHandler | None = None,
     ) -> JSONObject:
         """Ask the server, and return the result. Cancelling the caller cancels the request.
@@ -139,19 +151,26 @@ class Client:
             meta: Merged into `params._meta`.
             timeout: Seconds of silence allowed, with the time that the request waits for others
                 to be sent; None: the client's default; `math.inf`: no limit.
-            max_timeout: Seconds allowed in all, with or without progress.
+            max_timeout: Seconds allowed in all, with or without progress, and with the time that
+                `on_request` takes to answer what the server asks before it answers.
+            log_level: The least severe level of log messages about this request, which then come
+                to `on_notification`; None: none. Before 2026-07-28 `logging/setLevel` decides.
             on_progress: Asks for progress; a plain function, called with progress, total and
                 message.
 
         Raises:
             PeerError: The server answered with an error.
+            McpError: The server asked something first, and `on_request` raised this. If it raised
+                anything else, or its answer is not valid, that is logged, and this is -32603.
             RequestTimeout: It did not answer in time. The request was cancelled.
             ConnectionLost: The connection ended first.
             InvalidAnswer: The answer is not valid.
             sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
         """
         session = await self._live()
-        return await session.request(method, params, meta, timeout, max_timeout, on_progress, None)
+        return await session.request(
+            method, params, meta, timeout, max_timeout, log_level, on_progress, None
+        )
 
     async def items(
         self, method: str, params: JSONObject | None = None, *, timeout: float | None = None
@@ -173,6 +192,34 @@ class Client:
         async with aclosing(session.items(method, params, timeout)) as items:
             async for item in items:
                 yield item
+
+    @asynccontextmanager
+    async def listen(
+        self,
+        notifications: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[Changes, None]:
+        """Subscribe to changes for as long as the block lasts.
+
+        `async with client.listen({"toolsListChanged": True}) as changes:`, and in it
+        `async for method, params in changes:`. The iteration ends when the server ends the
+        subscription. Revision 2026-07-28 has it; before, `resources/subscribe` is a request, and
+        changes come to `on_notification`.
+
+        Args:
+            notifications: The `SubscriptionFilter`.
+            meta: Merged into `params._meta`.
+            timeout: Seconds that the server has to acknowledge it, as for `request`.
+
+        Raises:
+            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`;
+                the iteration, too.
+        """
+        session = await self._live()
+        async with session.listen(notifications, meta, timeout) as changes:
+            yield changes
 
     def notify(
         self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
@@ -213,6 +260,8 @@ async def connect(
     config: Config | None = None,
     request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
     start_timeout: float = DEFAULT_START_TIMEOUT,
+    probe_timeout: float = DEFAULT_PROBE_TIMEOUT,
+    hint: str | None = None,
     trace: Trace | None = None,
 ) -> AsyncGenerator[Client, None]:
     """A client on a stream that somebody else has opened, and closes.
@@ -232,6 +281,8 @@ async def connect(
         config=config,
         request_timeout=request_timeout,
         start_timeout=start_timeout,
+        probe_timeout=probe_timeout,
+        hint=hint,
         trace=trace,
         stderr=None,
     ) as session:
@@ -252,6 +303,8 @@ async def _connected(
     config: Config | None,
     request_timeout: float,
     start_timeout: float,
+    probe_timeout: float,
+    hint: str | None,
     trace: Trace | None,
     stderr: StderrTail | None,
 ) -> AsyncGenerator[Session, None]:
@@ -280,7 +333,7 @@ async def _connected(
         session.around.append(nursery.cancel_scope)
         nursery.start_soon(session.run)
         try:
-            await session.start(start_timeout)
+            await session.start(start_timeout, probe_timeout, hint)
             yield session
         finally:
             with trio.CancelScope(shield=True):
@@ -303,6 +356,8 @@ async def connect_stdio(
     config: Config | None = None,
     request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
     start_timeout: float = DEFAULT_START_TIMEOUT,
+    probe_timeout: float = DEFAULT_PROBE_TIMEOUT,
+    hint: str | None = None,
     trace: Trace | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | PathLike[str] | None = None,
@@ -330,7 +385,11 @@ async def connect_stdio(
         context: Becomes `Call.context`.
         config: Limits and policies.
         request_timeout: Default for `timeout` of each request, in seconds; `math.inf`: no limit.
-        start_timeout: Seconds that the server has to answer `initialize`.
+        start_timeout: Seconds that the opening may take.
+        probe_timeout: Seconds of them after which a server that does not answer
+            `server/discover` is taken for one that knows a handshake only.
+        hint: The revision of `peer` when this server was last opened; it spares the probe, or
+            the fear of it.
         trace: Told of everything that happens on this side.
         env: Variables for the server, besides those that are safe to inherit
             (`sansmcp_io.stdio.SAFE_VARIABLES`).
@@ -377,6 +436,8 @@ async def connect_stdio(
                 config=config,
                 request_timeout=request_timeout,
                 start_timeout=start_timeout,
+                probe_timeout=probe_timeout,
+                hint=hint,
                 trace=trace,
                 stderr=child.stderr,
             ) as session,
@@ -462,8 +523,8 @@ async def serve_stdio(
         instructions: How to use the server, for the model on the other side.
         revisions: The revisions to speak.
         on_notification: Called with method and params of each notification; async or plain.
-        on_ready: Called with the `Server` when the handshake is done; an async function runs for
-            as long as the connection.
+        on_ready: Called with the `Server` once, when the client is first ready; an async function
+            runs for as long as the connection.
         context: Becomes `ServerCall.context`.
         config: Limits and policies.
         request_timeout: Default for `timeout` of each request to the client, in seconds;

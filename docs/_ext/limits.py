@@ -45,8 +45,12 @@ def default_of(field: attrs.Attribute[Any]) -> nodes.Text | nodes.literal:
             return nodes.Text(f"{value:,}")
         case None | str():
             return nodes.literal("", repr(value))
+        case float():
+            return nodes.Text(f"{value:g}")
         case frozenset() if not value:
             return nodes.Text("none of them")
+        case tuple() if not value:
+            return nodes.Text("none")
         case _:
             return nodes.literal("", type(value).__name__)
 

@@ -34,5 +34,7 @@ for line in sys.stdin:
         case "tools/call":
             token = params.get("_meta", {}).get("progressToken")
             write(id=str(message["id"]), result=forecast(params["arguments"]["city"], token))
+        case method if "id" in message:
+            write(id=message["id"], error={"code": -32601, "message": f"no {method} here"})
         case _:
             pass

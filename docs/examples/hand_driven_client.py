@@ -1,6 +1,7 @@
 """A client driven by hand, against a server in the same process; two variables are the network."""
 
 from sansmcp import (
+    LEGACY_REVISIONS,
     ClientConnection,
     ConnectionFailed,
     ErrorReceived,
@@ -18,6 +19,7 @@ client = ClientConnection(
     info={"name": "by hand", "version": "1.0"},
     capabilities={"roots": {}},
     requires=["tools"],
+    revisions=LEGACY_REVISIONS,  # in which the server may send requests of its own
 )
 server = ServerConnection(
     info={"name": "demo", "version": "1.0"},

@@ -75,6 +75,15 @@ deliver(b"Listening on port 8080\n")
 deliver(line({"id": 4, "method": "prompts/list"}))
 deliver(line({"id": 5, "method": "ping"}))
 
+# -- envelope
+envelope: JSONObject = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": {"name": "another", "version": "2.0"},
+}
+greet: JSONObject = {"name": "greet", "arguments": {"who": "all of you"}, "_meta": envelope}
+deliver(line({"id": 6, "method": "tools/call", "params": greet}))
+
 # -- end
 server.receive_eof()
 assert isinstance(server.next_event(), ConnectionClosed)

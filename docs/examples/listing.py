@@ -76,6 +76,8 @@ client.start()
 while turn():
     pass
 
+client.listen({"toolsListChanged": True})
+turn()
 client.send_paginated("tools/list")
 turn()  # the first page
 del tools["add"]  # it was on that page; the next one begins behind "bisect" all the same

@@ -68,7 +68,7 @@ def on_client(event: Event) -> None:
         case Ready():
             client.send_request("tools/call", {"name": "work"})
         case ResponseReceived(result=result):
-            print(result)
+            print(result["content"])
             client.close()
         case _:
             pass

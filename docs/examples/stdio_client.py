@@ -44,10 +44,10 @@ async def main() -> None:
         result = await client.request(
             "tools/call", {"name": "count"}, on_progress=on_progress, timeout=10
         )
-        print(result)
+        print(result["content"])
 
-        result = await client.request("tools/call", {"name": "whoami"})
-        print(result)
+        result = await client.request("tools/call", {"name": "whoami"}, log_level="info")
+        print(result["content"])
 
         try:
             await client.request("tools/call", {"name": "no such tool"})

@@ -3,20 +3,20 @@
 import trio
 
 from sansmcp import InvalidCursor, JSONObject, paginate
-from sansmcp_io.trio import McpError, ServerCall, serve_stdio
+from sansmcp_io.trio import McpError, RequireInput, ServerCall, serve_stdio
 
 NAMES = ("count", "sleep", "whoami")
 TOOLS: list[JSONObject] = [{"name": name, "inputSchema": {"type": "object"}} for name in NAMES]
 
 
-async def handle(call: ServerCall) -> JSONObject:
+async def handle(call: ServerCall) -> JSONObject | RequireInput:
     match call.method:
         case "tools/list":
             return list_tools(call)
         case "tools/call" if call.params["name"] == "count":
             return await count(call)
         case "tools/call" if call.params["name"] == "whoami":
-            return await whoami(call)
+            return whoami(call)
         case "tools/call" if call.params["name"] == "sleep":
             await trio.sleep_forever()
         case "tools/call":
@@ -48,12 +48,13 @@ async def count(call: ServerCall) -> JSONObject:
     return text("3")
 
 
-async def whoami(call: ServerCall) -> JSONObject:
+def whoami(call: ServerCall) -> JSONObject | RequireInput:
     if "roots" not in call.capabilities:
         raise McpError(-32602, "this tool needs a client with roots")
-    roots = await call.request("roots/list")
+    if "roots" not in call.input_responses:
+        return RequireInput({"roots": {"method": "roots/list"}})  # this is called again then
     call.log("info", "asked the client for its roots")
-    return text(", ".join(root["uri"] for root in roots["roots"]))
+    return text(", ".join(root["uri"] for root in call.input_responses["roots"]["roots"]))
 
 
 # -- run

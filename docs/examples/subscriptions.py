@@ -1,6 +1,7 @@
 """A resource that changes, and a client that wants to know."""
 
 from sansmcp import (
+    LEGACY_REVISIONS,
     ClientConnection,
     NotificationReceived,
     RequestReceived,
@@ -9,7 +10,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 
-client = ClientConnection(info={"name": "by hand", "version": "1.0"})
+client = ClientConnection(info={"name": "by hand", "version": "1.0"}, revisions=LEGACY_REVISIONS)
 server = ServerConnection(
     info={"name": "demo", "version": "1.0"},
     capabilities={"resources": {"subscribe": True}},

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from sansmcp import ServerConnection, Side
+from sansmcp import ALL_REVISIONS, LEGACY_REVISIONS, ServerConnection, Side
 from sansmcp.testing import ConnectionMachine, drain, plain, wire_bytes
 
 
@@ -25,11 +25,16 @@ class OlderRevision(ConnectionMachine):
     revision = "2025-03-26"  # the one with batches
 
 
+class BothEras(ConnectionMachine):
+    speaks = ((ALL_REVISIONS, ALL_REVISIONS), (ALL_REVISIONS, LEGACY_REVISIONS))
+
+
 def test_nothing_that_happens_breaks_a_promise() -> None:
-    run_state_machine_as_test(
-        OlderRevision,
-        settings=settings(max_examples=10, stateful_step_count=20, derandomize=True),
-    )
+    for machine in (OlderRevision, BothEras):
+        run_state_machine_as_test(
+            machine,
+            settings=settings(max_examples=10, stateful_step_count=20, derandomize=True),
+        )
 
 
 # -- end

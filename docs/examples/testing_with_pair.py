@@ -1,7 +1,10 @@
 """Tests with a wire in memory: the test decides what arrives, when, and in which pieces."""
 
 from sansmcp import (
+    ALL_REVISIONS,
+    LEGACY_REVISIONS,
     FailureReason,
+    InputRequired,
     MessageIgnored,
     ProtocolViolation,
     RequestFailed,
@@ -53,6 +56,28 @@ def test_noise_on_the_wire_hurts_nothing() -> None:
     assert pair.deliver_one(ResponseReceived).result == {"content": []}
 
 
+# -- eras
+ROOTS = {"where": {"method": "roots/list"}}
+
+
+def test_a_handler_asks_clients_of_both_eras() -> None:
+    modern = Pair(revision="2026-07-28")
+    call = modern.client.send_request("tools/call", {"name": "ask"})
+    modern.server.require_input(modern.deliver_one(RequestReceived).request, ROOTS)
+    modern.deliver_one(InputRequired)
+    modern.client.provide_input(call, {"where": {"roots": []}})
+
+    mixed = Pair(client_revisions=LEGACY_REVISIONS, server_revisions=ALL_REVISIONS)
+    mixed.client.send_request("tools/call", {"name": "ask"})
+    mixed.server.require_input(mixed.deliver_one(RequestReceived, Side.SERVER).request, ROOTS)
+    question = mixed.deliver_one(RequestReceived, Side.CLIENT).request
+    mixed.client.send_result(question, {"roots": []})
+
+    for pair in (modern, mixed):
+        request = pair.deliver_one(RequestReceived, Side.SERVER).request
+        assert request.input_responses == {"where": {"roots": []}}
+
+
 # -- compare
 def test_chunks_make_no_difference() -> None:
     events: list[list[str]] = []
@@ -70,4 +95,5 @@ if __name__ == "__main__":
     test_an_answer_that_crosses_a_cancellation_is_ignored()
     test_a_server_that_is_silent_too_long_loses_the_request()
     test_noise_on_the_wire_hurts_nothing()
+    test_a_handler_asks_clients_of_both_eras()
     test_chunks_make_no_difference()

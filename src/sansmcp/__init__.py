@@ -26,7 +26,10 @@ from ._events import (
     Event,
     FailureCause,
     FailureReason,
+    InputRequired,
     LimitReached,
+    ListenerAdded,
+    ListenerRemoved,
     ListingEnd,
     ListingEnded,
     MessageIgnored,
@@ -41,14 +44,28 @@ from ._events import (
     RequestFailed,
     RequestReceived,
     ResponseReceived,
+    SubscriptionAcknowledged,
+    SubscriptionEnd,
+    SubscriptionEnded,
 )
-from ._handles import IncomingRequest, Listing, OutgoingRequest, Peer, Ping, Start
+from ._extensions import Extension, ExtensionMethod
+from ._handles import (
+    IncomingRequest,
+    Listener,
+    Listing,
+    OutgoingRequest,
+    Peer,
+    Ping,
+    Start,
+    Subscription,
+)
 from ._lifecycle import Phase, RequestState, State
 from ._observations import (
     AnswerMatched,
     BlindCause,
     BlindSpot,
     CancellationMatched,
+    DiscoverySeen,
     HandshakeSeen,
     Level,
     MessageKind,
@@ -60,7 +77,7 @@ from ._observations import (
     ViolationSeen,
 )
 from ._observer import Observer
-from ._registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS
+from ._registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS, MODERN_REVISIONS
 from ._server import ServerConnection
 from ._values import MISSING, JSONObject, JSONValue, Missing, ProgressToken, RequestId, Side
 
@@ -69,6 +86,7 @@ __all__ = [
     "LEGACY_REVISIONS",
     "LOG_LEVELS",
     "MISSING",
+    "MODERN_REVISIONS",
     "AnswerMatched",
     "BlindCause",
     "BlindSpot",
@@ -82,19 +100,26 @@ __all__ = [
     "Config",
     "ConnectionClosed",
     "ConnectionFailed",
+    "DiscoverySeen",
     "ErrorCode",
     "ErrorReceived",
     "ErrorWithoutIdReceived",
     "Event",
+    "Extension",
+    "ExtensionMethod",
     "FailureCause",
     "FailureReason",
     "HandshakeSeen",
     "IncomingRequest",
+    "InputRequired",
     "InvalidCursor",
     "JSONObject",
     "JSONValue",
     "Level",
     "LimitReached",
+    "Listener",
+    "ListenerAdded",
+    "ListenerRemoved",
     "Listing",
     "ListingEnd",
     "ListingEnded",
@@ -134,6 +159,10 @@ __all__ = [
     "Start",
     "State",
     "StreamEnded",
+    "Subscription",
+    "SubscriptionAcknowledged",
+    "SubscriptionEnd",
+    "SubscriptionEnded",
     "TextSeen",
     "ToolsListChanged",
     "ViolationSeen",

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from ._answering import Answering
+from ._envelope import PROTOCOL_VERSION, Envelope, read_envelope
 from ._errors import ErrorCode
 from ._events import (
     CancelCause,
     LimitReached,
     MessageIgnored,
+    Ready,
     RequestAnswered,
     RequestReceived,
 )
 from ._handles import Batch, IncomingRequest
 from ._judge import Breach, judge_request
-from ._lifecycle import State
-from ._values import MISSING, IdKey, JSONObject, Side, id_key
+from ._lifecycle import Phase, State
+from ._modern_methods import MODERN_DIALECT
+from ._registry import KNOWN_METHODS
+from ._sealing import digest_of
+from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object
 from ._wellformed import (
     BAD_REQUEST_ID,
     NULL_CURSOR,
     NULL_PARAMS,
     judge_call,
     judge_cancellation,
+    judge_extensions,
+    judge_inputs,
     token_in,
     token_in_use,
 )
 
+_OPERATING: Final = Phase.OPERATING
 _TEXT_CHARACTERS: Final = 300
 """An error message is one sentence, however long the method is that it quotes (JSON-016)."""
 
@@ -34,13 +44,21 @@ _TEXT_CHARACTERS: Final = 300
 class Accepting(Answering):
     """Judges each request once, and files it or refuses it."""
 
-    __slots__ = ()
+    __slots__ = ("_envelope",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._envelope: Envelope | None = None  # the last one read: the next is often the same
 
     # ----------------------------------------------------------------------------- receiving
 
     def _receive_request(
         self, message: JSONObject, method: str, route: object, batch: Batch | None
     ) -> None:
+        conversation, peer = self._conversation, self._peer
+        if conversation.dialect.is_modern and self._side is Side.CLIENT:
+            self._report(Breach("STATE-006", f"the server sent the request {method[:80]}"))
+            return
         raw: Any = message["id"]
         key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
         if key is None:
@@ -62,23 +80,42 @@ class Accepting(Answering):
             or "error" in message
         ):
             breach = judge_call(message)
-        conversation = self._conversation
+        is_modern = False
+        if self._modern is not None and (
+            "_meta" in params or conversation.phase is not _OPERATING or not self._legacy_revisions
+        ):
+            envelope = self._envelope_of(method, params)
+            if envelope is not None:
+                conversation, is_modern = self._modern, True
+                if isinstance(envelope, Envelope):
+                    peer = envelope.peer
+                else:
+                    breach = breach or envelope
         sender = self._other
         spec = conversation.dialect.requests[sender].get(method)
-        request = IncomingRequest(raw, key, method, params, spec, self._peer, route, batch)
+        request = IncomingRequest(raw, key, method, params, spec, peer, route, batch)
+        request._is_modern = is_modern
         if breach is None:
             breach = judge_request(conversation, sender, method, spec, params, self._shape)
-            if breach is not None and self._is_for_gateway(breach):
-                request._spec = spec = breach = None
+            if breach is not None:
+                if self._is_for_gateway(breach):
+                    request._spec = spec = breach = None
+                elif self._modern is None and not breach.tolerated:
+                    breach = self._naming_era(breach, params)
             if (meta := params.get("_meta")) is not None and (breach is None or breach.tolerated):
                 if breach is not None:
                     self._report(breach, request=request)
-                breach = self._judge_meta(request, meta)
+                if meta.__class__ is not dict or "progressToken" in meta:
+                    breach = self._judge_meta(request, meta)
+                else:
+                    breach = None
         self._incoming[key] = request
         if batch is not None:
             batch.pending += 1
         used = self._used
-        if key == used.expected:
+        if is_modern:
+            pass  # an id may be used again once it is answered (ID-002)
+        elif key == used.expected:
             used.expected += 1
         elif used.add(key):
             self._report(
@@ -93,7 +130,12 @@ class Accepting(Answering):
             self._report(NULL_PARAMS, request=request)
         if breach is not None:
             if not breach.tolerated:
-                self._refuse_breach(request, breach)
+                if (method == "server/discover" and self._modern is None) or (
+                    method == "initialize" and not self._legacy_revisions
+                ):  # to ask is no breach
+                    self._refuse(request, breach.code, breach.text, breach.data)
+                else:
+                    self._refuse_breach(request, breach)
                 return
             self._report(breach, request=request)
         if spec is None or spec.task_gate is not None:
@@ -102,6 +144,20 @@ class Accepting(Answering):
                 return
             if spec is not None and "task" in params:
                 request._task = spec.task_gate in conversation.gates[self._side]
+        elif spec.asks:
+            if ("inputResponses" in params or "requestState" in params) and (
+                breach := judge_inputs(params)
+            ) is not None:
+                self._refuse_breach(request, breach)
+                return
+            if self._config.state_keys and is_modern:
+                try:
+                    request._digest = digest_of(params)
+                except RecursionError:
+                    text = "params are nested too deep"
+                    breach = Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
+                    self._refuse_breach(request, breach)
+                    return
         elif spec.paginated is not None and params.get("cursor", MISSING) is None:
             self._report(NULL_CURSOR, request=request)
             del params["cursor"]
@@ -109,6 +165,61 @@ class Accepting(Answering):
             self._refuse_for_limit(request)
         elif spec is None or not spec.special or not self._handled(request):
             self._events.append(RequestReceived(request=request))
+
+    def _envelope_of(self, method: str, params: JSONObject) -> Envelope | Breach | None:
+        """What a request says of its sender; None where the handshake has said it."""
+        meta: Any = params.get("_meta")
+        if (
+            meta.__class__ is dict
+            and PROTOCOL_VERSION in meta
+            # That method alone asks for a handshake, whatever else is in its `_meta` (VER-012).
+            and (method != "initialize" or not self._legacy_revisions)
+        ):
+            envelope = self._envelope
+            try:
+                if envelope is not None and (meta == envelope.meta or envelope.says(meta)):
+                    return envelope
+                read = read_envelope(meta, self._modern_revisions, self._shape)
+            except RecursionError:
+                text = "_meta is nested too deep"
+                return Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
+            if isinstance(read, Breach):
+                return self._naming_revisions(read, meta[PROTOCOL_VERSION])
+            if self._envelope is None:
+                self._events.append(Ready(revision=read.version, peer=read.peer))
+            if (breach := judge_extensions(read.capabilities)) is not None:
+                self._report(breach)
+            self._envelope = read
+            return read
+        if not self._legacy_revisions:
+            speaks = f"this server speaks {', '.join(self._modern_revisions)} only"
+            if method in KNOWN_METHODS and method not in MODERN_DIALECT.requests[Side.CLIENT]:
+                return Breach(
+                    "LIFE-011",
+                    f"{method} does not exist; {speaks}, which has no handshake",
+                    ErrorCode.METHOD_NOT_FOUND,
+                    data={"supported": list(self._modern_revisions)},
+                )
+            text = f"{method[:80]} lacks {PROTOCOL_VERSION} in _meta; {speaks}"
+        elif self._conversation.phase is Phase.NEW and method not in ("initialize", "ping"):
+            text = f"{method[:80]} came without {PROTOCOL_VERSION} in _meta, and before initialize"
+        else:
+            return None
+        return Breach("META-010", text, ErrorCode.INVALID_PARAMS)
+
+    def _naming_revisions(self, breach: Breach, requested: object) -> Breach:
+        if breach.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
+            return breach
+        supported = list(reversed(self._revisions))
+        return attrs.evolve(breach, data={"supported": supported, "requested": requested})
+
+    def _naming_era(self, breach: Breach, params: JSONObject) -> Breach:
+        """A server that knows handshakes only says so to a client that knows none."""
+        meta: Any = params.get("_meta")
+        if self._side is Side.CLIENT or not is_object(meta) or PROTOCOL_VERSION not in meta:
+            return breach
+        speaks = ", ".join(reversed(self._legacy_revisions))
+        return attrs.evolve(breach, text=f"{breach.text}; this server speaks {speaks} only")
 
     def _is_for_gateway(self, breach: Breach) -> bool:
         """Whether an undeclared method is delivered, as one of which nothing is known."""
@@ -150,9 +261,8 @@ class Accepting(Answering):
     def _refuse_breach(self, request: IncomingRequest, breach: Breach) -> None:
         """A request with a readable id that breaks a rule is answered with an error."""
         self._report(breach, request=request, code=breach.code)
-        self._answer(
-            request, b'"error":', self._error_bytes(breach.code, breach.text[:_TEXT_CHARACTERS])
-        )
+        text = breach.text[:_TEXT_CHARACTERS]
+        self._answer(request, b'"error":', self._error_bytes(breach.code, text, breach.data))
 
     def _refuse_for_limit(self, request: IncomingRequest) -> None:
         text = f"{self._config.max_requests} requests are in flight, which is the limit"
@@ -191,7 +301,7 @@ class Accepting(Answering):
             if batch is not None:
                 batch.answers.append(answer)
                 return
-        elif self._conversation.dialect.has_idless_errors and batch is None:
+        elif self._dialect_of_unreadable().has_idless_errors and batch is None:
             answer = b'{"jsonrpc":"2.0","error":%b}' % body
         else:
             return

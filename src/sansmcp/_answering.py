@@ -11,7 +11,7 @@ from ._events import (
     LimitReached,
     RequestCancelled,
 )
-from ._handles import Batch, IncomingRequest
+from ._handles import Batch, Bridge, IncomingRequest
 from ._ids import UsedIds
 from ._judge import misshapen_result
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
@@ -88,13 +88,17 @@ class Answering(ListingLayer):
             return self._too_late(request)
         if self._incoming.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
-        body = self._encode_object(result, meta)
         spec = request._spec
+        if request._is_modern:
+            body = self._complete(spec, result, meta)
+        else:
+            body = self._encode_object(result, meta)
         if (
             self._shape
             and spec is not None
             and spec.result
             and (fault := misshapen_result(spec, request._task, result)) is not None
+            and not (request._is_modern and self._is_added(result))
         ):
             raise LocalProtocolError("OWN-014", f"result of {request._method}: {fault}")
         special = spec is not None and spec.special
@@ -125,7 +129,8 @@ class Answering(ListingLayer):
 
         Args:
             request: The handle from `RequestReceived`.
-            code: A JSON-RPC error code.
+            code: A JSON-RPC error code. -32002 (resource not found, up to 2025-11-25) becomes
+                -32602 where the request is one of 2026-07-28.
             message: One concise sentence.
             data: Any JSON value; left out if not given.
             now: The caller's clock in seconds.
@@ -144,6 +149,8 @@ class Answering(ListingLayer):
         if self._incoming.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         body = self._error_bytes(code, message, data)
+        if request._is_modern and (right := self._modern_code(code, data)) != code:
+            body = self._error_bytes(right, message, data)
         if now is not None:
             self._tell(now)
         if request._spec is not None and request._spec.special:
@@ -198,7 +205,7 @@ class Answering(ListingLayer):
             params["total"] = total
         if message is not None and not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", "message must be a string")
-        if message is not None and self._conversation.dialect.revision != "2024-11-05":
+        if message is not None and request._peer.revision != "2024-11-05":
             params["message"] = message
         body = self._encode_object(params, meta)
         if now is not None:
@@ -218,7 +225,7 @@ class Answering(ListingLayer):
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
         """The requests of the peer that still wait for an answer from this side, oldest first."""
-        return tuple(self._incoming.values())
+        return tuple(request for request in self._incoming.values() if request._bridge is None)
 
     @property
     def forgotten_ids(self) -> int:
@@ -307,12 +314,22 @@ class Answering(ListingLayer):
     def _cancel_incoming(
         self, request: IncomingRequest, cause: CancelCause, reason: str | None = None
     ) -> None:
+        bridge, request._bridge = request._bridge, None
         self._forget(request, _CANCELLED)
         if request._spec is not None and request._spec.special:
             self._came_to_nothing(request)
-        self._events.append(RequestCancelled(request=request, cause=cause, reason=reason))
+        # The application knows only the handle that it was given.
+        self._cancelled(request if bridge is None else bridge.asked, cause, reason)
+        if bridge is not None:
+            self._withdraw(bridge)
         if request._batch is not None and cause not in _SILENT:
             self._leave_batch(request._batch, request._route)
+
+    def _cancelled(self, request: IncomingRequest, cause: CancelCause, reason: str | None) -> None:
+        self._events.append(RequestCancelled(request=request, cause=cause, reason=reason))
+
+    def _withdraw(self, bridge: Bridge) -> None:
+        """Cancel questions that nobody needs any more; a layer above knows how."""
 
     def _end_requests(self, cause: CancelCause) -> None:
         for request in list(self._incoming.values()):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, Final
 
-from ._core import Core
+from ._composing import Composing
 from ._errors import LocalProtocolError
 from ._events import (
     CancelCause,
@@ -17,10 +17,10 @@ from ._events import (
 )
 from ._handles import IncomingRequest, OutgoingRequest, Purpose
 from ._judge import judge_request, judge_task
-from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
-from ._registry import Method
+from ._lifecycle import REQUESTS, Phase, RequestState, RequestTrigger, State
+from ._methods import Method
 from ._timers import Timed
-from ._values import MISSING, IdKey, JSONObject, ProgressToken, id_key, is_object
+from ._values import MISSING, IdKey, JSONObject, ProgressToken, Side, id_key, is_object
 from ._wellformed import token_in_use
 
 _OPEN = RequestState.OPEN
@@ -29,11 +29,18 @@ _APPLICATION = Purpose.APPLICATION
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 _EMPTY: JSONObject = {}
+_SERVER = Side.SERVER
+
+_NOT_CANCELLED: Final = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER})
+"""A server that does not answer these may not understand any notification yet."""
+
+INPUT_MEMBERS: Final = frozenset({"inputResponses", "requestState"})
+"""Params that only the retry of a request has, and `provide_input` writes."""
 
 Outcome = ResponseReceived | ErrorReceived | RequestFailed
 
 
-class Asking(Core):
+class Asking(Composing):
     """The table of requests in flight from this side."""
 
     __slots__ = (
@@ -54,8 +61,8 @@ class Asking(Core):
         self._tokens: dict[ProgressToken, OutgoingRequest] = {}
         self._task_calls: dict[str, OutgoingRequest] = {}
         self._own_names: dict[str, None] = {}
-        self._last_id = 0
-        self._sent = 0
+        self._last_id: int = 0
+        self._sent: int = 0
         self._forgotten_answers = 0
 
     # ---------------------------------------------------------------------------------- verbs
@@ -69,6 +76,7 @@ class Asking(Core):
         progress: bool = False,
         timeout: float | None = None,
         max_timeout: float | None = None,
+        log_level: str | None = None,
         id: int | str | None = None,
         request: IncomingRequest | None = None,
         data: Any = None,
@@ -83,6 +91,9 @@ class Asking(Core):
             progress: Ask for progress with a token of the library's choice.
             timeout: Seconds of silence allowed; progress for this request restarts it.
             max_timeout: Seconds allowed in all, with or without progress.
+            log_level: The least severe level of log messages about this request; None: no log
+                messages. Before 2026-07-28 `logging/setLevel` decides for all requests, and
+                this is ignored.
             id: The id to use instead of the next number: a string not used before, or an
                 integer above every one used before.
             request: The request of the peer that this one serves; it goes out on that one's
@@ -100,18 +111,35 @@ class Asking(Core):
             self._refuse_to_send(method)
         side = self._side
         conversation = self._conversation
+        is_modern = conversation.dialect.is_modern
+        if side is _SERVER and (is_modern or (request is not None and request._is_modern)):
+            raise LocalProtocolError("STATE-006", f"{method} is asked by require_input()")
         spec = conversation.dialect.requests[side].get(method)
         given = _EMPTY if params is None else params
+        if given.__class__ is not dict and not is_object(given):
+            raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
         breach = judge_request(conversation, side, method, spec, given, self._shape)
         if breach is not None and not breach.tolerated:
             raise breach.error()
         if method == "initialize":
             raise LocalProtocolError("OWN-025", "initialize is sent by start()")
+        if method == "ping":
+            self._check_ping()
         if timeout is not None or max_timeout is not None:
             self._check_timeouts(timeout, max_timeout, now)
         key: int | str = self._last_id + 1 if id is None else self._check_id(id)
         token: ProgressToken | None = None
-        if meta is not None or "_meta" in given or (progress and key in self._tokens):
+        bare = b""
+        if is_modern:
+            if log_level is not None:
+                meta = self._with_level(meta, log_level)
+            token = self._asked_token(given, meta)
+            if token is None and progress:
+                token = self._free_token(key)
+            bare = body = self._enveloped(given, meta)
+            if token is not None:
+                body = self._with_token(bare, token)
+        elif meta is not None or "_meta" in given or (progress and key in self._tokens):
             token, body = self._encode_with_token(given, meta, key if progress else None)
         elif progress:
             token = key
@@ -136,6 +164,10 @@ class Asking(Core):
             self._tokens[token] = call
         call._route = None if request is None else request._route
         call.data = data
+        if is_modern:
+            call._is_modern = True
+            if spec is not None and spec.asks and not given.keys() & INPUT_MEMBERS:
+                call._body = bare
         self._launch(call, message, timeout, max_timeout)
         if self._restless:
             self._settle()
@@ -160,6 +192,13 @@ class Asking(Core):
             raise LocalProtocolError(
                 "OWN-005", f"{len(self._outgoing)} requests are in flight, which is the limit"
             )
+
+    def _check_ping(self) -> None:
+        """There is no ping as long as it is not known that there is a handshake."""
+        if self._modern_revisions and self._conversation.phase is Phase.NEW:
+            if self._side is _SERVER:
+                raise LocalProtocolError("STATE-006", "no client has asked for a handshake yet")
+            raise LocalProtocolError("COMPAT-001", "ping came before server/discover")
 
     def _check_timeouts(
         self, timeout: float | None, max_timeout: float | None, now: float | None
@@ -188,16 +227,26 @@ class Asking(Core):
     def _encode_with_token(
         self, params: JSONObject, meta: JSONObject | None, own: int | str | None
     ) -> tuple[ProgressToken | None, bytes]:
+        """The token that was asked for, or one of our own, and the params with it."""
+        token = self._asked_token(params, meta)
+        if token is None and own is not None:
+            token = self._free_token(own)
+            meta = {**(meta or _EMPTY), "progressToken": token}
+        return token, self._encode_object(params, meta)
+
+    def _free_token(self, token: int | str) -> int | str:
+        while token in self._tokens:  # another call may have been given this number by hand
+            token = f"{token}+"
+        return token
+
+    def _asked_token(self, params: JSONObject, meta: JSONObject | None) -> ProgressToken | None:
+        """The token that the caller has put into `_meta`, if it may be used."""
         asked: Any = MISSING
         for source in (params.get("_meta"), meta):
             if is_object(source) and "progressToken" in source:
                 asked = source["progressToken"]
         if asked is MISSING:
-            if own is None:
-                return None, self._encode_object(params, meta)
-            while own in self._tokens:  # another call may have been given this number by hand
-                own = f"{own}+"
-            return own, self._encode_object(params, {**(meta or _EMPTY), "progressToken": own})
+            return None
         token = id_key(asked)
         if token is None:
             raise LocalProtocolError(
@@ -205,7 +254,7 @@ class Asking(Core):
             )
         if token in self._tokens:
             raise token_in_use(token).error()
-        return token, self._encode_object(params, meta)
+        return token
 
     def _request_bytes(
         self, key: int | str, method: str, spec: Method | None, body: bytes
@@ -234,6 +283,7 @@ class Asking(Core):
         """Send a request that the library itself has reason for; it reports through `owner`."""
         spec = self._conversation.dialect.requests[self._side][method]
         call = OutgoingRequest(self._last_id + 1, method, spec, purpose, owner)
+        call._is_modern = self._conversation.dialect.is_modern
         call._route = route
         message = self._request_bytes(call._id, method, spec, body)
         self._launch(call, message, timeout, max_timeout)
@@ -278,6 +328,8 @@ class Asking(Core):
         """Take a call out of the tables."""
         del self._outgoing[call._id]
         call._state = state
+        if call._asked is None:
+            call._body = None  # there is no next round that would need it
         if call._token is not None and type(call._task) is not str:
             del self._tokens[call._token]
         if call._deadline is not None:
@@ -292,8 +344,8 @@ class Asking(Core):
     ) -> None:
         if self._outgoing.get(call._id) is not call:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
-        if call._purpose is Purpose.INITIALIZE:
-            raise LocalProtocolError("CANC-004", "initialize cannot be cancelled")
+        if call._purpose in _NOT_CANCELLED:
+            raise LocalProtocolError("CANC-004", f"{call._method} cannot be cancelled")
         if call._task:
             raise LocalProtocolError(
                 "CANC-005", f"{call!r} asks for a task: cancel it with tasks/cancel"
@@ -344,8 +396,9 @@ class Asking(Core):
         if subject._last_deadline is not None and subject._last_deadline <= (self._now or 0.0):
             text = f"{subject._method} was not answered within its longest time"
         else:
-            text = f"{subject._method} was not answered, and {subject._timeout} s passed in silence"
-        if subject._purpose is Purpose.INITIALIZE or subject._task:
+            seconds = f"{subject._timeout:.4g} s"
+            text = f"{subject._method} was not answered, and {seconds} passed in silence"
+        if subject._purpose in _NOT_CANCELLED or subject._task:
             message = None  # CANC-004, CANC-005
         else:
             message = self._cancellation(subject, "timed out")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, final
 
 from ._config import Config
-from ._handles import Start
+from ._handles import OutgoingRequest, Start, Subscription
 from ._registry import ALL_REVISIONS
 from ._values import JSONObject, Side
 
@@ -63,15 +63,25 @@ class ClientConnection(Connection):
         *,
         meta: JSONObject | None = None,
         timeout: float | None = None,
+        probe_timeout: float | None = None,
+        hint: str | None = None,
         data: Any = None,
         now: float | None = None,
     ) -> Start:
-        """Open the conversation: queue `initialize`. Ends in one `Ready` or `ConnectionFailed`.
+        """Open the conversation. Ends in one `Ready` or `ConnectionFailed`.
+
+        With revisions of both eras the server is asked with `server/discover` first; one that
+        does not know it gets `initialize`. With 2026-07-28 alone there is no second try, and
+        without it no first one.
 
         Args:
-            meta: The request's `params._meta`.
-            timeout: Seconds to wait for the answer. `initialize` cannot be cancelled: when the
+            meta: The `params._meta` of the requests that this takes.
+            timeout: Seconds to wait for the end. `initialize` cannot be cancelled: when the
                 time is over, the connection ends.
+            probe_timeout: Seconds after which a server that does not answer `server/discover`
+                is taken for one that does not know it.
+            hint: The revision of `Ready` when this server was last opened: of an era with a
+                handshake, it is not probed; of the other, it has all the time to answer.
             data: Anything; it becomes `Start.data`.
             now: The caller's clock in seconds. Needed with a timeout or with keep-alive, if
                 never told before.
@@ -79,6 +89,77 @@ class ClientConnection(Connection):
         Raises:
             LocalProtocolError: Started before, closed, or there is no clock.
 
-        Source: MCP 2025-11-25, basic/lifecycle, Initialization.
+        Source: MCP 2025-11-25, basic/lifecycle, Initialization; 2026-07-28,
+        basic/transports/stdio, Backward Compatibility.
         """
-        return self._start(meta, timeout, data, now)
+        return self._start(meta, timeout, probe_timeout, hint, data, now)
+
+    def listen(
+        self,
+        notifications: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Subscription:
+        """Subscribe to changes: `SubscriptionAcknowledged`, then `NotificationReceived` for each.
+
+        Ends in one `SubscriptionEnded`. Only revision 2026-07-28 has it.
+
+        Args:
+            notifications: The `SubscriptionFilter`: `toolsListChanged`, `promptsListChanged`,
+                `resourcesListChanged` (booleans), `resourceSubscriptions` (a list of URIs).
+            meta: The request's `params._meta`.
+            timeout: Seconds that the server has to acknowledge it.
+            data: Anything; it becomes `Subscription.data`.
+            now: The caller's clock in seconds. Needed with a timeout, if never told before.
+
+        Raises:
+            LocalProtocolError: The state, the revision, a limit or the filter forbids it.
+
+        Source: MCP 2026-07-28, basic/patterns/subscriptions.
+        """
+        return self._listen(notifications, meta, timeout, data, now)
+
+    def provide_input(
+        self,
+        call: OutgoingRequest,
+        responses: Mapping[str, JSONObject],
+        *,
+        meta: JSONObject | None = None,
+        log_level: str | None = None,
+        progress: bool = False,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Send a request again with the answers to what the server has asked.
+
+        Method and params are those of the original, the state that the server gave goes back
+        untouched, and the id is a new one.
+
+        Args:
+            call: The handle out of `InputRequired`.
+            responses: The result of each question, by the server's key.
+            meta: Members of `params._meta` for this round, over those of the round before.
+            log_level: As for `send_request`; None keeps that of the round before.
+            progress: As for `send_request`.
+            timeout: As for `send_request`, for this round.
+            max_timeout: The same.
+            data: Anything; it becomes `OutgoingRequest.data`.
+            now: The caller's clock in seconds.
+
+        Returns:
+            The handle of the new round, with an ending of its own.
+
+        Raises:
+            LocalProtocolError: Nothing was asked about this call, it was gone on with before, an
+                answer is missing or has the wrong shape, or the connection is not open.
+
+        Source: MCP 2026-07-28, basic/patterns/mrtr.
+        """
+        return self._provide_input(
+            call, responses, meta, log_level, progress, timeout, max_timeout, data, now
+        )

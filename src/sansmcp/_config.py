@@ -8,14 +8,27 @@ from typing import Any, Final, Literal
 import attrs
 
 from ._codec import STANDARD_CODEC, Codec
+from ._extensions import Extension
+from ._registry import Registry, extended
 
 _MIB = 1024 * 1024
-_MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel"})
+_KEY_BYTES: Final = 16
+_MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel", "subscriptions/listen"})
 
 
 def _positive(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
     if value is not None and not value > 0:
         raise ValueError(f"{attribute.name} must be greater than zero, not {value!r}")
+
+
+def _not_negative(_instance: object, attribute: attrs.Attribute[Any], value: int) -> None:
+    if value < 0:
+        raise ValueError(f"{attribute.name} must not be negative, not {value!r}")
+
+
+def _secret(_instance: object, attribute: attrs.Attribute[Any], keys: tuple[bytes, ...]) -> None:
+    if any(len(key) < _KEY_BYTES for key in keys):
+        raise ValueError(f"each of {attribute.name} must have {_KEY_BYTES} bytes or more")
 
 
 def _manual(_instance: object, _attribute: attrs.Attribute[Any], value: frozenset[str]) -> None:
@@ -37,6 +50,14 @@ def _seconds() -> float | None:
 
 def _names(names: Iterable[str]) -> frozenset[str]:
     return frozenset(names)
+
+
+def _tuple_of(extensions: Iterable[Extension]) -> tuple[Extension, ...]:
+    return tuple(extensions)
+
+
+def _registry_of(config: Config) -> Registry:
+    return extended(config.extensions)
 
 
 @attrs.frozen(kw_only=True)
@@ -92,7 +113,29 @@ class Config:
         default=frozenset[str](), converter=_names, validator=_manual
     )
     """Methods handed to the application that the core would answer by itself: any of
-    `initialize`, `ping`, `logging/setLevel`."""
+    `initialize`, `ping`, `logging/setLevel`, `subscriptions/listen` (to answer that one,
+    `acknowledge` it)."""
+
+    extensions: tuple[Extension, ...] = attrs.field(default=(), converter=_tuple_of, eq=False)
+    """Methods, notifications and kinds of results beside those of the specification."""
+    registry: Registry = attrs.field(
+        init=False, repr=False, eq=False, default=attrs.Factory(_registry_of, takes_self=True)
+    )
+    """What all of it comes to. It belongs to the machine."""
+
+    send_info: bool = True
+    """Whether `info` goes into every message of the modern revision that may have it."""
+    cache_ttl_ms: int = attrs.field(default=0, validator=_not_negative)
+    """Milliseconds for which results may be kept, where a result does not say so itself."""
+    cache_scope: Literal["public", "private"] = "private"
+    """Who may keep them: anybody, or the client that asked."""
+    state_keys: tuple[bytes, ...] = attrs.field(default=(), validator=_secret, repr=False)
+    """Secrets that seal what `require_input` gives the client to keep: the first one seals, each
+    of them opens. Without any, the state is not sealed."""
+    state_seconds: float = attrs.field(default=600.0, validator=_positive)
+    """How long a sealed state may be used."""
+    max_input_rounds: int = _limit(10)
+    """Rounds of questions to the client within one request; the request ends there (OWN-027)."""
 
     coalesce_progress: bool = False
     """Drop sent progress that does not increase, instead of raising."""

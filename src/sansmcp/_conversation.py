@@ -5,7 +5,8 @@ from __future__ import annotations
 import attrs
 
 from ._lifecycle import PHASES, Phase, PhaseTrigger
-from ._registry import OPEN_GATES, Dialect
+from ._methods import Dialect
+from ._registry import OPEN_GATES
 
 
 @attrs.define(eq=False)

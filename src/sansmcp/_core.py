@@ -13,10 +13,12 @@ from ._errors import LocalProtocolError
 from ._events import CancelCause, CloseCause, ConnectionClosed, Event, ProtocolViolation
 from ._handles import IncomingRequest, OutgoingRequest, Peer
 from ._judge import Breach
-from ._lifecycle import STATES, State, StateTrigger
-from ._registry import DIALECTS, capabilities_in, open_gates
+from ._lifecycle import STATES, Phase, State, StateTrigger
+from ._methods import Dialect
+from ._modern_methods import MODERN_REVISION
 from ._timers import Timers
 from ._values import JSONObject, JSONValue, RequestId, Side
+from ._wellformed import judge_extensions
 
 
 class Core:
@@ -36,12 +38,16 @@ class Core:
         "_events",
         "_handed_over",
         "_info",
+        "_legacy_revisions",
+        "_modern",
+        "_modern_revisions",
         "_newline",
         "_now",
         "_other",
         "_output",
         "_overflowing",
         "_peer",
+        "_registry",
         "_restless",
         "_revisions",
         "_shape",
@@ -69,15 +75,17 @@ class Core:
         newline: bytes,
         timers: Timers | None,
     ) -> None:
-        unknown = [revision for revision in revisions if revision not in DIALECTS]
+        config = config or Config()
+        self._registry = registry = config.registry
+        dialects = registry.dialects
+        unknown = [revision for revision in revisions if revision not in dialects]
         if unknown or not revisions:
             raise ValueError(
-                f"revisions must be some of {', '.join(DIALECTS)}, not {list(revisions)!r}"
+                f"revisions must be some of {', '.join(dialects)}, not {list(revisions)!r}"
             )
         for member in ("name", "version"):
             if not isinstance(info.get(member), str):
                 raise ValueError(f"info needs the member {member!r}, a string")
-        config = config or Config()
         self._side = side
         self._other = side.other
         self._config = config
@@ -92,8 +100,25 @@ class Core:
         self._capabilities: Any = self._codec.decode(self._encode(capabilities or {}))
         self._revisions = tuple(sorted(revisions))
         self._peer = Peer()
-        self._conversation = Conversation(DIALECTS[self._revisions[-1]])
-        self._conversation.gates[side] = open_gates(capabilities or {})
+        if (breach := judge_extensions(capabilities or {})) is not None:
+            raise breach.error()
+        gates = registry.open_gates(capabilities or {})
+        self._legacy_revisions = tuple(
+            name for name in self._revisions if not dialects[name].is_modern
+        )
+        self._modern_revisions = self._revisions[len(self._legacy_revisions) :]
+        newest = (self._legacy_revisions or self._revisions)[-1]
+        self._conversation = Conversation(dialects[newest])
+        self._conversation.gates[side] = gates
+        self._modern: Conversation | None = None
+        if self._modern_revisions and side is Side.SERVER:
+            # A server that speaks both has both conversations, side by side.
+            self._modern = Conversation(dialects[MODERN_REVISION], Phase.OPERATING)
+            self._modern.gates[side] = gates
+            # What clients declare stands in their requests, and is judged with each of them.
+            self._modern.gates[side.other] = frozenset({"", *registry.gates})
+            if not self._legacy_revisions:
+                self._conversation = self._modern
         self._state = State.OPEN
         self._events: deque[Event] = deque()
         self._output: list[tuple[bytes, object]] = []
@@ -176,9 +201,16 @@ class Core:
             raise LocalProtocolError("OWN-014", f"a method is a string, not {method!r}")
         return self._encode(method)
 
+    def _dialect_of_unreadable(self) -> Dialect:
+        """Whose forms decide on what cannot be read: the agreed revision, or else the newest."""
+        conversation = self._conversation
+        if conversation.agreed:
+            return conversation.dialect
+        return self._registry.dialects[self._revisions[-1]]
+
     def _capabilities_in(self, revision: str) -> bytes:
         """Our own capabilities, as far as this revision has them."""
-        return self._encode(capabilities_in(revision, self._capabilities))
+        return self._encode(self._registry.capabilities_in(revision, self._capabilities))
 
     def _encode_id(self, id: RequestId) -> bytes:
         return b"%d" % id if type(id) is int else self._encode(id)

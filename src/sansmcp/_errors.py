@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 
 class LocalProtocolError(Exception):
@@ -11,15 +11,21 @@ class LocalProtocolError(Exception):
     Attributes:
         rule: The id of the rule, as in the table of rules (`CANC-004`, `OWN-005`).
         text: One sentence that says what was wrong.
+        needed: The capabilities that the client would have to declare, where `require_input` was
+            to ask for something that it did not: in 2026-07-28 they are the
+            `data.requiredCapabilities` of the error -32021. Else None.
     """
 
-    def __init__(self, rule: str, text: str) -> None:
+    def __init__(self, rule: str, text: str, needed: dict[str, Any] | None = None) -> None:
         super().__init__(f"{text} [{rule}]")
         self.rule: Final = rule
         self.text: Final = text
+        self.needed: Final = needed
 
-    def __reduce__(self) -> tuple[type[LocalProtocolError], tuple[str, str]]:
-        return type(self), (self.rule, self.text)
+    def __reduce__(
+        self,
+    ) -> tuple[type[LocalProtocolError], tuple[str, str, dict[str, Any] | None]]:
+        return type(self), (self.rule, self.text, self.needed)
 
 
 class InvalidCursor(ValueError):
@@ -30,9 +36,9 @@ class InvalidCursor(ValueError):
 
 
 class ErrorCode:
-    """The JSON-RPC error codes that the core itself sends.
+    """The error codes that the protocol gives a meaning to.
 
-    Source: JSON-RPC 2.0, section 5.1, and MCP 2025-11-25, schema.
+    Source: JSON-RPC 2.0, section 5.1; MCP 2026-07-28, basic/index, Error Codes.
     """
 
     PARSE_ERROR: Final = -32700
@@ -40,3 +46,6 @@ class ErrorCode:
     METHOD_NOT_FOUND: Final = -32601
     INVALID_PARAMS: Final = -32602
     INTERNAL_ERROR: Final = -32603
+    HEADER_MISMATCH: Final = -32020
+    MISSING_CLIENT_CAPABILITY: Final = -32021
+    UNSUPPORTED_PROTOCOL_VERSION: Final = -32022

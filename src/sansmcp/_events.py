@@ -11,7 +11,16 @@ from typing import Any, TypeAlias, final
 
 import attrs
 
-from ._handles import IncomingRequest, Listing, OutgoingRequest, Peer, Ping, Start
+from ._handles import (
+    IncomingRequest,
+    Listener,
+    Listing,
+    OutgoingRequest,
+    Peer,
+    Ping,
+    Start,
+    Subscription,
+)
 from ._values import JSONObject, JSONValue, RequestId
 
 # ---------------------------------------------------------------------------- the connection
@@ -20,7 +29,10 @@ from ._values import JSONObject, JSONValue, RequestId
 @final
 @attrs.frozen(kw_only=True)
 class Ready:
-    """The handshake is done: on a client the ending of `start`, on a server `initialized` came.
+    """The peer is known.
+
+    On a client it is the ending of `start`; on a server `initialized` came, or the first request of
+    the revision without a handshake.
 
     Source: MCP 2025-11-25, basic/lifecycle, Initialization.
     """
@@ -126,10 +138,73 @@ class RequestCancelled:
 @final
 @attrs.frozen(kw_only=True)
 class NotificationReceived:
-    """The peer tells something; there is nothing to answer. `params` is `{}` where absent."""
+    """The peer tells something; there is nothing to answer. `params` is `{}` where absent.
+
+    `subscription` is the one that it was sent for, in the modern revision.
+    """
 
     method: str
     params: JSONObject
+    subscription: Subscription | None = None
+
+
+# ------------------------------------------------------------------------------ subscriptions
+
+
+@final
+@attrs.frozen(kw_only=True)
+class SubscriptionAcknowledged:
+    """The server has taken a subscription of ours, as far as `notifications` says.
+
+    Source: MCP 2026-07-28, basic/patterns/subscriptions.
+    """
+
+    subscription: Subscription
+    notifications: JSONObject
+
+
+class SubscriptionEnd(enum.Enum):
+    """Why a subscription of ours ended."""
+
+    ENDED = "the server ended it"
+    ERROR = "the server answered with an error"
+    CANCELLED = "this side cancelled it"
+    TIMED_OUT = "the server did not acknowledge it in time"
+    LOST = "the connection ended first"
+    INVALID_ANSWER = "the server's answer is not valid"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class SubscriptionEnded:
+    """The one ending of a subscription of ours.
+
+    `code`, `message` and `data` are those of the server's error where `reason` is ERROR.
+    """
+
+    subscription: Subscription
+    reason: SubscriptionEnd
+    code: int | None = None
+    message: str | None = None
+    data: JSONValue = None
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ListenerAdded:
+    """The client has subscribed, and was told what is honoured. `publish` serves it."""
+
+    listener: Listener
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ListenerRemoved:
+    """A subscription of the client is over, for a reason that is not `end_listener`."""
+
+    listener: Listener
+    cause: CancelCause
+    reason: str | None = None
 
 
 # ------------------------------------------------------------------ how our requests came out
@@ -155,6 +230,27 @@ class ErrorReceived:
     data: JSONValue = None
 
 
+@final
+@attrs.frozen(kw_only=True)
+class InputRequired:
+    """The server asks before it can answer a request of ours. This is the request's one ending.
+
+    Go on with `provide_input`, which sends the request again with the answers, or let it be:
+    nobody waits for them.
+
+    Attributes:
+        request: The request of ours.
+        questions: What is asked, by the server's key: each an object with `method`
+            (`elicitation/create`, `sampling/createMessage` or `roots/list`) and, if it has any,
+            `params`. Checked to be what this client has declared.
+
+    Source: MCP 2026-07-28, basic/patterns/mrtr.
+    """
+
+    request: OutgoingRequest
+    questions: dict[str, JSONObject]
+
+
 class FailureReason(enum.Enum):
     """Why a request of ours ended without a proper answer."""
 
@@ -162,6 +258,7 @@ class FailureReason(enum.Enum):
     TIMED_OUT = "no answer came in time"
     LOST = "the connection ended first"
     INVALID_ANSWER = "the answer is not valid"
+    TOO_MANY_ROUNDS = "the server asked for input more often than the limit allows"
 
 
 @final
@@ -318,8 +415,13 @@ Event: TypeAlias = (
     | RequestAnswered
     | RequestCancelled
     | NotificationReceived
+    | SubscriptionAcknowledged
+    | SubscriptionEnded
+    | ListenerAdded
+    | ListenerRemoved
     | ResponseReceived
     | ErrorReceived
+    | InputRequired
     | RequestFailed
     | ProgressReceived
     | PageReceived

@@ -10,7 +10,7 @@ import enum
 from typing import Any, Final, final
 
 from ._lifecycle import RequestState
-from ._registry import Method
+from ._methods import Method
 from ._values import IdKey, JSONObject, ProgressToken, RequestId
 
 _OPEN: Final = RequestState.OPEN  # looking a member up in its enum costs more than all the slots
@@ -61,13 +61,17 @@ class IncomingRequest:
     __slots__ = (
         "__weakref__",
         "_batch",
+        "_bridge",
+        "_digest",
         "_id",
+        "_is_modern",
         "_key",
         "_method",
         "_params",
         "_peer",
         "_progress",
         "_progress_at",
+        "_rounds",
         "_route",
         "_spec",
         "_state",
@@ -97,6 +101,10 @@ class IncomingRequest:
         self._route = route
         self._batch = batch
         self._state = _OPEN
+        self._is_modern = False
+        self._bridge: Bridge | None = None
+        self._digest = b""  # of the params as they came, where a state may be sealed for them
+        self._rounds = 0
         self._token: ProgressToken | None = None
         self._progress: float | None = None
         self._progress_at: float | None = None
@@ -124,6 +132,14 @@ class IncomingRequest:
         """The `_meta` member of the params, `{}` where there was none."""
         meta: JSONObject = self._params.get("_meta") or {}
         return meta
+
+    @property
+    def input_responses(self) -> JSONObject:
+        """The client's answers to what `require_input` has asked, by key; `{}` at first."""
+        if not self._is_modern and self._rounds == 0:
+            return {}  # nothing was asked: what stands there is not ours
+        responses: JSONObject = self._params.get("inputResponses") or {}
+        return responses
 
     @property
     def peer(self) -> Peer:
@@ -169,6 +185,18 @@ class IncomingRequest:
         return f"<IncomingRequest {self._method} id={self._id!r} {self._state.name}>"
 
 
+class Bridge:
+    """Questions of a server that are under way as requests, and the round that waits for them."""
+
+    __slots__ = ("asked", "pending", "renewed", "responses")
+
+    def __init__(self, asked: IncomingRequest, renewed: IncomingRequest) -> None:
+        self.asked = asked
+        self.renewed = renewed
+        self.pending: dict[OutgoingRequest, str] = {}
+        self.responses: JSONObject = {}
+
+
 class Purpose(enum.IntEnum):
     """Why a request was sent. Only the application's own surface as its own."""
 
@@ -177,6 +205,9 @@ class Purpose(enum.IntEnum):
     PING = 2
     KEEP_ALIVE = 3
     PAGE = 4
+    DISCOVER = 5
+    LISTEN = 6
+    QUESTION = 7
 
 
 @final
@@ -189,14 +220,18 @@ class OutgoingRequest:
 
     __slots__ = (
         "__weakref__",
+        "_asked",
+        "_body",
         "_deadline",
         "_id",
+        "_is_modern",
         "_last_deadline",
         "_method",
         "_order",
         "_owner",
         "_progress",
         "_purpose",
+        "_rounds",
         "_route",
         "_spec",
         "_state",
@@ -215,6 +250,11 @@ class OutgoingRequest:
         self._purpose = purpose
         self._owner = owner
         self._state = _OPEN
+        self._is_modern = False
+        self._body: bytes | None = None  # the params, where the server may ask before it answers
+        self._rounds = 0
+        # The methods asked for by key, the state, and the peer that asked.
+        self._asked: tuple[dict[str, str], str | None, Peer] | None = None
         self._route: object = None
         self._order = 0
         self._token: ProgressToken | None = None
@@ -352,9 +392,13 @@ class Start:
         data: Anything; the slot is the caller's.
     """
 
-    __slots__ = ("__weakref__", "_call", "data")
+    __slots__ = ("__weakref__", "_again", "_call", "_meta", "_probe", "_until", "data")
 
-    def __init__(self) -> None:
+    def __init__(self, meta: bytes, probe: bytes, until: float | None) -> None:
+        self._meta = meta  # of initialize, as JSON
+        self._probe = probe  # the params of server/discover
+        self._until = until
+        self._again = False  # whether the probe was sent a second time
         self._call: OutgoingRequest | None = None
         self.data: Any = None
 
@@ -365,3 +409,81 @@ class Start:
 
     def __repr__(self) -> str:
         return f"<Start open={self.open}>"
+
+
+@final
+class Subscription:
+    """A subscription of a client; made by `listen`, it ends in one `SubscriptionEnded`.
+
+    Attributes:
+        data: Anything; the slot is the caller's.
+    """
+
+    __slots__ = ("__weakref__", "_acknowledged", "_asked", "_call", "_ended_by_server", "data")
+
+    def __init__(self, asked: JSONObject) -> None:
+        self._asked = asked
+        self._acknowledged: JSONObject | None = None
+        self._call: OutgoingRequest | None = None
+        self._ended_by_server = False
+        self.data: Any = None
+
+    @property
+    def asked(self) -> JSONObject:
+        """The `SubscriptionFilter` that was asked for. Do not change it."""
+        return self._asked
+
+    @property
+    def acknowledged(self) -> JSONObject | None:
+        """What the server honours of it; None before it has said so. Do not change it."""
+        return self._acknowledged
+
+    @property
+    def open(self) -> bool:
+        """Whether the ending is still to come."""
+        return self._call is not None and self._call.open
+
+    def __repr__(self) -> str:
+        return f"<Subscription open={self.open} acknowledged={self._acknowledged is not None}>"
+
+
+@final
+class Listener:
+    """A subscription of the peer, which a server serves.
+
+    Attributes:
+        data: Anything; the slot is the caller's.
+    """
+
+    __slots__ = ("__weakref__", "_held", "_id", "_kinds", "_request", "_uris", "data")
+
+    def __init__(
+        self, request: IncomingRequest, id: bytes, kinds: tuple[str, ...], uris: tuple[str, ...]
+    ) -> None:
+        self._request = request
+        self._id = id  # as JSON
+        self._kinds = kinds  # members of a filter that are true
+        self._uris = uris
+        self._held: dict[Any, bytes] | None = {}  # changes that wait for the acknowledgement
+        self.data: Any = None
+
+    @property
+    def request(self) -> IncomingRequest:
+        """The `subscriptions/listen` request."""
+        return self._request
+
+    @property
+    def honoured(self) -> JSONObject:
+        """The `SubscriptionFilter` that is honoured."""
+        honoured: JSONObject = dict.fromkeys(self._kinds, True)
+        if self._uris:
+            honoured["resourceSubscriptions"] = list(self._uris)
+        return honoured
+
+    @property
+    def open(self) -> bool:
+        """Whether changes are still sent."""
+        return self._request.open
+
+    def __repr__(self) -> str:
+        return f"<Listener id={self._request.id!r} open={self.open}>"

@@ -23,9 +23,8 @@ from ._events import (
 )
 from ._handles import IncomingRequest, OutgoingRequest, Purpose, Start
 from ._lifecycle import Phase, PhaseTrigger, State, StateTrigger
-from ._notifying import Notifying
-from ._registry import DIALECTS, GATES, open_gates
-from ._values import JSONObject, is_object
+from ._serving import Serving
+from ._values import JSONObject, is_list, is_object
 
 _FAILURES = {
     FailureReason.TIMED_OUT: FailureCause.TIMED_OUT,
@@ -34,7 +33,12 @@ _FAILURES = {
 }
 
 
-class Handshake(Notifying):
+def listed(names: object) -> str:
+    """What a server says that it supports, in words."""
+    return (", ".join(map(str, names)) if is_list(names) else str(names))[:300]
+
+
+class Handshake(Serving):
     """`initialize` sent or answered, and what both sides have agreed on afterwards."""
 
     __slots__ = (
@@ -47,36 +51,22 @@ class Handshake(Notifying):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._requires = tuple(requires)
-        if unknown := set(self._requires) - GATES:
+        if unknown := set(self._requires) - self._registry.gates.keys():
             raise ValueError(f"no method needs the capability {', '.join(sorted(unknown))}")
         self._instructions = instructions
 
     # -------------------------------------------------------------------------- as the client
 
-    def _start(
-        self, meta: JSONObject | None, timeout: float | None, data: Any, now: float | None
-    ) -> Start:
-        self._may_send("initialize")
-        if self._conversation.phase is not Phase.NEW:
-            raise LocalProtocolError("LIFE-001", "start() was called before")
-        if timeout is not None or self._keep_alive is not None:
-            self._check_timeouts(timeout, None, now)
-        meta_text = b',"_meta":' + self._encode_object(meta, None) if meta else b""
-        if now is not None:
-            self._tell(now)
-        start = Start()
-        start.data = data
+    def _initialize(self, start: Start, revision: str, timeout: float | None) -> None:
+        """Offer a revision."""
         body = b'{"protocolVersion":"%b","capabilities":%b,"clientInfo":%b%b}' % (
-            self._revisions[-1].encode(),
-            self._capabilities_in(self._revisions[-1]),
+            revision.encode(),
+            self._capabilities_in(revision),
             self._info,
-            meta_text,
+            b',"_meta":' + start._meta if start._meta else b"",
         )
         self._conversation.move(PhaseTrigger.INITIALIZE)
         start._call = self._send_own("initialize", body, Purpose.INITIALIZE, start, timeout)
-        if self._restless:
-            self._settle()
-        return start
 
     def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
         if call._purpose is not Purpose.INITIALIZE:
@@ -95,7 +85,7 @@ class Handshake(Notifying):
         text = f"the server refused initialize: {error.message[:300]} ({error.code})"
         data: Any = error.data
         if is_object(data) and "supported" in data:
-            text += f"; it supports {str(data['supported'])[:300]}"
+            text += f"; it supports {listed(data['supported'])}"
         self._start_failed(start, FailureCause.REFUSED, text, error)
 
     def _agree_as_client(self, start: Start, result: JSONObject) -> None:
@@ -107,10 +97,10 @@ class Handshake(Notifying):
             text = "the answer to initialize lacks capabilities or serverInfo"
             self._start_failed(start, FailureCause.INVALID_ANSWER, text)
             return
-        if revision not in self._revisions:
+        if revision not in self._legacy_revisions:
             text = (
                 f"the server speaks revision {revision!r}; this client speaks "
-                f"{', '.join(self._revisions)}"
+                f"{', '.join(self._legacy_revisions)}"
             )
             self._start_failed(start, FailureCause.UNSUPPORTED_REVISION, text)
             return
@@ -118,24 +108,29 @@ class Handshake(Notifying):
             text = "the server has answered initialize, but sending has failed meanwhile"
             self._start_failed(start, FailureCause.LOST, text)
             return
-        gates = open_gates(capabilities)
-        missing = [name for name in self._requires if name not in gates]
-        if missing:
-            text = f"the server does not declare {', '.join(missing)}, which this client requires"
-            self._start_failed(start, FailureCause.MISSING_CAPABILITY, text)
+        if not self._has_required(start, capabilities):
             return
         peer = self._peer
         peer.revision, peer.info, peer.capabilities = revision, info, capabilities
         instructions: Any = result.get("instructions")
         peer.instructions = instructions if isinstance(instructions, str) else None
         conversation = self._conversation
-        conversation.dialect = DIALECTS[revision]
-        conversation.gates[self._other] = gates
+        conversation.dialect = self._registry.dialects[revision]
+        conversation.gates[self._other] = self._registry.open_gates(capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
         conversation.move(PhaseTrigger.INITIALIZED)
         self._events.append(Ready(revision=revision, peer=peer, start=start))
         self._start_keep_alive()
         self._queue(b'{"jsonrpc":"2.0","method":"notifications/initialized"}' + self._newline, None)
+
+    def _has_required(self, start: Start, capabilities: JSONObject) -> bool:
+        """Whether the server declares what this client requires; if not, the start has failed."""
+        gates = self._registry.open_gates(capabilities)
+        missing = [name for name in self._requires if name not in gates]
+        if missing:
+            text = f"the server does not declare {', '.join(missing)}, which this client requires"
+            self._start_failed(start, FailureCause.MISSING_CAPABILITY, text)
+        return not missing
 
     def _start_failed(
         self, start: Start, cause: FailureCause, text: str, error: ErrorReceived | None = None
@@ -164,7 +159,7 @@ class Handshake(Notifying):
         if "initialize" in self._config.manual:
             return False
         wish = params.get("protocolVersion")
-        revision = wish if wish in self._revisions else self._revisions[-1]
+        revision = wish if wish in self._legacy_revisions else self._legacy_revisions[-1]
         body = b'{"protocolVersion":"%b","capabilities":%b,"serverInfo":%b' % (
             revision.encode(),
             self._capabilities_in(revision),
@@ -184,24 +179,26 @@ class Handshake(Notifying):
         peer.info = info if is_object(info) else None
         peer.capabilities = capabilities if is_object(capabilities) else {}
         conversation = self._conversation
-        conversation.dialect = DIALECTS[revision]
-        conversation.gates[self._other] = open_gates(peer.capabilities)
+        conversation.dialect = self._registry.dialects[revision]
+        conversation.gates[self._other] = self._registry.open_gates(peer.capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
 
     def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:
         """The application answers `initialize` itself (`Config.manual`)."""
         if request._method != "initialize":
             super()._check_own_result(request, result)
-        elif result.get("protocolVersion") not in self._revisions:
+        elif result.get("protocolVersion") not in self._legacy_revisions:
             raise LocalProtocolError(
-                "VER-004", f"protocolVersion must be one of {', '.join(self._revisions)}"
+                "VER-004", f"protocolVersion must be one of {', '.join(self._legacy_revisions)}"
             )
 
     def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         if request._method != "initialize":
             super()._result_accepted(request, result)
             return
-        self._conversation.gates[self._side] = open_gates(result.get("capabilities") or {})
+        self._conversation.gates[self._side] = self._registry.open_gates(
+            result.get("capabilities") or {}
+        )
         self._agree_as_server(request, result["protocolVersion"])
 
     def _came_to_nothing(self, request: IncomingRequest) -> None:

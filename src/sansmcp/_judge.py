@@ -6,27 +6,43 @@ for the peer's message; what a side may send never depends on which of the two w
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import attrs
 
 from ._conversation import Conversation
 from ._errors import ErrorCode, LocalProtocolError
+from ._legacy_methods import TASK
 from ._lifecycle import Phase
-from ._registry import KNOWN_METHODS, OBJECT, TASK, Members, Method
-from ._values import MISSING, JSONObject, Side
+from ._methods import OBJECT, Dialect, Members, Method
+from ._modern_methods import META_PREFIX
+from ._registry import KNOWN_METHODS
+from ._values import MISSING, JSONObject, JSONValue, Missing, Side, is_list_of_strings, is_object
 
 _OPERATING = Phase.OPERATING
+
+FILTERS: Final = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": "resourceSubscriptions",
+}
+"""The member of a subscription's filter that asks for a notification."""
 
 
 @attrs.frozen
 class Breach:
-    """A rule that a message breaks. `tolerated`: it is reported, and handled all the same."""
+    """A rule that a message breaks. `tolerated`: it is reported, and handled all the same.
+
+    `data` goes into the error that answers it.
+    """
 
     rule: str
     text: str
     code: int = ErrorCode.INVALID_REQUEST
     tolerated: bool = False
+    data: JSONValue | Missing = MISSING
 
     def error(self) -> LocalProtocolError:
         """The same breach as an exception for our own caller."""
@@ -47,7 +63,7 @@ def judge_request(
         early = judge_phase(conversation.phase, sender, method)
         if early is not None and not early.tolerated:
             return early
-    elif method == "initialize":
+    elif method == "initialize" and spec is not None:
         return Breach("LIFE-001", "initialize came a second time")
     if spec is None:
         return _unknown_request(conversation, sender, method) or early
@@ -81,6 +97,9 @@ def judge_request(
 
 def judge_phase(phase: Phase, sender: Side, method: str) -> Breach | None:
     """Whether a request comes too early; `phase` is one before `OPERATING`."""
+    if phase is Phase.PROBING:
+        text = f"not open: {method} came before the answer to server/discover"
+        return Breach("LIFE-005", text)
     if method == "ping":
         return None
     if method == "initialize" and sender is Side.CLIENT:
@@ -104,7 +123,7 @@ def _unknown_request(conversation: Conversation, sender: Side, method: str) -> B
 
     One that no revision has is an extension, which only the receiver can judge.
     """
-    if method in KNOWN_METHODS:
+    if method in KNOWN_METHODS or method in conversation.dialect.added:
         return Breach(
             "OWN-020",
             f"{method} is no request that the {sender.name.lower()} may send in revision "
@@ -133,7 +152,7 @@ def judge_notification(
             return Breach("LIFE-001", f"{method} came before the handshake was done")
         early = too_early(method)
     if spec is None:
-        if method in KNOWN_METHODS:
+        if method in KNOWN_METHODS or method in conversation.dialect.added:
             return Breach(
                 "OWN-020",
                 f"{method} is no notification that the {sender.name.lower()} may send in "
@@ -155,6 +174,74 @@ def judge_notification(
     return early
 
 
+def _speaks(params: JSONObject) -> bool:
+    """Whether there is something in `_meta` that requests say for themselves."""
+    meta: Any = params.get("_meta")
+    return is_object(meta) and any(name.startswith(META_PREFIX) for name in meta)
+
+
+def lacking(spec: Method, gates: frozenset[str], params: JSONObject) -> list[str]:
+    """The gates that a question with these params needs, and a client with `gates` lacks."""
+    needed = [spec.gate]
+    needed += [condition.gate for condition in spec.conditions if condition.applies(params)]
+    return [gate for gate in needed if gate not in gates]
+
+
+def judge_question(
+    dialect: Dialect, gates: frozenset[str], question: object, shape: bool
+) -> Breach | None:
+    """Whether a server may ask this of a client with these gates, inside of a result."""
+    if not is_object(question) or not isinstance(method := question.get("method"), str):
+        return Breach("MRTR-007", "a question is an object with a method")
+    params: Any = question.get("params", {})
+    if not is_object(params) or _speaks(params):
+        text = f"{method[:80]}: a question has params, and no fields of a request in _meta"
+        return Breach("MRTR-007", text)
+    spec = dialect.inputs.get(method)
+    if spec is None:
+        return Breach("MRTR-006", f"{method[:80]} cannot be asked inside of a result")
+    if missing := lacking(spec, gates, params):
+        return Breach("MRTR-008", f"{method} needs {missing[0]}, which the client did not declare")
+    if shape:
+        members = spec.params
+        if spec.modes:
+            mode: Any = params.get("mode", "form")
+            if not isinstance(mode, str) or mode not in spec.modes:
+                return Breach("ELIC-005", f"{method} in an unknown mode")
+            members = spec.modes[mode]
+        if (fault := misshapen(members, params)) is not None:
+            return Breach("OWN-014", f"params of {method}: {fault}")
+    if "id" in question or "jsonrpc" in question:
+        text = f"{method}: a question has method and params, and nothing of an envelope"
+        return Breach("MRTR-007", text, tolerated=True)
+    return None
+
+
+def judge_filter(value: JSONObject) -> Breach | None:
+    """Whether this is a filter of a subscription, as far as its members are known."""
+    for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
+        if not isinstance(value.get(name, False), bool):
+            return Breach("OWN-014", f"{name} is no boolean", ErrorCode.INVALID_PARAMS)
+    if not is_list_of_strings(value.get("resourceSubscriptions", [])):
+        text = "resourceSubscriptions is no list of strings"
+        return Breach("OWN-014", text, ErrorCode.INVALID_PARAMS)
+    return None
+
+
+def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | None:
+    """Whether a filter that was acknowledged is one that was asked for, or less."""
+    for name in FILTERS.values():
+        value: Any = honoured.get(name)
+        wish: Any = asked.get(name)
+        beyond = value and not wish
+        if value.__class__ is list:
+            beyond = not set(value).issubset(wish or ())
+        if beyond:
+            text = f"{name} is honoured beyond what was asked for"
+            return Breach("SUBS-007", text, tolerated=True)
+    return None
+
+
 def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
     """Whether a request may ask for a task, where the receiver has opened these gates."""
     if spec.task_gate in gates:
@@ -166,6 +253,8 @@ def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
 
 def capability_rule(conversation: Conversation) -> str:
     """The rule on undeclared capabilities: a SHOULD until 2025-03-26, a MUST since."""
+    if conversation.dialect.is_modern:
+        return "CAP-004"
     return "CAP-001" if conversation.dialect.revision < "2025-06-18" else "CAP-002"
 
 

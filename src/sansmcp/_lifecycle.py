@@ -52,25 +52,34 @@ STATES: Final[Mapping[tuple[State, StateTrigger], State]] = {
 
 
 class Phase(enum.IntEnum):
-    """How far the handshake of a legacy conversation has come."""
+    """How far the opening of a conversation has come.
+
+    A legacy one opens with a handshake, which both sides see. A modern one needs none: a server
+    never has a phase of it, and a client only until it knows what the server speaks.
+    """
 
     NEW = 0
     """Nothing agreed."""
-    NEGOTIATING = 1
+    PROBING = 1
+    """`server/discover` was sent to find out what the server speaks, and is not answered."""
+    NEGOTIATING = 2
     """`initialize` was sent and is not answered."""
-    AGREED = 2
+    AGREED = 3
     """`initialize` was answered with a result; `notifications/initialized` is still to come."""
-    OPERATING = 3
-    """Everything that was negotiated may be used."""
+    OPERATING = 4
+    """Everything that was negotiated, or that each request declares, may be used."""
 
 
 class PhaseTrigger(enum.IntEnum):
-    """The messages that move a handshake."""
+    """The messages that move the opening."""
 
     INITIALIZE = 0
     INITIALIZE_RESULT = 1
     INITIALIZE_ERROR = 2
     INITIALIZED = 3
+    DISCOVER = 4
+    DISCOVER_RESULT = 5
+    DISCOVER_ERROR = 6
 
 
 PHASES: Final[Mapping[tuple[Phase, PhaseTrigger], Phase]] = {
@@ -78,6 +87,9 @@ PHASES: Final[Mapping[tuple[Phase, PhaseTrigger], Phase]] = {
     (Phase.NEGOTIATING, PhaseTrigger.INITIALIZE_RESULT): Phase.AGREED,
     (Phase.NEGOTIATING, PhaseTrigger.INITIALIZE_ERROR): Phase.NEW,
     (Phase.AGREED, PhaseTrigger.INITIALIZED): Phase.OPERATING,
+    (Phase.NEW, PhaseTrigger.DISCOVER): Phase.PROBING,
+    (Phase.PROBING, PhaseTrigger.DISCOVER_RESULT): Phase.OPERATING,
+    (Phase.PROBING, PhaseTrigger.DISCOVER_ERROR): Phase.NEW,
 }
 
 
@@ -90,6 +102,8 @@ class RequestState(enum.IntEnum):
     """Over by an answer: a result or an error."""
     CANCELLED = 2
     """Over without one: cancelled, timed out, or lost with the connection."""
+    REFUSED = 3
+    """Over by an error of the library, which found a fault when the application had it already."""
 
 
 class RequestTrigger(enum.IntEnum):
@@ -97,6 +111,7 @@ class RequestTrigger(enum.IntEnum):
 
     ANSWER = 0
     CANCEL = 1
+    REFUSE = 2
 
 
 REQUESTS: Final[Mapping[tuple[RequestState, RequestTrigger], RequestState]] = {
@@ -106,4 +121,8 @@ REQUESTS: Final[Mapping[tuple[RequestState, RequestTrigger], RequestState]] = {
     (RequestState.CANCELLED, RequestTrigger.ANSWER): RequestState.CANCELLED,
     (RequestState.CANCELLED, RequestTrigger.CANCEL): RequestState.CANCELLED,
     (RequestState.ANSWERED, RequestTrigger.CANCEL): RequestState.ANSWERED,
+    (RequestState.OPEN, RequestTrigger.REFUSE): RequestState.REFUSED,
+    # The application need not look whether what it has read was good.
+    (RequestState.REFUSED, RequestTrigger.ANSWER): RequestState.REFUSED,
+    (RequestState.REFUSED, RequestTrigger.CANCEL): RequestState.REFUSED,
 }

@@ -14,11 +14,19 @@ from ._events import (
     PageReceived,
     RequestFailed,
 )
-from ._handles import IncomingRequest, Listing, OutgoingRequest, Ping, Purpose, Start
-from ._judge import judge_request
+from ._handles import (
+    IncomingRequest,
+    Listing,
+    OutgoingRequest,
+    Ping,
+    Purpose,
+    Start,
+    Subscription,
+)
+from ._judge import Breach, judge_request
 from ._lifecycle import State
 from ._pinging import Pinging
-from ._values import MISSING, JSONObject
+from ._values import MISSING, JSONObject, is_object
 from ._wellformed import NULL_NEXT_CURSOR
 
 _FAILURES = {
@@ -88,6 +96,8 @@ class ListingLayer(Pinging):
         side = self._side
         conversation = self._conversation
         spec = conversation.dialect.requests[side].get(method)
+        if params is not None and not is_object(params):
+            raise LocalProtocolError("OWN-014", f"params are a JSON object, not {params!r:.40}")
         given: JSONObject = {} if params is None else dict(params)
         breach = judge_request(conversation, side, method, spec, given, self._shape)
         if breach is not None and not breach.tolerated:
@@ -99,7 +109,10 @@ class ListingLayer(Pinging):
         cursor: Any = given.pop("cursor", None)
         if cursor is not None and not isinstance(cursor, str):
             raise LocalProtocolError("OWN-014", f"a cursor is a string, not {cursor!r}")
-        body = self._encode_object(given, meta)
+        if conversation.dialect.is_modern:
+            body = self._enveloped(given, meta)
+        else:
+            body = self._encode_object(given, meta)
         self._check_room()
         if not auto and len(self._on_demand) >= self._config.max_requests:
             raise LocalProtocolError(
@@ -159,7 +172,7 @@ class ListingLayer(Pinging):
 
     def cancel(
         self,
-        call: OutgoingRequest | Listing | Ping | Start,
+        call: OutgoingRequest | Listing | Ping | Start | Subscription,
         *,
         reason: str | None = None,
         meta: JSONObject | None = None,
@@ -168,7 +181,7 @@ class ListingLayer(Pinging):
         """Cancel what is in flight: tell the peer, and end it with its ending event.
 
         Args:
-            call: The handle from `send_request`, `send_paginated` or `ping`.
+            call: The handle from `send_request`, `send_paginated`, `ping` or `listen`.
             reason: Why, for the peer's log.
             meta: The notification's `_meta`.
             now: The caller's clock in seconds.
@@ -270,7 +283,10 @@ class ListingLayer(Pinging):
         if not isinstance(cursor, str):  # only where shapes are not checked
             return ListingEnd.INVALID_ANSWER
         if cursor in listing._cursors:
-            return ListingEnd.CYCLE
+            if not self._conversation.dialect.is_modern:
+                return ListingEnd.CYCLE
+            # There nothing may be concluded from a cursor: the limits end what has no end.
+            self._report(Breach("OWN-028", "a cursor came a second time", tolerated=True))
         if listing._pages >= self._config.max_pages:
             return ListingEnd.PAGES
         if listing._items >= self._config.max_items:

@@ -14,9 +14,9 @@ from ._events import (
 )
 from ._framing import EXCERPT_BYTES
 from ._handles import Batch, Peer
-from ._handshake import Handshake
 from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
+from ._opening import Opening
 from ._timers import Timed
 from ._values import JSONObject, JSONValue
 from ._wellformed import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
@@ -33,7 +33,7 @@ class DrainTimer:
         self._deadline: float | None = None
 
 
-class Machine(Handshake):
+class Machine(Opening):
     """Message-level entry points, endings, and the properties to look at."""
 
     __slots__ = ("_drain",)
@@ -80,6 +80,7 @@ class Machine(Handshake):
         if now is not None:
             self._tell(now)
         self._input_ended()
+        self._end_listeners(CancelCause.EOF)
         if self._state is _OPEN and drain > 0 and self._incoming and self._now is not None:
             self._state = STATES[self._state, StateTrigger.EOF_WITH_DRAIN]
             if self._keep_alive is not None:
@@ -286,7 +287,7 @@ class Machine(Handshake):
 
     def _receive_batch(self, values: list[Any], route: object, data: bytes | bytearray) -> None:
         excerpt = bytes(data[:EXCERPT_BYTES])
-        breach = judge_batch(self._conversation.dialect, values)
+        breach = judge_batch(self._dialect_of_unreadable(), values)
         if breach is not None:
             self._refuse_unreadable(breach, route, excerpt=excerpt)
             return

@@ -6,11 +6,13 @@ from typing import Any, Final
 
 from ._accepting import Accepting
 from ._changes import Change, ResourceUpdated, change_method, change_params
+from ._conversation import Conversation
+from ._envelope import SUBSCRIPTION_ID
 from ._errors import ErrorCode, LocalProtocolError
 from ._events import CancelCause, LimitReached, NotificationReceived
 from ._handles import IncomingRequest
 from ._judge import Breach, judge_notification
-from ._lifecycle import State
+from ._lifecycle import Phase, State
 from ._listing import LIST_CHANGES
 from ._registry import LOG_LEVELS
 from ._values import MISSING, JSONObject, JSONValue
@@ -24,7 +26,14 @@ _VERBS = {
 }
 
 
-_URI_CHARACTERS: Final = 16_384
+_MODERN_VERBS: Final = {
+    **dict.fromkeys((*LIST_CHANGES, "notifications/resources/updated"), "publish()"),
+    "notifications/subscriptions/acknowledged": "acknowledge()",
+}
+
+LISTEN: Final = "subscriptions/listen"
+
+URI_CHARACTERS: Final = 16_384
 """A longer URI is not subscribed to: the table holds them for as long as the connection lasts."""
 
 
@@ -41,7 +50,7 @@ class Notifying(Accepting):
         super().__init__(*args, **kwargs)
         self._subscriptions: dict[str, None] = {}
         self._subscribing = 0
-        self._held: dict[Change, bytes] = {}
+        self._held: dict[Change, tuple[bytes, bytes]] = {}
 
     # ---------------------------------------------------------------------------------- verbs
 
@@ -72,7 +81,12 @@ class Notifying(Accepting):
         """
         if method in _VERBS:
             raise LocalProtocolError("OWN-025", f"{method} is sent by {_VERBS[method]}")
-        message = self._notification_bytes(method, params, meta)
+        conversation = self._conversation
+        if request is not None and request._is_modern and self._modern is not None:
+            conversation = self._modern
+        if conversation.dialect.is_modern and method in _MODERN_VERBS:
+            raise LocalProtocolError("OWN-025", f"{method} is sent by {_MODERN_VERBS[method]}")
+        message = self._notification_bytes(method, params, meta, conversation)
         if now is not None:
             self._tell(now)
         if params is not None:
@@ -82,14 +96,18 @@ class Notifying(Accepting):
             self._settle()
 
     def _notification_bytes(
-        self, method: str, params: JSONObject | None, meta: JSONObject | None
+        self,
+        method: str,
+        params: JSONObject | None,
+        meta: JSONObject | None,
+        conversation: Conversation,
     ) -> bytes:
         if self._state is not State.OPEN and self._state is not State.DRAINING:
             self._refuse_to_send(method)
         side = self._side
         given: JSONObject = {} if params is None else params
-        spec = self._conversation.dialect.notifications[side].get(method)
-        breach = judge_notification(self._conversation, side, method, spec, given, self._shape)
+        spec = conversation.dialect.notifications[side].get(method)
+        breach = judge_notification(conversation, side, method, spec, given, self._shape)
         if breach is not None:
             raise breach.error()
         name = self._method_bytes(method) if spec is None else spec.wire
@@ -109,7 +127,7 @@ class Notifying(Accepting):
         request: IncomingRequest | None,
         now: float | None,
     ) -> bool:
-        severity = LOG_LEVELS.get(level)
+        severity = LOG_LEVELS.get(str(level))  # untyped callers may give anything
         if severity is None:
             raise LocalProtocolError(
                 "LOG-002", f"a log level is one of {', '.join(LOG_LEVELS)}, not {level!r}"
@@ -118,19 +136,22 @@ class Notifying(Accepting):
             raise LocalProtocolError("LOG-001", "send_log() needs the capability logging")
         if self._state is State.CLOSED or self._state is State.SEND_CLOSED:
             return False
-        if not self._conversation.agreed:
+        if request is not None and (not request.open or request._method == LISTEN):
             return False
-        if request is not None and not request.open:
+        is_modern = request is not None and request._is_modern
+        if not is_modern and (not self._conversation.agreed or self._conversation is self._modern):
             return False
         wanted = (self._peer if request is None else request._peer).log_level
-        if wanted is not None and severity < LOG_LEVELS[wanted]:
+        if is_modern if wanted is None else severity < LOG_LEVELS[wanted]:
             return False
         params: JSONObject = {"level": level, "data": data}
         if logger is not None:
             if not isinstance(logger, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
                 raise LocalProtocolError("OWN-014", "logger must be a string")
             params["logger"] = logger
-        message = self._notification_bytes("notifications/message", params, meta)
+        conversation = self._conversation if not is_modern else self._modern
+        assert conversation is not None  # where such a request came from
+        message = self._notification_bytes("notifications/message", params, meta, conversation)
         if now is not None:
             self._tell(now)
         if self._choked():
@@ -139,13 +160,24 @@ class Notifying(Accepting):
         return self._settle() if self._restless else True
 
     def _publish(self, change: Change, meta: JSONObject | None, now: float | None) -> bool:
-        if self._state is not State.OPEN or not self._is_wanted(change):
+        if self._state is not State.OPEN:
             return False
-        message = self._notification_bytes(change_method(change), change_params(change), meta)
+        uri = b""
+        if isinstance(change, ResourceUpdated):
+            for name in (change.uri, change.subscribed or ""):
+                if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+                    raise LocalProtocolError("OWN-014", f"a URI is a string, not {name!r:.40}")
+            uri = self._encode(change.uri)
+        if not self._is_published(change):
+            return False
+        encoded = self._encode_object(meta, None) if meta else b""
+        if meta and SUBSCRIPTION_ID in meta:
+            raise LocalProtocolError("OWN-025", f"{SUBSCRIPTION_ID} is written by the library")
         if now is not None:
             self._tell(now)
+        told = True
         if not self._choked():
-            self._queue(message, None)
+            told = self._send_change(change, uri, encoded)
         elif change not in self._held and len(self._held) >= self._config.max_held_changes:
             self._events.append(
                 LimitReached(
@@ -155,11 +187,32 @@ class Notifying(Accepting):
             )
             return False
         else:
-            self._held[change] = message
-        return self._settle() if self._restless else True
+            self._held[change] = uri, encoded
+        return (self._settle() if self._restless else True) and told
+
+    def _is_published(self, change: Change) -> bool:
+        """Whether there is anybody to be told of this change."""
+        return self._is_wanted(change)
+
+    def _send_change(self, change: Change, uri: bytes, meta: bytes) -> bool:
+        """Tell everybody who is to be told, and return whether there is anybody.
+
+        `uri` is the JSON of the change's, and `meta` of an object; each may be empty.
+        """
+        if not self._is_wanted(change):
+            return False
+        method = change_method(change).encode()
+        members = [b'"_meta":' + meta] if meta else []
+        if uri:
+            members.insert(0, b'"uri":' + uri)
+        params = b',"params":{%b}' % b",".join(members) if members else b""
+        self._queue(b'{"jsonrpc":"2.0","method":"%b"%b}%b' % (method, params, self._newline), None)
+        return True
 
     def _is_wanted(self, change: Change) -> bool:
-        """Whether this change is declared and, for a resource, subscribed to."""
+        """Whether it is declared and, for a resource, subscribed to; after a handshake only."""
+        if self._conversation.dialect.is_modern:
+            return False
         method = change_method(change)
         spec = self._conversation.dialect.notifications[self._side][method]
         given = change_params(change) or {}
@@ -171,11 +224,16 @@ class Notifying(Accepting):
         return True
 
     def _release_held(self) -> None:
-        """Output has drained: what was held back for it follows, each change once."""
-        held, self._held = self._held, {}
-        for change, message in held.items():
-            if self._state is State.OPEN and self._is_wanted(change):
-                self._queue(message, None)
+        """Output has drained: what was held back for it follows, each change once.
+
+        What would go over the soft limit again waits for the next time.
+        """
+        held = self._held
+        if self._state is not State.OPEN:
+            held.clear()
+        while held and not self._choked():
+            change = next(iter(held))
+            self._send_change(change, *held.pop(change))
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
@@ -203,15 +261,18 @@ class Notifying(Accepting):
         if isinstance(uri, str):
             if uri in self._subscriptions:
                 return False
-            if len(uri) > _URI_CHARACTERS:
+            if len(uri) > URI_CHARACTERS:
                 return True
-        taken = self._subscribing + len(self._subscriptions)
-        return taken > self._config.max_subscriptions
+        return self._taken_subscriptions() > self._config.max_subscriptions
+
+    def _taken_subscriptions(self) -> int:
+        """How many there are, with those that are being answered."""
+        return self._subscribing + len(self._subscriptions)
 
     def _refuse_subscription(self, request: IncomingRequest) -> None:
         self._subscribing -= 1
         text = (
-            f"{self._config.max_subscriptions} subscriptions, and {_URI_CHARACTERS} characters "
+            f"{self._config.max_subscriptions} subscriptions, and {URI_CHARACTERS} characters "
             "for a URI, are the limits"
         )
         self._events.append(LimitReached(rule="OWN-009", text=text))
@@ -268,8 +329,11 @@ class Notifying(Accepting):
             self._receive_progress(params)
             return
         sender = self._other
-        spec = self._conversation.dialect.notifications[sender].get(method)
-        breach = judge_notification(self._conversation, sender, method, spec, params, self._shape)
+        conversation = self._conversation
+        if self._modern is not None and conversation.phase is Phase.NEW:
+            conversation = self._modern
+        spec = conversation.dialect.notifications[sender].get(method)
+        breach = judge_notification(conversation, sender, method, spec, params, self._shape)
         if breach is not None:
             self._report(breach)
             if not breach.tolerated:
@@ -282,6 +346,10 @@ class Notifying(Accepting):
         self._tasks_seen(method, params)
         if method == "notifications/message" and not is_level(params.get("level")):
             self._report(UNKNOWN_LEVEL)
+        self._notified(method, params)
+
+    def _notified(self, method: str, params: JSONObject) -> None:
+        """A notification that the application learns of."""
         self._events.append(NotificationReceived(method=method, params=params))
 
     def _receive_initialized(self) -> None:

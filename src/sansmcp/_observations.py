@@ -103,7 +103,7 @@ class CancellationMatched:
     """A cancellation and the request it belongs to.
 
     Attributes:
-        side: Who asked, and cancels.
+        side: Who cancels: the side that asked or, of a subscription, the server that serves it.
         method: The request's method.
         id: The request's id, as the request had it.
         request_number: The request's number.
@@ -163,6 +163,24 @@ class HandshakeSeen:
 
 @final
 @attrs.frozen(kw_only=True)
+class DiscoverySeen:
+    """The server has answered `server/discover`: this is what it speaks and serves.
+
+    Attributes:
+        revisions: The revisions that it speaks, in its order.
+        server_info: What it says of itself; None where that is no object. It is yours.
+        server_capabilities: What it declares. It is yours.
+    """
+
+    revisions: tuple[str, ...]
+    server_info: JSONObject | None
+    server_capabilities: JSONObject
+    number: int
+    time: float | None
+
+
+@final
+@attrs.frozen(kw_only=True)
 class ViolationSeen:
     """A side broke a rule: every ordering of the two directions would show it.
 
@@ -190,7 +208,7 @@ class BlindCause(enum.Enum):
     """Why less is judged from here on."""
 
     MIDDLE = "the observation began in the middle of the conversation"
-    ERA = "the revision is unknown, or one that is not judged"
+    ERA = "the revision is not known here"
     UNREADABLE = "something could not be read, and may have been any message"
     FORGOTTEN = "a limit of `Config` was reached, and the oldest was forgotten"
 
@@ -229,6 +247,7 @@ Observation: TypeAlias = (
     | CancellationMatched
     | RequestUnanswered
     | HandshakeSeen
+    | DiscoverySeen
     | ViolationSeen
     | BlindSpot
     | StreamEnded

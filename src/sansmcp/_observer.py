@@ -42,12 +42,14 @@ class Observer(CallWatching):
     Args:
         config: Limits of what is remembered, and the codec. Used are `max_message_bytes`,
             `max_json_depth`, `max_integer_digits`, `max_requests` (requests that wait, each way),
-            `max_late_answers` (finished ones), `max_used_ids`, `max_subscriptions`, `codec` and
-            `check`. At a limit the oldest is forgotten, and less is judged from then on.
+            `max_late_answers` (finished ones, and rounds of questions), `max_used_ids`,
+            `max_subscriptions`, `codec` and `check`. At a limit the oldest is forgotten, and less
+            is judged from then on.
         from_start: The observation begins with the first message of the conversation. If not,
             nobody is accused of what may be explained by messages that were not seen.
 
-    Revision 2026-07-28 is recognised and, so far, not judged.
+    Both eras may pass side by side. A request of 2026-07-28 is known by its `_meta` and judged by
+    what it says itself; requests of revisions that are not known here are told of, and not judged.
     """
 
     __slots__ = ("_closed",)
@@ -143,7 +145,10 @@ class Observer(CallWatching):
 
     @property
     def revision(self) -> str | None:
-        """The revision that the two have agreed on; None where that was not seen."""
+        """The revision that a handshake has agreed on; None where none was seen.
+
+        In 2026-07-28 nothing is agreed on: each request names its own.
+        """
         conversation = self._conversation
         return conversation.dialect.revision if conversation.agreed else None
 
@@ -260,14 +265,21 @@ class Observer(CallWatching):
         breach: Breach | None = None
         if self._judged and conversation.agreed and self._knows_agreement(half):
             breach = judge_batch(conversation.dialect, values)
+        elif self._judged and half.side is Side.SERVER and self._is_new and self._serves_modern:
+            breach = judge_batch(self._dialect, values)
         if not values:
             self._seen(half, MessageKind.INVALID, None, None, values)
+        n_modern = self._n_modern
+        self._forbidden = breach is not None
         for index, value in enumerate(values):
             self._index = index
             self._see(half, value)
             if is_object(value) and value.get("method") == "initialize" and "id" in value:
                 self._accuse(half, BATCHED_INITIALIZE, "initialize")
         self._index = None
+        self._forbidden = False
+        if breach is None and self._n_modern != n_modern:
+            breach = judge_batch(self._dialect, values)
         if breach is not None:
             self._accuse(half, breach)
 

@@ -9,6 +9,7 @@ from ._events import (
     ErrorReceived,
     ErrorWithoutIdReceived,
     FailureReason,
+    InputRequired,
     LimitReached,
     MessageIgnored,
     ProgressReceived,
@@ -22,6 +23,7 @@ from ._tasks import finished_tasks, new_task
 from ._values import MISSING, IdKey, JSONObject, id_key
 from ._wellformed import (
     BAD_ANSWER_ID,
+    NO_RESULT_TYPE,
     is_error,
     judge_answer,
     judge_error_without_id,
@@ -50,15 +52,25 @@ class Outcomes(Asking):
             if call is None:
                 return
         result: Any = message.get("result", MISSING)
-        outcome: Outcome
+        outcome: Outcome | InputRequired
         fault: Breach | None = None
         if result.__class__ is not dict or "error" in message or message.get("jsonrpc") != "2.0":
             outcome, fault = self._no_result(call, message)
+        elif (
+            call._is_modern
+            and (kind := result.get("resultType", "complete")) != "complete"
+            and not (call._purpose is _APPLICATION and self._is_added(result))
+        ):
+            interim, fault = self._interim(call, kind, result)
+            if interim is None:
+                return  # asked again already
+            outcome = interim
         elif (
             self._shape
             and (spec := call._spec) is not None
             and spec.result
             and (wrong := misshapen_result(spec, call._task, result)) is not None
+            and not (call._is_modern and self._is_added(result))
         ):
             fault = Breach("OWN-014", f"result of {call._method}: {wrong}")
             outcome = self._invalid(call, fault)
@@ -67,6 +79,8 @@ class Outcomes(Asking):
                 self._keep_token_for_task(call, result)
             if call._spec is not None and call._spec.special:
                 self._tasks_seen(call._method, result)
+            if call._is_modern and "resultType" not in result:
+                fault = NO_RESULT_TYPE
             outcome = ResponseReceived(request=call, result=result)
         self._conclude(call, _ANSWERED)
         if fault is not None:
@@ -74,6 +88,7 @@ class Outcomes(Asking):
         if call._purpose is _APPLICATION:
             self._events.append(outcome)
         else:
+            assert not isinstance(outcome, InputRequired)  # no request of the library's own asks
             self._ended(call, outcome)
 
     def _find_unfiled(
@@ -91,6 +106,7 @@ class Outcomes(Asking):
                         code=error["code"], message=error["message"], data=error.get("data")
                     )
                 )
+                self._nameless_error()
             else:
                 self._report(BAD_ANSWER_ID)
             return None
@@ -120,6 +136,9 @@ class Outcomes(Asking):
             )
         return call
 
+    def _nameless_error(self) -> None:
+        """The peer could not read a message of ours; a layer above may know which."""
+
     def _no_result(
         self, call: OutgoingRequest, message: JSONObject
     ) -> tuple[Outcome, Breach | None]:
@@ -137,6 +156,13 @@ class Outcomes(Asking):
             ),
             None,
         )
+
+    def _interim(
+        self, call: OutgoingRequest, kind: object, result: JSONObject
+    ) -> tuple[Outcome | InputRequired | None, Breach | None]:
+        """The outcome of a result that says that it is not complete. A layer above knows some."""
+        breach = Breach("JSON-022", f"resultType {str(kind)[:80]!r} is not known")
+        return self._invalid(call, breach), breach
 
     @staticmethod
     def _invalid(call: OutgoingRequest, breach: Breach) -> RequestFailed:
@@ -175,14 +201,18 @@ class Outcomes(Asking):
             self._report(Breach("OWN-014", "message is no string", tolerated=True), request=call)
             text = None
         call._progress = progress
+        self._extend(call)
+        self._events.append(
+            ProgressReceived(request=call, progress=progress, total=total, message=text)
+        )
+
+    def _extend(self, call: OutgoingRequest) -> None:
+        """There is a sign of life: silence counts anew."""
         if call._timeout is not None and call._deadline is not None:
             # The entry in the heap stays where it is: it is put right when it surfaces.
             deadline = (self._now or 0.0) + call._timeout
             last = call._last_deadline
             call._deadline = deadline if last is None or deadline < last else last
-        self._events.append(
-            ProgressReceived(request=call, progress=progress, total=total, message=text)
-        )
 
     # --------------------------------------------------------------------------------- tasks
 

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from ._asking import Outcome
+from ._errors import LocalProtocolError
 from ._events import (
     CancelCause,
     CloseCause,
@@ -17,6 +18,7 @@ from ._events import (
 )
 from ._handles import OutgoingRequest, Ping, Purpose
 from ._lifecycle import State, StateTrigger
+from ._modern_methods import MODERN_REVISION
 from ._outcomes import Outcomes
 from ._timers import Timed
 from ._values import JSONObject
@@ -65,11 +67,15 @@ class Pinging(Outcomes):
             now: The caller's clock in seconds. Needed with a timeout, if never told before.
 
         Raises:
-            LocalProtocolError: The connection is not open, or there is no clock.
+            LocalProtocolError: The connection is not open, the revision has no ping, or there
+                is no clock.
 
         Source: MCP 2025-11-25, basic/utilities/ping.
         """
         self._may_send("ping")
+        if self._conversation.dialect.is_modern:
+            raise LocalProtocolError("OWN-020", f"revision {MODERN_REVISION} has no ping")
+        self._check_ping()
         self._check_room()
         if timeout is not None:
             self._check_timeouts(timeout, None, now)
@@ -104,6 +110,7 @@ class Pinging(Outcomes):
             keep_alive is not None
             and self._now is not None
             and keep_alive._deadline is None
+            and not self._conversation.dialect.is_modern
             and self._state is State.OPEN
         ):
             self._timers.arm(self, keep_alive, self._now + keep_alive.interval)

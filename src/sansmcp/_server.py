@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
 from ._changes import Change
 from ._config import Config
-from ._handles import IncomingRequest
+from ._handles import IncomingRequest, Listener
 from ._registry import ALL_REVISIONS
 from ._values import JSONObject, JSONValue, Side
 
@@ -89,14 +89,114 @@ class ServerConnection(Connection):
         """
         return self._send_log(level, data, logger, meta, request, now)
 
+    def require_input(
+        self,
+        request: IncomingRequest,
+        questions: Mapping[str, JSONObject] | None = None,
+        *,
+        state: str | None = None,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Ask the client before a request of its can be answered.
+
+        The handle is spent. When the client has the answers, the request comes again as
+        `RequestReceived` with a new handle: see `IncomingRequest.input_responses` and
+        `read_state`. A client of an older revision is asked with requests of the server, and its
+        request stays open meanwhile.
+
+        Args:
+            request: A `tools/call`, `prompts/get` or `resources/read`.
+            questions: By keys of your choice, objects with `method` (`elicitation/create`,
+                `sampling/createMessage` or `roots/list`) and `params`.
+            state: What comes back with the answers. It goes through the hands of the client.
+            meta: Merged into `result._meta`; a client of an older revision gets no result, and
+                so does not see it.
+            timeout: Seconds that a client of an older revision has for each answer.
+            at: The time in Unix seconds; needed where `Config.state_keys` seal the state.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether it was queued, as for `send_result`.
+
+        Raises:
+            LocalProtocolError: Neither questions nor a state were given, this method may not
+                ask, the client has not declared the capability, a question has not the right
+                shape, or the limit of rounds is reached. The request stays open.
+
+        Source: MCP 2026-07-28, basic/patterns/mrtr.
+        """
+        return self._require_input(request, questions or {}, state, meta, timeout, at, now)
+
+    def read_state(
+        self, request: IncomingRequest, *, at: float | None = None, now: float | None = None
+    ) -> str | None:
+        """The state that `require_input` was given in the round before, or None.
+
+        Where `Config.state_keys` are set, its seal is checked: a bad one gets the request
+        answered with an error that does not say why, and is reported as `ProtocolViolation`, which
+        does.
+
+        Args:
+            request: The handle from `RequestReceived`.
+            at: The time in Unix seconds; needed where `Config.state_keys` are set.
+            now: The caller's clock in seconds.
+
+        Raises:
+            LocalProtocolError: The time is missing.
+
+        Source: MCP 2026-07-28, basic/patterns/mrtr, Security Considerations.
+        """
+        return self._read_state(request, at, now)
+
+    def acknowledge(
+        self,
+        request: IncomingRequest,
+        notifications: JSONObject | None = None,
+        *,
+        now: float | None = None,
+    ) -> Listener | None:
+        """Take a subscription that `Config.manual` has handed over.
+
+        Args:
+            request: The `subscriptions/listen` from `RequestReceived`.
+            notifications: The part of the filter to serve; None: all that is declared.
+            now: The caller's clock in seconds.
+
+        Returns:
+            The listener; None if the request is over.
+
+        Raises:
+            LocalProtocolError: It waits for no acknowledgement, or the filter is not valid.
+        """
+        return self._acknowledge(request, notifications, now)
+
+    def end_listener(self, listener: Listener, *, now: float | None = None) -> bool:
+        """End a subscription of the client: its request is answered with a result.
+
+        Returns:
+            Whether it was open until now.
+
+        Source: MCP 2026-07-28, basic/patterns/subscriptions.
+        """
+        return self._end_listener(listener, now)
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The client's open subscriptions of revision 2026-07-28, oldest first."""
+        return tuple(one for one in self._listeners.values() if one._held is None)
+
     def publish(
         self, change: Change, *, meta: JSONObject | None = None, now: float | None = None
     ) -> bool:
         """Tell the client that a list or a resource has changed, if it is to be told.
 
         List changes go out where `listChanged` is declared; `ResourceUpdated` where the client is
-        subscribed to exactly that URI. While more output waits than `Config.soft_unsent_bytes`,
-        changes are held back, each once, and follow when the output was taken.
+        subscribed to exactly that URI; in 2026-07-28 both go to each matching subscription. While
+        more output waits than `Config.soft_unsent_bytes`, changes are held back, each once, and
+        follow when the output was taken.
 
         Args:
             change: What has changed.

@@ -51,6 +51,7 @@ class RequestOptions(TypedDict, total=False):
     progress: bool
     timeout: float | None
     max_timeout: float | None
+    log_level: str | None
     id: int | str | None
     request: IncomingRequest | None
     data: Any

@@ -48,6 +48,16 @@ def is_object(value: object) -> TypeGuard[JSONObject]:
     return isinstance(value, dict)
 
 
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether a JSON value is a list."""
+    return isinstance(value, list)
+
+
+def is_list_of_strings(value: object) -> TypeGuard[list[str]]:
+    """Whether a JSON value is a list of strings."""
+    return is_list(value) and all(isinstance(item, str) for item in value)
+
+
 def id_key(value: object) -> IdKey | None:
     """The table key of a request id or progress token, or None where it is no legal one.
 

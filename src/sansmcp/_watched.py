@@ -9,8 +9,10 @@ import attrs
 from ._config import Config
 from ._framing import LineReader, Trimmer
 from ._ids import UsedIds
-from ._registry import LOG_LEVELS, Method
+from ._methods import Method
+from ._registry import LOG_LEVELS
 from ._values import IdKey, ProgressToken, RequestId, Side
+from ._watched_modern import Terms
 
 
 class Asked:
@@ -18,18 +20,26 @@ class Asked:
 
     Two requests of one id that may both be answered share one of these: `n_asked` counts them.
     A place counts the lines of one direction, which that side has sent and the other reads in
-    order; `answer_place` is that of the last answer.
+    order; `answer_place` is that of the last answer, 0 where it came in a batch, which may be
+    refused as a whole.
+
+    A request is `modern` where it speaks for itself. Then `terms` are what it declares, None where
+    that is unreadable; or it is `alien`, of a revision that is not known here. `due` is the rule
+    that whoever answers it breaks.
     """
 
     __slots__ = (
+        "alien",
         "answer_place",
         "as_task",
         "batched",
         "cancelled",
+        "due",
         "given_up",
         "id",
         "index",
         "key",
+        "may_be_task",
         "method",
         "modern",
         "n_answered",
@@ -38,6 +48,7 @@ class Asked:
         "place",
         "spec",
         "subject",
+        "terms",
         "time",
         "token",
     )
@@ -58,16 +69,25 @@ class Asked:
         self.n_asked = 1
         self.n_answered = 0
         self.as_task = False
+        self.may_be_task = False  # it came before it was known whether there are tasks
         self.batched = False
         self.cancelled = False
         self.given_up = False
         self.modern = False
+        self.alien = False
+        self.terms: Terms | None = None
+        self.due: str | None = None
         self.index: int | None = None
 
     @property
     def waits(self) -> bool:
         """Whether an answer may still come."""
         return self.n_answered < self.n_asked
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is known what holds for it."""
+        return not self.modern or self.terms is not None
 
 
 @attrs.define(eq=False)
@@ -105,7 +125,7 @@ class Half:
         sent: The lines that it has sent.
         read: How many lines of the other side it has certainly read: it has answered them, or what
             came after them.
-        used: The ids of its requests; `modern_ids` are those in which 2026-07-28 was spoken.
+        used: The ids of its requests; `modern_ids` are those of requests that spoke for themselves.
         used_tokens: The progress tokens of its requests.
         open: Its requests that wait for an answer.
         done: The latest of those that were answered or cancelled.
@@ -161,6 +181,10 @@ class Half:
         self.fragment = not from_start  # the first line may be the end of one
         self.is_new = True
 
+    def has_read(self, place: int) -> bool:
+        """Whether it has certainly read what the other side has sent at this place."""
+        return 0 < place <= self.read
+
     def has_asked(self, key: IdKey) -> bool | None:
         """Whether a request with this id was sent; None where that cannot be known."""
         if key in self.used or key in self.excused:
@@ -210,11 +234,11 @@ class LogLevel:
 
 @attrs.define(eq=False)
 class Subscription:
-    """Requests for one URI: how many were not refused, how many wait, and in all."""
+    """Requests for one URI: how many were not refused, how many wait, and the latest."""
 
     n_wanted: int = 0
     n_waiting: int = 0
-    n_asked: int = 0
+    latest: int = 0
 
 
 @attrs.define(eq=False)
@@ -228,6 +252,8 @@ class Subscriptions:
     bound: int
     lost: bool = False
     _uris: dict[str, Subscription] = attrs.field(factory=dict[str, Subscription], init=False)
+    _n_asked: int = attrs.field(default=0, init=False)
+    """Of all URIs together: one that was taken out and comes back is not taken for the old one."""
 
     def asked(self, uri: object) -> None:
         """A subscription was asked for."""
@@ -237,7 +263,8 @@ class Subscriptions:
         known = self._uris.setdefault(uri, Subscription())
         known.n_wanted += 1
         known.n_waiting += 1
-        known.n_asked += 1
+        self._n_asked += 1
+        known.latest = self._n_asked
 
     def answered(self, uri: object, accepted: bool) -> None:
         """It was answered."""
@@ -252,12 +279,12 @@ class Subscriptions:
     def ending(self, uri: object) -> int | None:
         """An end was asked for; returns what `ended` needs, None where it would prove nothing."""
         known = self._uris.get(uri) if isinstance(uri, str) else None
-        return None if known is None or known.n_waiting else known.n_asked
+        return None if known is None or known.n_waiting else known.latest
 
-    def ended(self, uri: str, n_asked: int) -> None:
+    def ended(self, uri: str, latest: int) -> None:
         """That was answered with a result."""
         known = self._uris.get(uri)
-        if known is not None and known.n_asked == n_asked:
+        if known is not None and known.latest == latest:
             del self._uris[uri]
 
     @property

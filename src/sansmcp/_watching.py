@@ -17,6 +17,8 @@ alone, and certain. An answer to a request that was cancelled, a cancellation of
 answered, a notification that was sent before a subscription had ended: these cross, and are
 accused only once the side has answered something that came later.
 
+**Which era** a message belongs to is told message by message: `_watching_modern` says how.
+
 **What is forgotten** at a limit of `Config` makes nobody guilty: a rule that needs it is not
 judged any more, and a `BlindSpot` says so.
 """
@@ -29,9 +31,11 @@ from typing import Final
 from ._codec import BoundedDecoder
 from ._config import Config
 from ._conversation import Conversation
+from ._envelope import Envelope
 from ._judge import Breach
 from ._levels import LEVELS
 from ._lifecycle import Phase
+from ._modern_methods import MODERN_REVISION
 from ._observations import (
     BlindCause,
     BlindSpot,
@@ -40,9 +44,10 @@ from ._observations import (
     Observation,
     ViolationSeen,
 )
-from ._registry import ALL_REVISIONS, DIALECTS
+from ._registry import LEGACY_REVISIONS
 from ._values import IdKey, RequestId, Side
 from ._watched import Asked, Half, LogLevel, Subscriptions
+from ._watched_modern import LogWishes, Rounds, Terms
 
 _ANY_REVISION: Final = ("JSON-", "ERR-", "STDIO-", "OWN-017", "OWN-018")
 """The rules that make a message a message, whatever the revision."""
@@ -55,24 +60,36 @@ class Watching:
     """State, and the ways to say something."""
 
     __slots__ = (
+        "_alien",
         "_bytes",
         "_codec",
         "_config",
         "_conversation",
         "_decoder",
+        "_dialect",
+        "_envelope",
         "_events",
+        "_extended",
+        "_forbidden",
         "_foreign",
         "_halves",
         "_index",
         "_initialized_early",
         "_judged",
         "_level",
+        "_log_wishes",
         "_modern",
+        "_n_modern",
         "_now",
         "_number",
         "_opening",
+        "_registry",
+        "_rounds",
+        "_serves_modern",
         "_shape",
+        "_stateless",
         "_subscriptions",
+        "_terms",
         "_told",
         "_unlimited",
     )
@@ -90,12 +107,24 @@ class Watching:
             Half(Side.CLIENT, config, from_start),
             Half(Side.SERVER, config, from_start),
         )
-        self._conversation = Conversation(DIALECTS[ALL_REVISIONS[-1]])
+        self._registry = registry = config.registry
+        self._conversation = Conversation(registry.dialects[LEGACY_REVISIONS[-1]])
         self._judged = from_start  # whether the phase and the revision are certain
         self._foreign = False  # whether an unknown revision was agreed on
         self._opening: Asked | None = None  # the `initialize` that has moved the phase
         self._initialized_early = False
-        self._modern: int = 0  # requests of 2026-07-28 that were not answered with an error
+        self._n_modern: int = 0  # requests that spoke for themselves
+        self._modern: int = 0  # those of 2026-07-28 that were not answered with an error
+        self._alien: int = 0  # and those of revisions that are not known here
+        self._serves_modern = False  # whether the server has shown that it speaks 2026-07-28
+        self._extended = False  # whether a request has declared an extension
+        self._dialect = registry.dialects[MODERN_REVISION]
+        every = frozenset({"", *registry.gates})
+        self._stateless = Conversation(self._dialect, Phase.OPERATING, [every, every])
+        self._envelope: Envelope | None = None  # the last one read, and what it came to
+        self._terms: Terms | None = None
+        self._log_wishes = LogWishes()
+        self._rounds = Rounds(config.max_late_answers)
         self._level = LogLevel()
         self._subscriptions = Subscriptions(config.max_subscriptions)
         self._events: deque[Observation] = deque()
@@ -104,6 +133,7 @@ class Watching:
         self._number: int = 0
         self._index: int | None = None
         self._bytes = False  # whether the present message came as a line
+        self._forbidden = False  # and in a batch that nobody needs to read
 
     # ---------------------------------------------------------------------------------- saying
 
@@ -173,16 +203,21 @@ class Watching:
         self._judged = False
         self._opening = None
         self._initialized_early = False
-        self._conversation = Conversation(DIALECTS[ALL_REVISIONS[-1]])
+        self._conversation = Conversation(self._registry.dialects[LEGACY_REVISIONS[-1]])
         self._level.lose()
         self._subscriptions.lost = True
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether no handshake has begun, or none has come to anything."""
+        return self._conversation.phase is Phase.NEW
 
     def _knows_agreement(self, half: Half) -> bool:
         """Whether the side certainly knows what was agreed on, if anything was."""
         return (
             self._conversation.phase is not Phase.AGREED
             or half.side is Side.SERVER
-            or (self._opening is not None and half.read >= self._opening.answer_place)
+            or (self._opening is not None and half.has_read(self._opening.answer_place))
         )
 
     def _excuse(self, half: Half, key: IdKey | None) -> None:

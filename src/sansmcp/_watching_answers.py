@@ -7,11 +7,11 @@ from typing import Any
 from ._judge import Breach, misshapen_result
 from ._lifecycle import Phase, PhaseTrigger
 from ._observations import AnswerMatched, BlindCause, HandshakeSeen, MessageKind
-from ._registry import DIALECTS, open_gates
+from ._registry import LEGACY_REVISIONS
 from ._tasks import finished_tasks, new_task
 from ._values import MISSING, IdKey, JSONObject, Side, is_object
 from ._watched import Asked, Half, TokenUse
-from ._watching import Watching
+from ._watching_modern import ModernWatching
 from ._wellformed import (
     BAD_ANSWER_ID,
     NULL_NEXT_CURSOR,
@@ -24,7 +24,7 @@ from ._wellformed import (
 _ERA = "what was agreed on is not known here: nothing that depends on it is judged"
 
 
-class AnswerWatching(Watching):
+class AnswerWatching(ModernWatching):
     """Matches answers with requests, and follows the handshake by them."""
 
     __slots__ = ()
@@ -48,7 +48,9 @@ class AnswerWatching(Watching):
         if asked.place > half.read:
             half.read = asked.place
         asked.n_answered += 1
-        asked.answer_place = half.sent
+        asked.answer_place = half.sent if self._index is None else 0
+        if self._forbidden:
+            asked.n_asked += 1  # whoever has asked may not take it for an answer
         if asked.n_answered > asked.n_asked:
             if asker.whole and asked.key not in asker.excused:
                 breach = Breach("JSON-004", f"{asked.method} was answered before")
@@ -86,6 +88,9 @@ class AnswerWatching(Watching):
         if asked.n_asked > 1:  # it may belong to another request of that id
             if asked is self._opening:
                 self._lose_track()
+        elif asked.modern:
+            self._match_modern(half, asked, message, breach, code)
+            return
         elif is_plain:
             if (
                 breach is None
@@ -101,6 +106,8 @@ class AnswerWatching(Watching):
             self._take_error(asked)
         elif asked is self._opening:
             self._lose_track()
+        if asked.due is not None and self._conversation.phase is Phase.NEW:
+            breach = Breach(asked.due, f"the client answers {asked.method}")
         if breach is not None:
             self._accuse(half, breach, asked.method, asked.id)
             self._excuse(half, asked.key)
@@ -115,6 +122,23 @@ class AnswerWatching(Watching):
             text = f"{asked.method} came in a batch, and its answer outside of one"
             self._accuse(half, Breach("BATCH-005", text), asked.method, asked.id)
 
+    def _match_modern(
+        self, half: Half, asked: Asked, message: JSONObject, breach: Breach | None, code: int | None
+    ) -> None:
+        if code is not None:
+            breach = self._see_error(half, asked, code, message["error"].get("data"))
+        elif breach is None:
+            breach = self._see_result(half, asked, message["result"])
+        if breach is not None:
+            self._accuse(half, breach, asked.method, asked.id)
+        elif (
+            code is None
+            and asked.spec is not None
+            and asked.spec.paginated is not None
+            and message["result"].get("nextCursor", MISSING) is None
+        ):
+            self._accuse(half, NULL_NEXT_CURSOR, asked.method, asked.id)
+
     def _has_batches(self) -> bool:
         """Whether a revision with batches is agreed on."""
         conversation = self._conversation
@@ -126,7 +150,9 @@ class AnswerWatching(Watching):
         """The request that an answer means whose id is not remembered; or say what is wrong."""
         if key is None:
             if raw is None and is_error(message.get("error")):
-                agreed = self._judged and self._conversation.agreed and not self._modern
+                agreed = self._judged and self._conversation.agreed
+                if half.side is Side.SERVER and self._n_modern:
+                    agreed = False  # it may be about a message of the other era
                 dialect = self._conversation.dialect if agreed else None
                 breach = judge_error_without_id(message, dialect)
                 if breach is not None:
@@ -171,8 +197,6 @@ class AnswerWatching(Watching):
         if asked is self._opening:
             self._opening = None
             self._conversation.move(PhaseTrigger.INITIALIZE_ERROR)
-        elif asked.modern:
-            self._modern -= 1
         elif method == "logging/setLevel" and asked.spec is not None:
             self._level.answered(asked.subject, accepted=False)
         elif method == "resources/subscribe" and asked.spec is not None:
@@ -197,16 +221,17 @@ class AnswerWatching(Watching):
                 time=self._now,
             )
         )
-        if revision not in DIALECTS or client_capabilities is None:
-            self._foreign = revision not in DIALECTS
+        is_known = revision in LEGACY_REVISIONS
+        if not is_known or client_capabilities is None:
+            self._foreign = not is_known
             self._lose_track()
             self._blind(BlindCause.ERA, None, _ERA)
             return
         self._foreign = False
         conversation = self._conversation
-        conversation.dialect = DIALECTS[revision]
-        conversation.gates[Side.CLIENT] = open_gates(client_capabilities)
-        conversation.gates[Side.SERVER] = open_gates(capabilities)
+        conversation.dialect = self._registry.dialects[revision]
+        conversation.gates[Side.CLIENT] = self._registry.open_gates(client_capabilities)
+        conversation.gates[Side.SERVER] = self._registry.open_gates(capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
         if self._initialized_early:
             self._operate()

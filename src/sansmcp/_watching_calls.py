@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ._ids import UsedIds
 from ._judge import (
     Breach,
     judge_notification,
@@ -14,10 +13,11 @@ from ._judge import (
     too_early,
 )
 from ._lifecycle import Phase, PhaseTrigger
+from ._methods import Method
 from ._observations import BlindCause, MessageKind
-from ._registry import Method
 from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object
 from ._watched import Asked, Half, TokenUse
+from ._watched_modern import Listening
 from ._watching_progress import ProgressWatching
 from ._wellformed import (
     BAD_REQUEST_ID,
@@ -31,10 +31,8 @@ from ._wellformed import (
     token_in_use,
 )
 
-_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _OPERATING: Final = Phase.OPERATING
 _FORGOTTEN: Final = "the oldest id was forgotten: unknown ids are not judged any more"
-_MODERN: Final = "requests of revision 2026-07-28, and what belongs to them, are not judged"
 
 
 class CallWatching(ProgressWatching):
@@ -71,14 +69,14 @@ class CallWatching(ProgressWatching):
         meta: Any = params.get("_meta")
         conversation = self._conversation
         spec = conversation.dialect.requests[half.side].get(method)
-        if (spec is None or meta is not None) and self._is_modern(method, meta):
-            self._see_modern(half, asked)
+        if (spec is None or meta is not None) and self._is_modern(half, method, meta):
+            breach = self._see_modern(half, asked, params, breach)
             spec = None
         elif breach is None and self._judged:
             if conversation.phase is _OPERATING:
                 breach = judge_request(conversation, half.side, method, spec, params, self._shape)
             else:
-                breach = self._judge_early(half, method, spec, params)
+                breach = self._judge_early(half, asked, spec, params)
         if breach is not None:
             self._accuse(half, breach, method, raw)
         if key == half.used.expected:  # as nearly always
@@ -97,26 +95,14 @@ class CallWatching(ProgressWatching):
         elif self._judged and conversation.agreed:
             asked.spec = spec
 
-    @staticmethod
-    def _is_modern(method: str, meta: object) -> bool:
-        """Whether a request is one of 2026-07-28, which says so in itself."""
-        return method == "server/discover" or (is_object(meta) and _VERSION_KEY in meta)
-
-    def _see_modern(self, half: Half, asked: Asked) -> None:
-        asked.modern = True
-        self._modern += 1
-        if half.modern_ids is None:
-            half.modern_ids = UsedIds(self._config.max_used_ids)
-        half.modern_ids.add(asked.key)
-        self._blind(BlindCause.ERA, None, _MODERN)
-
     def _judge_early(
-        self, half: Half, method: str, spec: Method | None, params: JSONObject
+        self, half: Half, asked: Asked, spec: Method | None, params: JSONObject
     ) -> Breach | None:
         """A legacy request before the handshake is done."""
-        conversation = self._conversation
-        if self._modern and conversation.phase is Phase.NEW and method != "initialize":
-            return None  # a peer that speaks 2026-07-28 needs no handshake
+        conversation, method = self._conversation, asked.method
+        opens = method == "initialize" and half.side is Side.CLIENT
+        if self._n_modern and conversation.phase is Phase.NEW and not opens:
+            return self._judge_bare(half, asked)
         if not self._knows_agreement(half):
             return judge_phase(conversation.phase, half.side, method)
         return judge_request(conversation, half.side, method, spec, params, self._shape)
@@ -128,26 +114,36 @@ class CallWatching(ProgressWatching):
         if half.used.forgotten:
             self._blind(BlindCause.FORGOTTEN, half, _FORGOTTEN)
         if known:
-            if self._is_reuse(half, asked):
-                breach = Breach("ID-001", f"the id {asked.id!r} was used before")
-                self._accuse(half, breach, asked.method, asked.id)
             former = half.open.pop(key, None) or half.done.pop(key, None)
+            breach = self._judge_reuse(half, asked, former)
+            if breach is not None:
+                self._accuse(half, breach, asked.method, asked.id)
             if former is not None and former.waits:
                 asked.n_asked += former.n_asked - former.n_answered
+                asked.place = former.place  # an answer to either shows no more than this was read
                 if former is self._opening:
                     self._lose_track()
 
-    def _is_reuse(self, half: Half, asked: Asked) -> bool:
-        """Whether a known id may not be used again: in a legacy session, for a legacy request."""
-        return (
-            self._judged
-            and not asked.modern
-            and (self._conversation.phase > Phase.NEW or asked.method == "initialize")
-            and (
-                half.modern_ids is None
-                or not (half.modern_ids.forgotten or asked.key in half.modern_ids)
-            )
+    def _judge_reuse(self, half: Half, asked: Asked, former: Asked | None) -> Breach | None:
+        """Whether a known id may be used again. `former` is the last request that had it."""
+        if asked.modern:
+            if (
+                former is None
+                or not former.waits
+                or former.given_up
+                or asked.alien
+                or not self._halves[1 - half.side].readable  # there may have been an answer
+                or (isinstance(former.subject, Listening) and former.subject.over)
+            ):
+                return None
+            return Breach("ID-002", f"the id {asked.id!r} is that of a request without an answer")
+        # Requests that spoke for themselves were no part of the session.
+        is_of_session = half.modern_ids is None or not (
+            half.modern_ids.forgotten or asked.key in half.modern_ids
         )
+        if self._judged and is_of_session and (not self._is_new or asked.method == "initialize"):
+            return Breach("ID-001", f"the id {asked.id!r} was used before")
+        return None
 
     def _take_token(self, half: Half, asked: Asked, meta: object) -> None:
         token = token_in(meta)
@@ -162,7 +158,7 @@ class CallWatching(ProgressWatching):
         if former is not None and (former.asked.waits or former.shared):
             use.shared = True
             readable = self._halves[1 - half.side].readable  # else there may have been an answer
-            if former.is_active and not former.shared and readable and not asked.modern:
+            if former.is_active and not former.shared and readable and asked.is_judged:
                 self._accuse(half, token_in_use(token), asked.method, asked.id)
         asked.token = token
         half.tokens[token] = use
@@ -177,7 +173,12 @@ class CallWatching(ProgressWatching):
             self._open(asked, params)
             return
         if not (self._judged and self._conversation.agreed):
-            return  # which revision's method it is will turn out
+            # Which revision's method it is will turn out. It may be served all the same.
+            self._subscriptions.lost |= asked.method == "resources/subscribe"
+            if asked.method == "logging/setLevel":
+                self._level.lose()
+            asked.may_be_task = "task" in params
+            return
         asked.spec = spec
         if spec.task_gate is not None and "task" in params:
             breach = judge_task(spec, self._conversation.gates[1 - half.side])
@@ -198,8 +199,8 @@ class CallWatching(ProgressWatching):
             asked.subject = params.get("uri")
             self._subscriptions.asked(asked.subject)
         elif asked.method == "resources/unsubscribe":
-            n_asked = self._subscriptions.ending(params.get("uri"))
-            asked.subject = None if n_asked is None else (params["uri"], n_asked)
+            latest = self._subscriptions.ending(params.get("uri"))
+            asked.subject = None if latest is None else (params["uri"], latest)
 
     def _open(self, asked: Asked, params: JSONObject) -> None:
         """An `initialize` begins the handshake, or breaks into one."""
@@ -257,10 +258,16 @@ class CallWatching(ProgressWatching):
 
     def _judge_notification(self, half: Half, method: str, params: JSONObject) -> None:
         self._tasks_seen(self._halves[1 - half.side], method, params)
+        if (
+            self._n_modern
+            and half.side is Side.SERVER
+            and self._see_for_subscription(half, method, params)
+        ):
+            return
         if method == "notifications/message" and not is_level(params.get("level")):
             self._accuse(half, UNKNOWN_LEVEL, method)
             return
-        if not self._judged or self._modern:
+        if not self._judged or self._alien:
             return
         conversation = self._conversation
         spec = conversation.dialect.notifications[half.side].get(method)
@@ -270,6 +277,8 @@ class CallWatching(ProgressWatching):
             breach = None if spec is not None and spec.early else too_early(method)
         if breach is None and half.side is Side.SERVER and self._halves[Side.CLIENT].whole:
             breach = self._judge_wish(method, params)
+        if self._n_modern or conversation.phase is Phase.NEW:
+            breach = self._by_either_era(half, method, params, breach)
         if breach is not None:
             self._accuse(half, breach, method)
 

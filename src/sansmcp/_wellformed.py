@@ -7,12 +7,22 @@ for the verdict when they are not: good messages cost no call.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, TypeGuard
 
 from ._errors import ErrorCode
 from ._judge import Breach
-from ._registry import LOG_LEVELS, Dialect
-from ._values import MISSING, IdKey, JSONObject, ProgressToken, id_key, is_object
+from ._methods import Dialect
+from ._registry import LOG_LEVELS
+from ._values import (
+    MISSING,
+    IdKey,
+    JSONObject,
+    ProgressToken,
+    id_key,
+    is_list_of_strings,
+    is_object,
+)
 
 _VERSION: Final = Breach("JSON-001", 'jsonrpc is not "2.0"')
 
@@ -23,6 +33,7 @@ NULL_PARAMS: Final = Breach("OWN-015", "params is null", tolerated=True)
 NULL_CURSOR: Final = Breach("OWN-015", "cursor is null", tolerated=True)
 NULL_NEXT_CURSOR: Final = Breach("OWN-015", "nextCursor is null", tolerated=True)
 BATCHED_INITIALIZE: Final = Breach("BATCH-003", "initialize is never part of a batch")
+NO_RESULT_TYPE: Final = Breach("JSON-020", "a result has no resultType", tolerated=True)
 UNKNOWN_LEVEL: Final = Breach("LOG-002", "a log message has no known level", tolerated=True)
 UNKNOWN_WISH: Final = Breach("LOG-002", f"the log level is none of {', '.join(LOG_LEVELS)}")
 
@@ -89,6 +100,64 @@ def judge_batch(dialect: Dialect, values: list[Any]) -> Breach | None:
     return None
 
 
+def judge_reserved_code(code: int, data: object) -> Breach | None:
+    """What is wrong with an error code of the range that 2026-07-28 keeps, or with its `data`."""
+    if not -32099 <= code <= -32020 or code == ErrorCode.HEADER_MISMATCH:
+        return None
+    if code == ErrorCode.MISSING_CLIENT_CAPABILITY:
+        if is_object(data) and is_object(data.get("requiredCapabilities")):
+            return None
+        return Breach("CAP-007", "data.requiredCapabilities must be an object")
+    if code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
+        if (
+            is_object(data)
+            and isinstance(data.get("requested"), str)
+            and is_list_of_strings(data.get("supported"))
+        ):
+            return None
+        text = "data needs supported, a list of revisions, and requested, a string"
+        return Breach("VER-008", text)
+    return Breach("ERR-006", f"this revision does not define the code {code}")
+
+
+def judge_caching_hints(result: JSONObject) -> Breach | None:
+    """What is wrong with the hints in a result that may be kept."""
+    ttl: Any = result.get("ttlMs", MISSING)
+    scope: Any = result.get("cacheScope", MISSING)
+    if ttl is MISSING or scope is MISSING:
+        return Breach("CACHE-001", "a result lacks ttlMs or cacheScope", tolerated=True)
+    is_whole = type(ttl) is int or (isinstance(ttl, float) and ttl.is_integer())
+    if not is_whole or ttl < 0:
+        text = f"ttlMs is a number of milliseconds, not {ttl!r:.40}"
+        return Breach("CACHE-002", text, tolerated=True)
+    if scope not in ("public", "private"):
+        text = f"cacheScope is public or private, not {scope!r:.40}"
+        return Breach("CACHE-003", text, tolerated=True)
+    return None
+
+
+def judge_input_required(result: JSONObject) -> Breach | None:
+    """What is wrong with the members of a result that asks, but for the questions themselves."""
+    questions: Any = result.get("inputRequests", {})
+    state: Any = result.get("requestState", MISSING)
+    if not is_object(questions) or (state is not MISSING and not isinstance(state, str)):
+        return Breach("OWN-014", "inputRequests is no object, or requestState no string")
+    if not questions and state is MISSING:
+        return Breach("MRTR-004", "neither inputRequests nor requestState is there")
+    return None
+
+
+def judge_inputs(params: JSONObject) -> Breach | None:
+    """What is wrong with the answers to questions that come along with a request."""
+    responses: Any = params.get("inputResponses", {})
+    if not is_object(responses) or not all(is_object(value) for value in responses.values()):
+        text = "inputResponses is not an object of objects"
+        return Breach("MRTR-027", text, ErrorCode.INVALID_PARAMS)
+    if not isinstance(params.get("requestState", ""), str):
+        return Breach("MRTR-027", "requestState is not a string", ErrorCode.INVALID_PARAMS)
+    return None
+
+
 def retyped(key: IdKey) -> IdKey | None:
     """The id that this one would be with the other JSON type: 7 for "7", and "7" for 7."""
     if not isinstance(key, str):
@@ -140,6 +209,22 @@ def judge_cancellation(params: JSONObject, dialect: Dialect) -> Breach | None:
     if raw is MISSING:
         rule = "CANC-006" if dialect.revision == "2025-11-25" else "CANC-007"
     return Breach(rule, "a cancellation names no usable request id")
+
+
+_LABEL: Final = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_NAME: Final = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+_EXTENSION: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/(?:{_NAME})?")
+
+
+def judge_extensions(capabilities: JSONObject) -> Breach | None:
+    """Whether the extensions that are declared have names of the right form."""
+    declared: Any = capabilities.get("extensions")
+    if is_object(declared):
+        for name in declared:
+            if _EXTENSION.fullmatch(name) is None:
+                text = f"{name[:80]!r} is no name of an extension: a prefix and a slash are needed"
+                return Breach("EXT-001", text, tolerated=True)
+    return None
 
 
 def is_level(level: object) -> TypeGuard[str]:

@@ -1,4 +1,4 @@
-"""Every case of the shared specification data that concerns this core has a test here."""
+"""Every case of the shared specification data that concerns the core or stdio has a test."""
 
 import ast
 import json
@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-
-from sansmcp import LEGACY_REVISIONS
 
 from ..support.schema import SHARED
 
@@ -24,18 +22,11 @@ def shared_cases() -> dict[str, dict[str, Any]]:
     return {case["id"]: case for case in cases}
 
 
-def applies(case: dict[str, Any]) -> bool:
-    """Whether a case concerns a revision that opens with a handshake."""
-    named = case["revision"]
-    revisions = {named} if isinstance(named, str) else set(named)
-    return bool(revisions & {"any", *LEGACY_REVISIONS})
-
-
 def cited_cases() -> set[str]:
-    """The ids in the docstrings of the tests: of this folder, and of those with real processes."""
+    """The ids in the docstrings of the tests, most of which are in this folder."""
     here = Path(__file__).parent
     cited: set[str] = set()
-    for path in [*here.glob("test_*.py"), *here.parent.glob("test_stdio_*.py")]:
+    for path in [*here.glob("test_*.py"), *here.parent.glob("test_*.py")]:
         for node in ast.walk(ast.parse(path.read_bytes())):
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 continue
@@ -45,12 +36,12 @@ def cited_cases() -> set[str]:
 
 
 def cases_of(layer: str) -> set[str]:
-    return {id for id, case in shared_cases().items() if case["layer"] == layer and applies(case)}
+    return {id for id, case in shared_cases().items() if case["layer"] == layer}
 
 
 @needs_cases
-@pytest.mark.parametrize(("layer", "at_least"), [("core", 57), ("stdio", 20)])
-def test_every_case_of_these_revisions_is_cited_by_a_test(layer: str, at_least: int) -> None:
+@pytest.mark.parametrize(("layer", "at_least"), [("core", 73), ("stdio", 34)])
+def test_every_case_is_cited_by_a_test(layer: str, at_least: int) -> None:
     """A report from the field that no test remembers will be reported again."""
     cases = cases_of(layer)
     assert len(cases) >= at_least
@@ -58,7 +49,7 @@ def test_every_case_of_these_revisions_is_cited_by_a_test(layer: str, at_least: 
 
 
 @needs_cases
-def test_only_cases_that_exist_and_apply_are_cited() -> None:
+def test_only_cases_that_exist_are_cited() -> None:
     """A citation that leads nowhere explains nothing."""
     cases = shared_cases()
-    assert {id for id in cited_cases() if id not in cases or not applies(cases[id])} == set()
+    assert {id for id in cited_cases() if id not in cases} == set()

@@ -1,24 +1,23 @@
 """A server of ours for other people's clients: all features, one loop, no event loop.
 
 It offers what the server of the demo does not: resources, templates, subscriptions, prompts,
-completion, logging, elicitation, and a call that waits to be cancelled.
+completion, logging, questions in several rounds, and a call that waits to be cancelled.
 
-Usage: python -m tests.interop.hand_driven_server REPORTS    (ends at end of input)
+Usage: python -m tests.interop.hand_driven_server REPORTS [SPEAKS]    (ends at end of input)
 
-What it has to report about the client goes to the file REPORTS, one rule a line; what an observer
-beside it sees broken, to REPORTS.accused, one side and rule a line.
+SPEAKS is a key of `tests.support.era_server.ERAS`; without it both eras are served. What our side
+has to report about the client goes to the file REPORTS, one rule a line; what an observer beside it
+sees broken, to REPORTS.accused, one side and rule a line.
 """
 
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from sansmcp import (
-    LEGACY_REVISIONS,
+    MODERN_REVISIONS,
     ErrorCode,
-    ErrorReceived,
     ErrorWithoutIdReceived,
     Event,
     IncomingRequest,
@@ -29,10 +28,8 @@ from sansmcp import (
     Observer,
     ProtocolViolation,
     RequestCancelled,
-    RequestFailed,
     RequestReceived,
     ResourceUpdated,
-    ResponseReceived,
     ServerConnection,
     Side,
     State,
@@ -40,9 +37,11 @@ from sansmcp import (
     ViolationSeen,
     paginate,
 )
+from tests.support.era_server import ERAS
 
 RESOURCES = {f"test://notes/{number}": f"note {number}" for number in range(1, 4)}
-RESOURCE_NOT_FOUND = -32002
+NOT_FOUND = {True: ErrorCode.INVALID_PARAMS, False: -32002}
+"""The code for a resource that is not there, by whether the revision is a modern one."""
 GREETING = "test://greetings/"
 NAMES = ("ada", "alan", "barbara")
 FORM: JSONObject = {
@@ -50,17 +49,29 @@ FORM: JSONObject = {
     "properties": {"name": {"type": "string"}},
     "required": ["name"],
 }
+WHO: JSONObject = {
+    "method": "elicitation/create",
+    "params": {"message": "Who are you?", "requestedSchema": FORM},
+}
+ROOTS: JSONObject = {"method": "roots/list"}
+SAMPLE: JSONObject = {
+    "method": "sampling/createMessage",
+    "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "Say something."}}],
+        "maxTokens": 5,
+    },
+}
 
 server = ServerConnection(
     info={"name": "sansmcp-hand-driven", "version": "1.0"},
     capabilities={
         "tools": {"listChanged": True},
-        "resources": {"subscribe": True},
+        "resources": {"subscribe": True, "listChanged": True},
         "prompts": {},
         "completions": {},
         "logging": {},
     },
-    revisions=LEGACY_REVISIONS,
+    revisions=ERAS[sys.argv[2] if len(sys.argv) > 2 else "dual-era"],
 )
 observer = Observer()
 cancelled = 0
@@ -100,17 +111,51 @@ def cancellations(request: IncomingRequest, arguments: JSONObject) -> JSONObject
     return text(str(cancelled))
 
 
-def elicit(request: IncomingRequest, arguments: JSONObject) -> None:
-    params = {"message": "Who are you?", "requestedSchema": FORM}
-    server.send_request("elicitation/create", params, request=request, data=request)
+def ask(request: IncomingRequest, arguments: JSONObject) -> JSONObject | None:
+    """Two rounds of questions, and one more for nothing but the state."""
+    given = request.input_responses
+    match server.read_state(request):
+        case None:
+            server.require_input(request, {"who": WHO}, state="name")
+        case "name":
+            name = given["who"]["content"]["name"]
+            server.require_input(request, {"s": SAMPLE, "r": ROOTS}, state=f"{name}:")
+        case state if given:
+            sample: str = given["s"]["content"]["text"]
+            server.require_input(
+                request, state=f"{state} {sample}, {given['r']['roots'][0]['uri']}"
+            )
+        case state:
+            return text(str(state))
+    return None
+
+
+def revision(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
+    return text(str(request.revision))
+
+
+def subscriptions(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
+    """How many the client has open, of those of the newer era."""
+    return text(str(len(server.listeners)))
+
+
+def hang_up(request: IncomingRequest, arguments: JSONObject) -> JSONObject:
+    """End the subscriptions of the newer era."""
+    listeners = server.listeners
+    for listener in listeners:
+        server.end_listener(listener)
+    return text(f"{len(listeners)} ended")
 
 
 Tool = Callable[[IncomingRequest, JSONObject], JSONObject | None]
 TOOLS: Mapping[str, tuple[Tool, JSONObject]] = {
+    "ask": (ask, {}),
     "cancellations": (cancellations, {}),
     "change": (change, {}),
-    "elicit": (elicit, {}),
+    "hang_up": (hang_up, {}),
     "log": (log, {"level": {"type": "string"}}),
+    "revision": (revision, {}),
+    "subscriptions": (subscriptions, {}),
     "touch": (touch, {"uri": {"type": "string"}}),
     "wait": (wait, {}),
 }
@@ -135,10 +180,11 @@ def list_templates(params: JSONObject) -> JSONObject:
     return {"resourceTemplates": [{"name": "greeting", "uriTemplate": GREETING + "{name}"}]}
 
 
-def read(params: JSONObject) -> JSONObject:
-    uri: str = params["uri"]
+def read(request: IncomingRequest) -> JSONObject:
+    is_modern = request.revision in MODERN_REVISIONS
+    uri: str = request.params["uri"]
     if uri not in RESOURCES and not uri.startswith(GREETING):
-        raise Refused(RESOURCE_NOT_FOUND, f"no resource {uri}")
+        raise Refused(NOT_FOUND[is_modern], f"no resource {uri}")
     found = RESOURCES.get(uri, f"Hello, {uri.removeprefix(GREETING)}!")
     return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": found}]}
 
@@ -168,7 +214,6 @@ METHODS: Mapping[str, Callable[[JSONObject], JSONObject]] = {
     "prompts/get": get_prompt,
     "prompts/list": list_prompts,
     "resources/list": list_resources,
-    "resources/read": read,
     "resources/subscribe": nothing,
     "resources/templates/list": list_templates,
     "resources/unsubscribe": nothing,
@@ -181,6 +226,8 @@ def serve(request: IncomingRequest) -> None:
         if request.method == "tools/call":
             tool, _ = TOOLS[request.params["name"]]
             result = tool(request, request.params.get("arguments", {}))
+        elif request.method == "resources/read":
+            result = read(request)
         else:
             result = METHODS[request.method](request.params)
     except Refused as refused:
@@ -199,11 +246,6 @@ def handle(event: Event) -> None:
             serve(event.request)
         case RequestCancelled():
             cancelled += 1
-        case ResponseReceived(result=result):
-            content: Any = result.get("content", {})
-            server.send_result(event.request.data, text(content.get("name", result["action"])))
-        case ErrorReceived() | RequestFailed():
-            server.send_result(event.request.data, {**text("no answer"), "isError": True})
         case ProtocolViolation() | MessageIgnored() | LimitReached():
             report(event.rule)
         case ErrorWithoutIdReceived():

@@ -22,10 +22,14 @@ REQUIRED = "SANSMCP_REQUIRE_PEERS"
 
 @attrs.frozen
 class Peer:
-    """A program that we did not write. `name` is what the list of reviewed anomalies calls it."""
+    """A program to talk to. `name` is what the list of reviewed anomalies calls it.
+
+    Where `is_foreign` is false we wrote it ourselves, and nothing about it has to be reviewed.
+    """
 
     name: str
     command: tuple[str | Path, ...]
+    is_foreign: bool = True
 
     def with_arguments(self, *arguments: str | Path) -> "Peer":
         return attrs.evolve(self, command=(*self.command, *arguments))

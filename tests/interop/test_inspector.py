@@ -1,45 +1,23 @@
 """npm's inspector in its command-line mode, on version 2 of the TypeScript SDK, as a client."""
 
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sansmcp import Side
 from sansmcp_io._demo_server import TOOL_NAMES
-from tests.interop.peers import ROOT, inspector
-from tests.interop.reviewed import accusations, assert_accused, assert_reported
+from tests.interop.inspecting import inspect
+from tests.interop.reviewed import assert_told
 
 DEMO = ("-m", "sansmcp_io", "serve-demo")
 FEATURES = ("-m", "tests.interop.hand_driven_server")
 
 
-def inspect(home: Path, server: tuple[str, ...], *options: str) -> tuple[int, Any]:
-    """The exit status, and the result or the error as the inspector prints it."""
-    command = [*inspector().command, "--cli", sys.executable, *server, *options]
-    done = subprocess.run(
-        [*command, "--quiet", "--format", "json"],
-        cwd=ROOT,
-        env={**os.environ, "HOME": str(home)},  # it keeps settings there
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-    )
-    return done.returncode, json.loads(done.stderr if done.returncode else done.stdout)
-
-
-def inspect_features(folder: Path, *options: str, reports: Collection[str] = ()) -> tuple[int, Any]:
-    """The same for the server that offers everything, which had `reports` to make about it."""
+def inspect_features(folder: Path, era: str, *options: str) -> tuple[int, Any]:
+    """The same for the server that offers everything, and which had nothing to report about it."""
     file = folder / "reports"
-    outcome = inspect(folder, (*FEATURES, str(file)), *options)
-    assert_reported("inspector", file.read_text().split(), reports)
-    assert_accused("inspector", Side.CLIENT, accusations(file))
+    outcome = inspect(folder, (*FEATURES, str(file)), "--protocol-era", era, *options)
+    assert_told("inspector", file)
     return outcome
 
 
@@ -50,22 +28,17 @@ def test_it_lists_all_tools_of_the_demo(tmp_path: Path) -> None:
     assert [tool["name"] for tool in printed["result"]["tools"]] == TOOL_NAMES
 
 
-def test_it_calls_a_tool_that_asks_for_its_roots(tmp_path: Path) -> None:
-    """It answers our question in the midst of its own."""
-    options = ("--method", "tools/call", "--tool-name", "ask")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_it_calls_a_tool_that_asks_for_its_roots(era: str, tmp_path: Path) -> None:
+    """It answers our question in the midst of its own, and has no root to name."""
+    options = ("--protocol-era", era, "--method", "tools/call", "--tool-name", "ask")
     status, printed = inspect(tmp_path, DEMO, *options)
     assert status == 0
-    assert printed["result"]["content"] == [{"type": "text", "text": "roots: "}]
+    (content,) = printed["result"]["content"]
+    assert content["text"].endswith("roots: ")
 
 
-def test_it_probes_for_the_newest_era_first(tmp_path: Path) -> None:
-    """Our refusal must be one that leads it back to the handshake."""
-    options = ("--protocol-era", "auto", "--method", "tools/call", "--tool-name", "change")
-    status, printed = inspect_features(tmp_path, *options, reports={"LIFE-005"})
-    assert status == 0
-    assert printed["result"]["content"] == [{"type": "text", "text": "changed"}]
-
-
+@pytest.mark.parametrize("era", ["legacy", "modern"])
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
@@ -97,20 +70,29 @@ def test_it_probes_for_the_newest_era_first(tmp_path: Path) -> None:
                 ]
             },
         ),
-        (("--method", "logging/setLevel", "--log-level", "error"), {}),
     ],
-    ids=["resources", "templates", "resource", "prompt", "level"],
+    ids=["resources", "templates", "resource", "prompt"],
 )
 def test_it_uses_what_a_server_of_ours_offers(
-    options: tuple[str, ...], expected: object, tmp_path: Path
+    options: tuple[str, ...], expected: dict[str, Any], era: str, tmp_path: Path
 ) -> None:
-    """What it prints is what our server sent."""
-    assert inspect_features(tmp_path, *options) == (0, {"result": expected})
+    """What it prints is what our server sent, but for what the newest revision adds to it."""
+    status, printed = inspect_features(tmp_path, era, *options)
+    assert status == 0
+    added = {"_meta", "ttlMs", "cacheScope"} if era == "modern" else set[str]()
+    assert {key: one for key, one in printed["result"].items() if key not in added} == expected
 
 
-def test_it_shows_our_errors(tmp_path: Path) -> None:
+def test_it_sets_the_level_of_log_messages(tmp_path: Path) -> None:
+    """Which there is no request for in the newest revision."""
+    options = ("--method", "logging/setLevel", "--log-level", "error")
+    assert inspect_features(tmp_path, "legacy", *options) == (0, {"result": {}})
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_it_shows_our_errors(era: str, tmp_path: Path) -> None:
     """An error of ours is one to it, and no broken connection."""
     options = ("--method", "resources/read", "--uri", "test://missing")
-    status, printed = inspect_features(tmp_path, *options)
+    status, printed = inspect_features(tmp_path, era, *options)
     assert status != 0
     assert printed["error"]["message"] == "no resource test://missing"

@@ -1,20 +1,25 @@
-"""A server on version 2 of the `mcp` package; what it does with tools is in `test_interop_mcp`."""
+"""A server on version 2 of the `mcp` package.
+
+What it does with tools is in `test_interop_mcp`, and what there is in the newest revision only in
+`test_mcp_server_modern`.
+"""
 
 import pytest
 
-from sansmcp import LEGACY_REVISIONS, JSONObject
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp_io.trio import Call, PeerError
 from tests.interop.peers import mcp_server
 from tests.interop.talk import talking_to
 from tests.support.on_trio import on_trio
 
 FIRST = "test://notes/first"
+MODERN = MODERN_REVISIONS[-1]
 
 
-@pytest.mark.parametrize("revision", [LEGACY_REVISIONS[0], LEGACY_REVISIONS[-1]])
+@pytest.mark.parametrize("revision", [LEGACY_REVISIONS[0], LEGACY_REVISIONS[-1], MODERN])
 @on_trio(seconds=60)
 async def test_its_resources_prompts_and_completions_are_used(revision: str) -> None:
-    """Nothing of this needs the newest revision, and nothing of it may change with it."""
+    """Nothing of this needs a certain revision; one code of an error differs with the era."""
     async with talking_to(mcp_server(), revisions=[revision]) as talk:
         assert await talk.names("resources/list") == ["first", "second"]
         assert await talk.names("resources/templates/list") == ["greeting"]
@@ -23,7 +28,8 @@ async def test_its_resources_prompts_and_completions_are_used(revision: str) -> 
             assert read["contents"][0]["text"] == text
         with pytest.raises(PeerError) as caught:
             await talk.request("resources/read", uri="test://not/there")
-        assert (caught.value.code, caught.value.data) == (-32002, {"uri": "test://not/there"})
+        code = -32602 if revision == MODERN else -32002
+        assert (caught.value.code, caught.value.data) == (code, {"uri": "test://not/there"})
 
         assert await talk.names("prompts/list") == ["greet"]
         prompt = await talk.request("prompts/get", name="greet", arguments={"name": "Ada"})
@@ -41,7 +47,7 @@ async def test_its_resources_prompts_and_completions_are_used(revision: str) -> 
 @on_trio(seconds=60)
 async def test_what_was_not_subscribed_or_is_below_the_level_is_not_told() -> None:
     """Taking a subscription back, and raising the level, are understood as they were meant."""
-    async with talking_to(mcp_server()) as talk:
+    async with talking_to(mcp_server(), revisions=LEGACY_REVISIONS) as talk:
         await talk.request("resources/subscribe", uri=FIRST)
         assert await talk.text("touch", uri=FIRST) == "notified"
         await talk.request("resources/unsubscribe", uri=FIRST)
@@ -56,7 +62,7 @@ async def test_what_was_not_subscribed_or_is_below_the_level_is_not_told() -> No
         ]
 
 
-@pytest.mark.parametrize("revision", LEGACY_REVISIONS[2:])
+@pytest.mark.parametrize("revision", [*LEGACY_REVISIONS[2:], MODERN])
 @on_trio(seconds=60)
 async def test_its_elicitation_is_answered(revision: str) -> None:
     """A user may refuse; that is an answer too, and no error."""

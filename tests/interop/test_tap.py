@@ -8,9 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sansmcp import Side
 from tests.interop.peers import ROOT, everything
-from tests.interop.reviewed import assert_accused
 from tests.support.command_line import BIN, SECONDS
 from tests.support.tapping import (
     Running,
@@ -57,16 +55,20 @@ def test_ten_thousand_messages_pass_unchanged(tmp_path: Path) -> None:
     said = {name: (tmp_path / name).read_bytes() for name in ("in-before", "out-before")}
     assert said["in-before"] == (tmp_path / "in-behind").read_bytes()
     assert said["out-before"] == (tmp_path / "out-behind").read_bytes()
-    assert said["in-before"].count(b"\n") + said["out-before"].count(b"\n") >= 10_000
     capture = tmp_path / "capture"
     assert bytes_of(capture, "client") == said["in-before"]
     assert bytes_of(capture, "server") == said["out-before"]
 
-    accused = summary((tmp_path / "trace").read_bytes())
+    # Silence is worth something only of a tap that has seen everything, to the end.
+    lines = said["in-before"].count(b"\n") + said["out-before"].count(b"\n")
+    trace = (tmp_path / "trace").read_bytes()
+    assert lines >= 10_000
+    assert b"\ntap: %d messages in " % lines in trace
+    assert b" lines are missing here" not in trace
+    assert b"tap: " not in done.stderr, "nothing went wrong with the files"
+    accused = summary(trace)
     assert accused == linted(capture)
-    assert_accused(
-        "server-everything", Side.SERVER, [(Side[side.upper()], rule) for side, rule in accused]
-    )
+    assert not accused
 
 
 def started(process: Running) -> dict[str, object]:

@@ -1,11 +1,12 @@
 """A client on the official `mcp` package that uses every feature of the server it is given.
 
-In contrast to `mcp_client.py` it leaves the choice of the era to the package, which asks for
-`server/discover` first, and it expects the features that `tests/interop/hand_driven_server.py` has.
+In contrast to `mcp_client.py` it leaves the choice of the era to the package where MODE is `auto`,
+and it expects the features that `tests/interop/hand_driven_server.py` has.
 
-Usage: python tests/peers/mcp_features.py COMMAND...
+Usage: python tests/peers/mcp_features.py MODE COMMAND...
 
-It prints one JSON object: what came of each step, for the caller to judge.
+MODE is `auto`, `legacy`, or a revision without a handshake. It prints one JSON object: what came of
+each step, for the caller to judge.
 """
 
 import json
@@ -18,6 +19,8 @@ from mcp import Client
 from mcp.client.session import ClientRequestContext, IncomingMessage
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import FileUrl
 
 NOTE = "test://notes/1"
 TIMEOUT = 10.0
@@ -47,8 +50,25 @@ async def on_elicitation(
     return types.ElicitResult(action="accept", content={"name": "Ada"})
 
 
-async def call(client: Client, name: str, **arguments: Any) -> str:
-    result = await client.call_tool(name, arguments)
+async def on_sampling(
+    context: ClientRequestContext, params: types.CreateMessageRequestParams
+) -> types.CreateMessageResult:
+    content = types.TextContent(text="a sample")
+    return types.CreateMessageResult(role="assistant", content=content, model="none")
+
+
+async def on_roots(context: ClientRequestContext) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///a/root"))])
+
+
+def is_modern(client: Client) -> bool:
+    return client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+async def call(
+    client: Client, name: str, meta: types.RequestParamsMeta | None = None, **arguments: Any
+) -> str:
+    result = await client.call_tool(name, arguments, meta=meta)
     return "".join(one.text for one in result.content if isinstance(one, types.TextContent))
 
 
@@ -78,6 +98,17 @@ async def subscribe(client: Client) -> list[str]:
     # Put together by hand, because the package's own methods warn: the newest revision drops them.
     params = types.SubscribeRequestParams(uri=NOTE)
     before = await call(client, "touch", uri=NOTE)
+    if is_modern(client):
+        async with client.listen(resource_subscriptions=[NOTE], tools_list_changed=True) as changes:
+            during = await call(client, "touch", uri=NOTE)
+            await call(client, "change")
+            told["events"] = [repr(await anext(changes)) for _ in range(2)]
+        while await call(client, "subscriptions") != "0":
+            pass  # the package says that it does not listen any more when it comes to it
+        after = await call(client, "touch", uri=NOTE)
+        async with client.listen(tools_list_changed=True) as changes:
+            told["hung_up"] = [await call(client, "hang_up"), [one async for one in changes]]
+        return [before, during, after]
     await client.session.send_request(types.SubscribeRequest(params=params), types.EmptyResult)
     during = await call(client, "touch", uri=NOTE)
     await client.session.send_request(
@@ -88,6 +119,10 @@ async def subscribe(client: Client) -> list[str]:
 
 
 async def log(client: Client) -> list[str]:
+    if is_modern(client):
+        asked: Any = {types.LOG_LEVEL_META_KEY: "warning"}
+        below, above = [await call(client, "log", asked, level=one) for one in ("info", "error")]
+        return [await call(client, "log", level="error"), below, above]
     params = types.SetLevelRequestParams(level="warning")
     await client.session.send_request(types.SetLevelRequest(params=params), types.EmptyResult)
     return [await call(client, "log", level=level) for level in ("info", "error")]
@@ -122,12 +157,15 @@ async def prompt(client: Client) -> str:
     return content.text if isinstance(content, types.TextContent) else content.type
 
 
-async def main(command: list[str]) -> None:
+async def main(mode: str, server: StdioServerParameters) -> None:
     async with Client(
-        StdioServerParameters(command=command[0], args=command[1:]),
+        server,
+        mode=mode,
         logging_callback=on_log,
         message_handler=on_message,
         elicitation_callback=on_elicitation,
+        sampling_callback=on_sampling,
+        list_roots_callback=on_roots,
         read_timeout_seconds=TIMEOUT,
     ) as client:
         templates = await client.list_resource_templates()
@@ -143,7 +181,7 @@ async def main(command: list[str]) -> None:
             "completion": await complete(client),
             "subscription": await subscribe(client),
             "logging": await log(client),
-            "elicitation": await call(client, "elicit"),
+            "asked": await call(client, "ask"),
             "change": await call(client, "change"),
             "cancellations": await cancel(client),
         }
@@ -151,4 +189,5 @@ async def main(command: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(main, sys.argv[1:])
+    mode, command, *arguments = sys.argv[1:]
+    anyio.run(main, mode, StdioServerParameters(command=command, args=arguments))

@@ -1,27 +1,38 @@
 """A stdio MCP server on the official `mcp` package, as an independent peer to test against.
 
-It answers the `initialize` handshake in the revisions 2024-11-05 to 2025-11-25 and offers at
-least one instance of every server feature, so that a client under test meets answers it did
-not write itself.  The low-level `Server` is used because it leaves pagination, subscriptions
-and the calls back to the client in this file, where they can be read.
+It serves both eras, the one that the client opens with, and offers at least one instance of every
+server feature in each, so that a client under test meets answers it did not write itself.  The
+low-level `Server` is used because it leaves pagination, subscriptions and the questions to the
+client in this file, where they can be read.
 
-Usage: python tests/peers/mcp_server.py    (ends with exit status 0 at end of input)
+Usage: python tests/peers/mcp_server.py [legacy|modern]    (ends with status 0 at end of input)
+
+With `legacy` it knows the handshake only, with `modern` it refuses the handshake.
 """
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import anyio
 import mcp_types as types
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import is_version_at_least
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS, is_version_at_least
 
 Context: TypeAlias = ServerRequestContext[dict[str, Any], Any]
 Arguments: TypeAlias = Mapping[str, Any]
+Answer = TypeVar("Answer", types.CreateMessageResult, types.ElicitResult, types.ListRootsResult)
 
 PAGE_SIZE = 10
 FILLERS = 20
@@ -33,6 +44,12 @@ NAMES = ("ada", "alan", "barbara")
 
 subscribed: set[str] = set()
 threshold: types.LoggingLevel = "debug"
+bus = InMemorySubscriptionBus()
+listeners = ListenHandler(bus)
+
+
+def is_modern(ctx: Context) -> bool:
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def invalid(message: str) -> MCPError:
@@ -64,6 +81,31 @@ async def slow(ctx: Context, arguments: Arguments) -> str:
     return f"slept {seconds:g} s"
 
 
+class InputNeeded(Exception):
+    """Raised where a call without handshake needs another round; None: only with the state."""
+
+    def __init__(self, request: types.InputRequest | None) -> None:
+        super().__init__()
+        self.request = request
+
+    def result(self) -> types.InputRequiredResult:
+        requests = None if self.request is None else {"question": self.request}
+        return types.InputRequiredResult(input_requests=requests, request_state="asked")
+
+
+async def ask(ctx: Context, request: types.InputRequest, answer: type[Answer]) -> Answer:
+    """Ask the client in the way of its era: within this call, or as the result of this round."""
+    if not is_modern(ctx):
+        return await ctx.session.send_request(request, answer)
+    params = types.CallToolRequestParams.model_validate(ctx.params, by_name=False)
+    if params.input_responses is None:
+        raise InputNeeded(request)
+    given = params.input_responses["question"]
+    if params.request_state != "asked" or not isinstance(given, answer):
+        raise invalid(f"unexpected answer: {given!r}, {params.request_state!r}")
+    return given
+
+
 async def ask_sampling(ctx: Context, arguments: Arguments) -> str:
     content = types.TextContent(text=str(arguments.get("prompt", "Say something.")))
     request = types.CreateMessageRequest(
@@ -71,7 +113,7 @@ async def ask_sampling(ctx: Context, arguments: Arguments) -> str:
             messages=[types.SamplingMessage(role="user", content=content)], max_tokens=50
         )
     )
-    result = await ctx.session.send_request(request, types.CreateMessageResult)
+    result = await ask(ctx, request, types.CreateMessageResult)
     return (
         result.content.text
         if isinstance(result.content, types.TextContent)
@@ -80,14 +122,23 @@ async def ask_sampling(ctx: Context, arguments: Arguments) -> str:
 
 
 async def ask_roots(ctx: Context, arguments: Arguments) -> str:
-    result = await ctx.session.send_request(types.ListRootsRequest(), types.ListRootsResult)
+    result = await ask(ctx, types.ListRootsRequest(), types.ListRootsResult)
     return "\n".join(str(root.uri) for root in result.roots)
 
 
 async def ask_elicit(ctx: Context, arguments: Arguments) -> str:
     schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-    result = await ctx.session.elicit_form("What is your name?", schema)
+    params = types.ElicitRequestFormParams(message="What is your name?", requested_schema=schema)
+    result = await ask(ctx, types.ElicitRequest(params=params), types.ElicitResult)
     return f"{result.action}: {result.content['name']}" if result.content else result.action
+
+
+async def pause(ctx: Context, arguments: Arguments) -> str:
+    """Answer the first round with a state and no question; only clients without handshake know."""
+    params = types.CallToolRequestParams.model_validate(ctx.params, by_name=False)
+    if params.request_state is None:
+        raise InputNeeded(None)
+    return params.request_state
 
 
 async def log(ctx: Context, arguments: Arguments) -> str:
@@ -95,6 +146,12 @@ async def log(ctx: Context, arguments: Arguments) -> str:
     level = arguments["level"]
     if level not in LEVELS:
         raise invalid(f"unknown level: {level}")
+    if is_modern(ctx):
+        data = arguments.get("message", "a log message")
+        # It is deprecated together with logging, and alone looks at the level in the request.
+        send = ctx.session.send_log_message  # pyright: ignore[reportDeprecated]
+        await send(level, data, "peer", ctx.request_id)
+        return "left to the package"
     if LEVELS.index(level) < LEVELS.index(threshold):
         return "suppressed"
     params = types.LoggingMessageNotificationParams(
@@ -107,10 +164,29 @@ async def log(ctx: Context, arguments: Arguments) -> str:
 async def touch(ctx: Context, arguments: Arguments) -> str:
     """Pretend that a resource changed; only a subscriber hears of it."""
     uri = str(arguments["uri"])
+    if is_modern(ctx):
+        await bus.publish(ResourceUpdated(uri))
+        return "published"
     if uri not in subscribed:
         return "not subscribed"
     await ctx.session.send_resource_updated(uri)
     return "notified"
+
+
+async def change(ctx: Context, arguments: Arguments) -> str:
+    """Pretend that the list of tools changed."""
+    await bus.publish(ToolsListChanged())
+    return "published"
+
+
+async def hang_up(ctx: Context, arguments: Arguments) -> str:
+    """End all subscriptions."""
+    listeners.close()
+    return "closed"
+
+
+async def revision(ctx: Context, arguments: Arguments) -> str:
+    return ctx.protocol_version
 
 
 async def filler(ctx: Context, arguments: Arguments) -> str:
@@ -132,6 +208,10 @@ TOOLS: dict[str, tuple[Handler, dict[str, dict[str, Any]], list[str]]] = {
     "ask_elicit": (ask_elicit, {}, []),
     "log": (log, {"level": {"type": "string", "enum": list(LEVELS)}, "message": STRING}, ["level"]),
     "touch": (touch, {"uri": STRING}, ["uri"]),
+    "change": (change, {}, []),
+    "hang_up": (hang_up, {}, []),
+    "pause": (pause, {}, []),
+    "revision": (revision, {}, []),
     **{f"filler_{number:02}": (filler, {}, []) for number in range(FILLERS)},
 }
 
@@ -158,7 +238,9 @@ async def list_tools(
     return types.ListToolsResult(tools=page, next_cursor=str(end) if end < len(TOOLS) else None)
 
 
-async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+async def call_tool(
+    ctx: Context, params: types.CallToolRequestParams
+) -> types.CallToolResult | types.InputRequiredResult:
     """Run a tool; a client that refuses a request from within it makes the result an error."""
     if params.name not in TOOLS:
         raise invalid(f"unknown tool: {params.name}")
@@ -168,6 +250,8 @@ async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.
         raise invalid(f"missing arguments: {', '.join(missing)}")
     try:
         text, failed = await handler(ctx, arguments), False
+    except InputNeeded as needed:
+        return needed.result()
     except MCPError as error:
         text, failed = f"{error.code}: {error.message}", True
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=failed)
@@ -201,8 +285,9 @@ async def read_resource(
     elif uri.startswith(TEMPLATE_PREFIX):
         text = f"Hello, {uri.removeprefix(TEMPLATE_PREFIX)}!"
     else:
-        # The code of the handshake revisions for this case, which the package does not name.
-        raise MCPError(code=-32002, message="Resource not found", data={"uri": uri})
+        # -32002 is the code of the handshake revisions, which the package does not name.
+        code = types.INVALID_PARAMS if is_modern(ctx) else -32002
+        raise MCPError(code=code, message="Resource not found", data={"uri": uri})
     return types.ReadResourceResult(
         contents=[types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)]
     )
@@ -247,7 +332,19 @@ async def set_level(ctx: Context, params: types.SetLevelRequestParams) -> types.
     return types.EmptyResult()
 
 
-async def main() -> None:
+async def refuse_handshake(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Make a server of one era of a server of both, which the package has no setting for."""
+    if ctx.method == "initialize":
+        supported = list(MODERN_PROTOCOL_VERSIONS)
+        raise MCPError(
+            code=types.UNSUPPORTED_PROTOCOL_VERSION,
+            message="this server knows no handshake",
+            data={"supported": supported, "requested": (ctx.params or {}).get("protocolVersion")},
+        )
+    return await call_next(ctx)
+
+
+async def main(era: str) -> None:
     server: Server[dict[str, Any]] = Server(
         "mcp-peer",
         version="1.0",
@@ -259,17 +356,28 @@ async def main() -> None:
         on_read_resource=read_resource,
         on_subscribe_resource=subscribe,
         on_unsubscribe_resource=unsubscribe,
+        on_subscriptions_listen=listeners,
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_completion=complete,
     )
     # Not a constructor argument, since that one warns: the newest revision drops logging.
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, set_level)
+    server.middleware.append(
+        RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name)
+    )
+    if era == "modern":
+        server.middleware.append(refuse_handshake)
+    options = server.create_initialization_options(NotificationOptions())
     async with stdio_server() as (read_stream, write_stream):
-        await server.run(
-            read_stream, write_stream, server.create_initialization_options(NotificationOptions())
-        )
+        if era != "legacy":
+            await server.run(read_stream, write_stream, options)
+            return
+        async with server.lifespan(server) as state:
+            await serve_loop(
+                server, read_stream, write_stream, lifespan_state=state, init_options=options
+            )
 
 
 if __name__ == "__main__":
-    anyio.run(main)
+    anyio.run(main, sys.argv[1] if len(sys.argv) > 1 else "both")

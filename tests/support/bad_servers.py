@@ -29,9 +29,14 @@ def answer(message: dict[str, Any], result: dict[str, Any] | None = None) -> byt
 
 
 def requests() -> Iterator[dict[str, Any]]:
+    """The requests that come; these servers know of no revision without a handshake."""
     for line in sys.stdin.buffer:
         message: dict[str, Any] = json.loads(line)
-        if "id" in message:
+        if message["method"] == "server/discover":
+            error = {"code": -32601, "message": "unknown method"}
+            answer = {"jsonrpc": "2.0", "id": message["id"], "error": error}
+            write(json.dumps(answer).encode() + b"\n")
+        elif "id" in message:
             yield message
 
 

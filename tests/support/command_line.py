@@ -45,6 +45,21 @@ def scripted(**script: object) -> list[str]:
     return [sys.executable, str(SUPPORT / "scripted_server.py"), json.dumps(script)]
 
 
+def modern(capabilities: object, **discovered: object) -> dict[str, Any]:
+    """What a scripted server of revision 2026-07-28 answers to `server/discover`."""
+    return {
+        "server/discover": {
+            "supportedVersions": ["2026-07-28"],
+            "capabilities": capabilities,
+            "resultType": "complete",
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1"}},
+            **discovered,
+        }
+    }
+
+
 def document(done: Done) -> Any:
     """The one JSON document on standard output."""
     return json.loads(done.stdout)

@@ -5,6 +5,9 @@ An observer judges it, too: by what was said before, in whatever order the peer 
 While `judging` is on, the public ways in and out of a connection also write down what passes. Each
 message of ours is judged at the moment it is taken, so that a property test shrinks to it; those of
 the peer are written down only, since an answer is judged by the request that it answers.
+
+A connection of both eras has no revision of its own: an answer is judged at the revision of the
+request, which may say so in its `_meta`, and a notification at that of the request it belongs to.
 """
 
 import functools
@@ -17,13 +20,21 @@ from weakref import WeakKeyDictionary
 import attrs
 import pytest
 
-from sansmcp import ALL_REVISIONS, ClientConnection, ServerConnection, Side
+from sansmcp import ALL_REVISIONS, ClientConnection, Config, Observer, ServerConnection, Side
 
-from .schema import Sender, Transcript
+from .schema import LEGACY_REVISIONS, REVISIONS, Sender, Transcript, is_stateless
 from .watched import Watch
 
 Connection: TypeAlias = ClientConnection | ServerConnection
 Line: TypeAlias = bytes | bytearray | str
+
+
+_MODERN = REVISIONS[-1]
+_TAG = "io.modelcontextprotocol/subscriptionId"
+_NAMES_REQUEST = {
+    "notifications/progress": "progressToken",
+    "notifications/cancelled": "requestId",
+}
 
 
 @attrs.define(eq=False)
@@ -31,13 +42,24 @@ class _Talk:
     """What one connection and its peer have said."""
 
     sender: Sender
-    newest: str  # of the revisions that it speaks: it decides before one is agreed
+    speaks: Sequence[str]
     watch: Watch
-    transcript: Transcript = attrs.field(factory=Transcript)
+    transcript: Transcript
     rest: bytearray = attrs.field(factory=bytearray)
     unjudged: list[Line] = attrs.field(factory=list[Line])
     asked: dict[str, list[Any]] = attrs.field(factory=dict[str, list[Any]])
+    modern: set[str] = attrs.field(factory=set[str])  # ids and tokens of requests of that era
     revision: str | None = None
+
+    @property
+    def newest(self) -> str:
+        """The revision that decides on answers to nothing, before one is agreed."""
+        return max(self.speaks)
+
+    @property
+    def newest_legacy(self) -> str:
+        """The revision of a call that does not name its own, before one is agreed."""
+        return max((name for name in self.speaks if name in LEGACY_REVISIONS), default=self.newest)
 
     def peer_said(self, data: bytes) -> None:
         self.rest += data
@@ -48,7 +70,7 @@ class _Talk:
     def hear_peer(self, revision: str | None) -> None:
         """Note what the peer wrote, now that the revision is known at which we answered it."""
         other: Sender = "server" if self.sender == "client" else "client"
-        self.transcript.revision = revision or self.newest
+        self.transcript.revision = revision or self.newest_legacy
         for line in (*self.unjudged, *([self.rest] if self.rest else ())):
             try:
                 message: object = _decoded(line)
@@ -57,21 +79,47 @@ class _Talk:
                 continue  # no JSON, or some that the validator cannot hold: no request of the peer
             for one in _messages(message):
                 if "method" in one and "id" in one:
-                    self.asked.setdefault(_key(one), []).append(one)
+                    self.asked.setdefault(_key(one.get("id")), []).append(one)
+                    if _MODERN in self.speaks and is_stateless(one.get("params")):
+                        token = one["params"]["_meta"].get("progressToken")
+                        self.modern |= {_key(one["id"]), "token " + _key(token)}
         self.unjudged.clear()
 
     def we_wrote(self, revision: str | None, lines: Iterable[bytes]) -> None:
         self.hear_peer(revision)
         for line in lines:
             message: object = _decoded(line)
-            new = revision != self.revision and not _has_id(message)
-            # What was queued before there was an agreement may come out behind it.
-            self.transcript.revision = self.newest if new or revision is None else revision
+            self.transcript.revision = self.revision_of(message, revision)
             known = len(self.transcript.problems(self.sender))
             self.transcript.record(self.sender, message)
             problems = self.transcript.problems(self.sender)[known:]
             assert not problems or self.answers_one_of_many(message), (problems, line)
         self.revision = revision
+
+    def revision_of(self, message: Any, agreed: str | None) -> str:
+        """The revision at which a message of ours is judged, unless the one it answers says it."""
+        if isinstance(message, dict) and "method" in message:
+            call = cast("dict[str, Any]", message)
+            if "id" in call:
+                return agreed or self.newest_legacy
+            # What was queued before there was an agreement may come out behind it.
+            before = self.newest_legacy if agreed != self.revision else agreed
+            return _MODERN if self.is_modern(call) else before or self.newest
+        return agreed or self.newest
+
+    def is_modern(self, notification: dict[str, Any]) -> bool:
+        """Whether a notification of ours belongs to a request of the modern era.
+
+        A log message does not show to which request it belongs, but has one shape in all.
+        """
+        method, params = notification["method"], notification.get("params", {})
+        if method == "notifications/subscriptions/acknowledged" or _TAG in params.get("_meta", {}):
+            return True
+        if self.sender == "client" or method not in _NAMES_REQUEST:
+            return False
+        member = _NAMES_REQUEST[method]
+        kind = "token " if member == "progressToken" else ""
+        return kind + _key(params.get(member)) in self.modern
 
     def answers_one_of_many(self, message: object) -> bool:
         """Whether each answer fits some request of its id.
@@ -80,11 +128,12 @@ class _Talk:
         """
         answers = _messages(message)
         return bool(answers) and all(
-            any(self.fits(asked, one) for asked in self.asked.get(_key(one), [])) for one in answers
+            any(self.fits(asked, one) for asked in self.asked.get(_key(one.get("id")), []))
+            for one in answers
         )
 
     def fits(self, asked: Any, answer: Any) -> bool:
-        transcript = Transcript(self.transcript.revision)
+        transcript = Transcript(self.transcript.revision, self.speaks)
         transcript.record("server" if self.sender == "client" else "client", asked)
         transcript.record(self.sender, answer)
         return not transcript.problems(self.sender)
@@ -100,14 +149,9 @@ def _is_a(kind: type, value: object) -> bool:
     return isinstance(value, kind)
 
 
-def _key(message: Any) -> str:
-    """The id as text: `1` and `1.0` are one id, `"1"` is another."""
-    id: Any = message.get("id")
+def _key(id: object) -> str:
+    """An id or a token as text: `1` and `1.0` are one id, `"1"` is another."""
     return repr(int(id) if isinstance(id, float) and id.is_integer() else id)
-
-
-def _has_id(message: Any) -> bool:
-    return isinstance(message, list) or "id" in message
 
 
 def _decoded(line: Line) -> Any:
@@ -148,10 +192,19 @@ def judging() -> Generator[None, None, None]:
     """Judge what every connection made from here on gives out; copies of one are left alone."""
     talks: WeakKeyDictionary[Connection, _Talk] = WeakKeyDictionary()
 
-    def created(self: Connection, *, revisions: Sequence[str] = ALL_REVISIONS, **_: object) -> None:
+    def created(
+        self: Connection,
+        *,
+        revisions: Sequence[str] = ALL_REVISIONS,
+        config: Config | None = None,
+        **_: object,
+    ) -> None:
         sender: Sender = "client" if isinstance(self, ClientConnection) else "server"
         side = Side.CLIENT if sender == "client" else Side.SERVER
-        talks[self] = _Talk(sender, max(revisions, default=""), Watch(side))
+        speaks = revisions or REVISIONS
+        known = () if config is None else config.extensions
+        watch = Watch(side, Observer(config=Config(extensions=known)))
+        talks[self] = _Talk(sender, speaks, watch, Transcript(speaks=speaks))
 
     def received_data(self: Connection, data: bytes | bytearray | memoryview, **_: object) -> None:
         if (talk := talks.get(self)) is not None:
@@ -162,7 +215,7 @@ def judging() -> Generator[None, None, None]:
         if (talk := talks.get(self)) is not None:
             talk.unjudged.append(message)
             line = message.encode("utf-8", "surrogatepass") if isinstance(message, str) else message
-            talk.watch.peer_said(self, bytes(line).replace(b"\n", b" ") + b"\n")
+            talk.watch.peer_sent_message(self, bytes(line))
 
     def received_eof(self: Connection, *_: object, **__: object) -> None:
         if (talk := talks.get(self)) is not None:

@@ -159,6 +159,11 @@ def _validator(revision: str, names: tuple[str, ...], result: str | None) -> Val
     return cast("Validator", jsonschema_rs.validator_for(whole, validate_formats=False))
 
 
+def is_stateless(params: object) -> bool:
+    """Whether these params of a request say at which revision they are meant, known or not."""
+    return _at(params, "_meta", "io.modelcontextprotocol/protocolVersion") is not None
+
+
 def kind_of(message: object) -> Kind | None:
     """Tell the kind of a decoded message, None for what is no message or two at once."""
     if not isinstance(message, dict):
@@ -195,11 +200,13 @@ class Transcript:
     requests come before their answers, one transcript per client.
 
     The revision is the given one until the server's InitializeResult names another. A request
-    whose `_meta` names a stateless revision is judged by that one, and so is its answer.
+    whose `_meta` names a revision is judged by the stateless one, and so is its answer, unless
+    `speaks` has none: to a server of older revisions that member means nothing.
     """
 
-    def __init__(self, revision: str = "2025-11-25") -> None:
+    def __init__(self, revision: str = "2025-11-25", speaks: Sequence[str] = REVISIONS) -> None:
         self.revision = revision
+        self.speaks = speaks
         self.messages: list[tuple[Sender, object]] = []
         self._problems: dict[Sender, list[str]] = {"client": [], "server": []}
         self._open: dict[object, list[_Asked]] = {}
@@ -257,12 +264,13 @@ class Transcript:
 
     def _schema_for(self, method: str, params: Any) -> Schema:
         """Return what judges this call: it may name a revision of its own."""
-        era: Sequence[str] = LEGACY_REVISIONS  # A client that probed a stateless server falls back.
         named = _at(params, "protocolVersion")
-        if method != "initialize":
-            era = REVISIONS[len(LEGACY_REVISIONS) :]
-            named = _at(params, "_meta", "io.modelcontextprotocol/protocolVersion")
-        return schema_of(named if named in era else self.revision)
+        if method == "initialize":
+            # A client that probed a stateless server falls back.
+            return schema_of(named if named in LEGACY_REVISIONS else self.revision)
+        if REVISIONS[-1] in self.speaks and is_stateless(params):
+            return schema_of(REVISIONS[-1])
+        return schema_of(self.revision)
 
     def _judge_result(self, sender: Sender, message: Any) -> list[str]:
         waiting = self._open.get(_key(_other(sender), message.get("id")))

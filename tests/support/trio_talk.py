@@ -1,7 +1,7 @@
 """Both ends of a trio stream in memory, on a clock that does not wait."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
-from sansmcp import JSONObject
+from sansmcp import LEGACY_REVISIONS, JSONObject
 from sansmcp_io.trio import (
     Client,
     Handler,
@@ -35,14 +35,18 @@ instantly = partial(on_trio, seconds=1000, clock=lambda: MockClock(autojump_thre
 
 @asynccontextmanager
 async def talking(
-    handler: Handler, *, serving: JSONObject | None = None, **options: Any
+    handler: Handler,
+    *,
+    serving: JSONObject | None = None,
+    revisions: Sequence[str] = LEGACY_REVISIONS,
+    **options: Any,
 ) -> AsyncGenerator[Client, None]:
-    """A client and a server of ours on the two ends of a stream."""
+    """A client and a server of ours on the two ends of a stream, after a handshake by default."""
     near, far = memory_stream_pair()
     served: JSONObject = {"info": INFO, "capabilities": CAPABILITIES, **(serving or {})}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(serve, far, handler, **served))
-        async with connect(near, info=INFO, **options) as client:
+        async with connect(near, info=INFO, revisions=revisions, **options) as client:
             yield client
 
 
@@ -93,7 +97,7 @@ async def talking_by_hand(**options: Any) -> AsyncGenerator[tuple[Client, Peer],
     near, peer = by_hand()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(peer.agreed)
-        async with connect(near, info=INFO, **options) as client:
+        async with connect(near, info=INFO, revisions=LEGACY_REVISIONS, **options) as client:
             await peer.is_ready.wait()
             yield client, peer
 

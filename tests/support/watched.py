@@ -20,8 +20,18 @@ class Watch:
 
     side: Side
     observer: Observer | None = attrs.field(factory=Observer)
+    only_messages: bool = False
+
+    def peer_sent_message(self, connection: Connection, message: bytes) -> None:
+        """What came without a line around it is watched as one."""
+        self.peer_said(connection, message.replace(b"\n", b" ") + b"\n")
+        self.only_messages = True
 
     def peer_said(self, connection: Connection, data: bytes) -> None:
+        if self.only_messages and data.startswith(b"\xef"):
+            self.observer = None  # a mark at the start of a stream, which has begun for it before
+        if data:
+            self.only_messages = False
         if self.observer is not None:
             self.observer.receive_data(self.side.other, data)
             accused = self._accused()

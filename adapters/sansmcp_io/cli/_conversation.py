@@ -15,16 +15,27 @@ from typing import Any, Final
 import attrs
 import trio
 
-from sansmcp import ALL_REVISIONS, Config, JSONObject, JSONValue, Peer
+from sansmcp import ALL_REVISIONS, MODERN_REVISIONS, Config, JSONObject, JSONValue, Peer
 
-from ..trio import DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT, Client, connect_stdio
+from ..trio import (
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+    Client,
+    connect_stdio,
+)
 from ._arguments import environment
 from ._diagnosis import Context, Reported, explain, interrupted
 from ._errors import Advised, Failure, OutputFailed
 from ._output import Output
+from ._values import member
 from ._watching import Watch
 
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+_LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
+_DEFAULT_LOG_LEVEL: Final = "info"
+_PROBE_PART: Final = 1 / 3
+"""At most so much of the time to start is for server/discover: the rest is for initialize."""
 _ONE_WISH_SECONDS: Final = 1.0
 """`timeout`, and whatever else hands signals on, sends one to the group and one to the process."""
 
@@ -39,6 +50,7 @@ class Settings:
         revisions: The revisions to speak.
         timeout: Seconds for each answer; None: the defaults.
         quiet: Do not show what the server writes to standard error, logs and notifies.
+        log_level: The least severe log messages to ask for; None: nothing was said about it.
         checked: Whether params and results must have the members that their method demands.
     """
 
@@ -47,6 +59,7 @@ class Settings:
     revisions: tuple[str, ...]
     timeout: float | None
     quiet: bool
+    log_level: str | None
     checked: bool
 
     @classmethod
@@ -62,6 +75,7 @@ class Settings:
             revisions=ALL_REVISIONS if options.revision is None else (options.revision,),
             timeout=options.timeout,
             quiet=options.quiet,
+            log_level=options.log_level,
             # `request` sends what it is given, and shows what comes: a fault may be the point.
             checked=options.name != "request",
         )
@@ -74,6 +88,8 @@ class Conversation:
         self.method: str | None = None
         self._client = client
         self._timeout = settings.timeout
+        self._log_level = None if settings.quiet else settings.log_level or _DEFAULT_LOG_LEVEL
+        self._says_level_first = settings.log_level is not None and not settings.quiet
         self.output: Final = output
 
     @property
@@ -87,11 +103,33 @@ class Conversation:
         Progress is asked for whether or not it is shown, since each sign of it gives a request
         its time anew: `--timeout` should not mean something else on a terminal.
         """
+        await self._wish_for_logs()
         self.method = method
         with self.output.progress() as progress:
             return await self._client.request(
-                method, params, timeout=self._timeout, on_progress=progress.show
+                method,
+                params,
+                timeout=self._timeout,
+                log_level=self._level_for(params),
+                on_progress=progress.show,
             )
+
+    def _level_for(self, params: JSONObject | None) -> str | None:
+        """The level that goes with a request, where the revision has it and the user has not."""
+        if self.peer.revision not in MODERN_REVISIONS or "logging" not in self.peer.capabilities:
+            return None
+        given = member(params, "_meta")
+        return None if member(given, _LOG_LEVEL) is not None else self._log_level
+
+    async def _wish_for_logs(self) -> None:
+        """Before 2026-07-28 one request says it for all, and servers send by themselves."""
+        if not self._says_level_first or self.peer.revision in MODERN_REVISIONS:
+            return
+        self._says_level_first = False
+        if "logging" in self.peer.capabilities:
+            self.method = "logging/setLevel"
+            params: JSONObject = {"level": self._log_level}
+            await self._client.request(self.method, params, timeout=self._timeout)
 
     async def items(self, method: str) -> AsyncGenerator[JSONValue, None]:
         """All items of a listing, whatever number of pages they come in."""
@@ -171,6 +209,7 @@ class _Run:
 
     async def _converse(self) -> int | Failure:
         settings, watch = self._settings, self._watch
+        start_timeout = settings.timeout or DEFAULT_START_TIMEOUT
         outcome: int | Failure | None = None
         failed: Exception | None = None
         with self._scope:
@@ -181,7 +220,8 @@ class _Run:
                     revisions=settings.revisions,
                     on_notification=watch.notified,
                     config=Config(check="shape" if settings.checked else "none"),
-                    start_timeout=settings.timeout or DEFAULT_START_TIMEOUT,
+                    start_timeout=start_timeout,
+                    probe_timeout=min(DEFAULT_PROBE_TIMEOUT, start_timeout * _PROBE_PART),
                     trace=watch,
                     env=settings.env,
                     on_stderr=watch.stderr_line,

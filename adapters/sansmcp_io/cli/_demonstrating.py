@@ -8,7 +8,7 @@ import sys
 
 import trio
 
-from sansmcp import LEGACY_REVISIONS
+from sansmcp import ALL_REVISIONS
 
 from .._demo import Demo
 from .._demo_server import serve_demo
@@ -30,7 +30,7 @@ def demonstrate(revision: str, seconds: float, server: str | None) -> int:
     """Show the demo at one revision, or at all of them."""
     # The transcript shows as events what would else be logged between its lines.
     logging.getLogger("sansmcp").addHandler(logging.NullHandler())
-    revisions = LEGACY_REVISIONS if revision == "all" else [revision]
+    revisions = ALL_REVISIONS if revision == "all" else [revision]
     return max(_show(revision, seconds, server) for revision in revisions)
 
 

@@ -12,10 +12,18 @@ from typing import Final
 
 import attrs
 
-from sansmcp import ErrorCode, JSONObject, LocalProtocolError, Peer
+from sansmcp import (
+    ALL_REVISIONS,
+    LEGACY_REVISIONS,
+    ErrorCode,
+    JSONObject,
+    LocalProtocolError,
+    Peer,
+)
 
 from .._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout, StartFailed
 from ._errors import Failure, Status
+from ._revisions import revisions_with
 from ._values import array_of, as_text, member
 from ._visible import shortened
 from ._watching import Watch
@@ -63,7 +71,7 @@ class Context:
     @property
     def question(self) -> str:
         """The method for use in a sentence."""
-        return self.method or "initialize"
+        return self.method or self.watch.opening
 
     @property
     def time(self) -> str:
@@ -100,7 +108,7 @@ def explain(error: BaseException, context: Context) -> Failure:
 def interrupted(number: int, context: Context) -> Failure:
     """The user, or somebody else, ended the command with a signal."""
     if context.peer is None:
-        text = f"before {context.server} had answered initialize"
+        text = f"before {context.server} had answered {context.question}"
     elif context.watch.said_cancelled:
         text = f"{context.question} was cancelled, and the server was told so"
     else:
@@ -141,11 +149,16 @@ def not_started(error: OSError, command: Sequence[str], path: str | None = None)
 
 def _lost(error: ConnectionLost, context: Context) -> Failure:
     if context.method is None:
-        text = f"{context.server} ended before it answered initialize"
+        text = f"{context.server} ended before it answered {context.question}"
         hints = [
             "run the same command by itself: it should start, and wait for input",
             "it got few of the variables that are set here: --env NAME hands one on",
         ]
+        if context.question == "server/discover":
+            hints.append(
+                "if it ends because of server/discover, which older servers do not know: "
+                f"--revision {LEGACY_REVISIONS[-1]} does without"
+            )
     else:
         text = f"the connection to {context.server} ended before it answered {context.method}"
         hints = ["look for what ends it in what it wrote to standard error"]
@@ -177,7 +190,7 @@ def signal_name(number: int) -> str:
 def _timed_out(context: Context) -> Failure:
     hints = [f"--timeout {context.timeout * 2:g} gives it twice the time"]
     if context.method is None:
-        text = f"{context.server} did not answer initialize within {context.time}"
+        text = f"{context.server} did not answer {context.question} within {context.time}"
         if not context.watch.received_bytes:
             hints.append(
                 "make sure that it speaks MCP on standard input and output: many servers "
@@ -210,10 +223,12 @@ def _of_noise(context: Context) -> tuple[str, ...]:
 def _answered_with_error(error: PeerError, context: Context) -> Failure:
     hints: list[str] = []
     if context.method is None:
-        text = f"{context.server} refused initialize: {error.message} ({error.code})"
+        text = f"{context.server} refused {context.question}: {error.message} ({error.code})"
         supported = _supported(error.data)
         if supported:
             hints.append(f"it speaks other revisions: --revision {supported}")
+        elif context.question == "server/discover":
+            hints.append("leave --revision out: it may speak older revisions only")
         else:
             hints.append("ask for another revision with --revision, an older one at best")
         kind = "refused"
@@ -222,6 +237,8 @@ def _answered_with_error(error: PeerError, context: Context) -> Failure:
         text += f"{error.message} ({error.code})"
         if error.code == ErrorCode.METHOD_NOT_FOUND:
             hints.append("sansmcp inspect shows what the server offers")
+        elif error.code == ErrorCode.MISSING_CLIENT_CAPABILITY:
+            hints.append("it wants to ask the client something, and this command answers nothing")
         kind = "peer-error"
     return Failure(
         kind=kind,
@@ -234,8 +251,8 @@ def _answered_with_error(error: PeerError, context: Context) -> Failure:
 
 
 def _supported(data: object) -> str | None:
-    """A revision out of the list that servers put into this error."""
-    names = [name for name in array_of(member(data, "supported")) if isinstance(name, str)]
+    """A revision that we speak out of the list that servers put into this error."""
+    names = [name for name in array_of(member(data, "supported")) if name in ALL_REVISIONS]
     return max(names, default=None)
 
 
@@ -265,6 +282,14 @@ def _not_sent(error: LocalProtocolError, context: Context) -> Failure:
             rule=error.rule,
             status=Status.USAGE,
             hints=(f"sansmcp explain {error.rule}",),
+        )
+    if error.rule == "OWN-020":
+        elsewhere = revisions_with(context.question)
+        return Failure(
+            kind="not-offered",
+            text=f"not sent to {context.server}: {error.text}",
+            rule=error.rule,
+            hints=tuple(f"--revision {name} has it" for name in elsewhere[-1:]),
         )
     declared = () if context.peer is None else (declares(context.peer.capabilities),)
     return Failure(

@@ -15,6 +15,8 @@ from ._blocks import Block, Note
 from ._conversation import Conversation
 from ._errors import Status
 from ._printing import Label
+from ._revisions import era_of
+from ._values import array_of
 
 _LISTINGS: Final[Mapping[str, tuple[str, str]]] = {
     # the member of the results, the capability, the method
@@ -23,6 +25,7 @@ _LISTINGS: Final[Mapping[str, tuple[str, str]]] = {
     "resourceTemplates": ("resources", "resources/templates/list"),
     "prompts": ("prompts", "prompts/list"),
 }
+_DISCOVER: Final = "server/discover"
 
 
 @attrs.define
@@ -50,8 +53,12 @@ async def inspect(conversation: Conversation) -> int:
         declared = value is True or isinstance(value, dict)
         found[name] = await _list(conversation, method) if declared else _Found()
     info = peer.info or {}
+    era = era_of(peer.revision)
+    supported = await _supported(conversation) if era == "modern" else None
     document: JSONObject = {
         "revision": peer.revision,
+        "era": era,
+        "supportedVersions": supported,
         "server": info,
         "capabilities": peer.capabilities,
         "instructions": peer.instructions,
@@ -62,7 +69,8 @@ async def inspect(conversation: Conversation) -> int:
     }
 
     def blocks() -> Iterator[Block]:
-        yield from _views.server(info, peer.revision or "", peer.instructions)
+        revision = f"{peer.revision} ({era} era)"
+        yield from _views.server(info, revision, supported, peer.instructions)
         yield from _views.capabilities(peer.capabilities)
         for name, one in found.items():
             yield from _blocks(name, one)
@@ -84,6 +92,14 @@ def _blocks(name: str, found: _Found) -> Iterator[Block]:
     yield from _views.listing(name, found.items)
     if found.error is not None:
         yield Note(f"incomplete: {found.error['text']}" if found.failed else found.error["text"])
+
+
+async def _supported(conversation: Conversation) -> list[JSONValue] | None:
+    """What the server says that it speaks; None, if it says nothing a second time."""
+    try:
+        return array_of((await conversation.request(_DISCOVER, None)).get("supportedVersions"))
+    except (PeerError, RequestTimeout, ConnectionLost, InvalidAnswer):
+        return None
 
 
 async def _list(conversation: Conversation, method: str) -> _Found:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Final
 
-from sansmcp import ALL_REVISIONS, LEGACY_REVISIONS
+from sansmcp import ALL_REVISIONS, LOG_LEVELS
 
 from ._arguments import seconds
 from ._errors import UsageError
@@ -141,6 +141,13 @@ class Parser:
             help=f"speak this revision only: {', '.join(ALL_REVISIONS)}",
         )
         parser.add_argument(
+            "--log-level",
+            choices=LOG_LEVELS,
+            metavar="LEVEL",
+            help="the least severe log messages to ask for (default: info; before 2026-07-28, "
+            "what the server sends by itself)",
+        )
+        parser.add_argument(
             "--progress",
             action=argparse.BooleanOptionalAction,
             help="show progress (default: if standard error is a terminal)",
@@ -225,8 +232,8 @@ class Parser:
         )
         parser.add_argument(
             "--revision",
-            choices=[*LEGACY_REVISIONS, "all"],
-            default=LEGACY_REVISIONS[-1],
+            choices=[*ALL_REVISIONS, "all"],
+            default=ALL_REVISIONS[-1],
             help="the revision to speak, or all of them in turn (default: %(default)s)",
         )
         parser.add_argument(

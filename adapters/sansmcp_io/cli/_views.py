@@ -116,11 +116,16 @@ def listing(member_name: str, items: Sequence[JSONValue]) -> Iterator[Block]:
         )
 
 
-def server(info: JSONObject, revision: str, instructions: str | None) -> Iterator[Block]:
+def server(
+    info: JSONObject, revision: str, supported: Sequence[JSONValue] | None, instructions: str | None
+) -> Iterator[Block]:
     """Who the server is."""
     rows = [("server", as_text(info.get("name"))), ("version", as_text(info.get("version")))]
     rows += [(name, as_text(info[name])) for name in ("title", "description") if info.get(name)]
-    yield Fields((*rows, ("revision", revision)))
+    rows.append(("revision", revision))
+    if supported:
+        rows.append(("supports", _cell(", ".join(map(as_text, supported)))))
+    yield Fields(tuple(rows))
     if instructions:
         yield Heading("instructions")
         yield Body(instructions)

@@ -25,6 +25,7 @@ _MOST_WARNINGS: Final = 20
 _LONGEST: Final = 2000
 _EXCERPT: Final = 100
 _CANCELLED: Final = b"notifications/cancelled"
+_OPENINGS: Final = ("server/discover", "initialize")
 
 
 def _is_cancellation(line: bytes) -> bool:
@@ -53,6 +54,7 @@ class Watch:
         self._rules: set[str] = set()
         self.received_bytes = 0
         self.said_cancelled = False
+        self.opening = "its first request"
         self.noise = 0
         self.first_noise = ""
         self.stderr_tail: deque[str] = deque(maxlen=_TAIL)
@@ -63,6 +65,9 @@ class Watch:
         """These bytes are about to be written."""
         if _CANCELLED in data:
             self.said_cancelled |= any(map(_is_cancellation, bytes(data).split(b"\n")))
+        for method in _OPENINGS:
+            if b'"method":"%b"' % method.encode() in data:
+                self.opening = method
 
     def received(self, data: bytes | bytearray) -> None:
         """These bytes were read."""

@@ -9,15 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._checker import (
-    Checker,
-    Handle,
-    InvariantBroken,
-    check_bounds,
-    check_message,
-    check_tables,
-    demand,
-)
+from ._books import Handle
+from ._bounds import check_bounds, check_tables
+from ._checker import Checker
+from ._choices import SMALL_LIMITS
 from ._explorer import Exploration, ExplorationFailed, Flight, World, explore
 from ._pair import (
     CLIENT_CAPABILITIES,
@@ -29,22 +24,30 @@ from ._pair import (
     drain,
 )
 from ._plain import canonical, plain
+from ._promises import InvariantBroken, check_message, demand
 from ._script import (
     Actor,
     Script,
     Step,
+    acknowledge,
     answer,
     ask,
     cancel,
     close,
+    end_listener,
     fail_sending,
+    listen,
     progress,
+    provide_input,
+    publish,
     refuse,
     request,
+    require_input,
 )
 
 if TYPE_CHECKING:
-    from ._stateful import SMALL_LIMITS, ConnectionMachine
+    from ._modern_strategies import envelopes
+    from ._stateful import ConnectionMachine
     from ._strategies import (
         answers,
         bad_request_ids,
@@ -63,12 +66,12 @@ if TYPE_CHECKING:
     )
 
 _NEEDS_HYPOTHESIS = {
-    "SMALL_LIMITS": "_stateful",
     "ConnectionMachine": "_stateful",
     "answers": "_strategies",
     "bad_request_ids": "_strategies",
     "batches": "_strategies",
     "encoded": "_strategies",
+    "envelopes": "_modern_strategies",
     "json_objects": "_strategies",
     "json_values": "_strategies",
     "messages": "_strategies",
@@ -107,6 +110,7 @@ __all__ = [
     "Step",
     "Wire",
     "World",
+    "acknowledge",
     "answer",
     "answers",
     "ask",
@@ -121,20 +125,26 @@ __all__ = [
     "demand",
     "drain",
     "encoded",
+    "end_listener",
+    "envelopes",
     "explore",
     "fail_sending",
     "json_objects",
     "json_values",
+    "listen",
     "messages",
     "nearly_messages",
     "notifications",
     "plain",
     "progress",
     "progress_tokens",
+    "provide_input",
+    "publish",
     "refuse",
     "request",
     "request_ids",
     "requests",
+    "require_input",
     "wire_bytes",
     "wire_lines",
 ]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from sansmcp import JSONObject, Side
-from sansmcp._registry import DIALECTS, Method
+from sansmcp._methods import Method
+from sansmcp._registry import DIALECTS
 
 _TASK: Final[JSONObject] = {
     "createdAt": "2025-11-25T10:00:00Z",
@@ -36,6 +37,7 @@ PARAMS: Final[Mapping[str, JSONObject]] = {
     "notifications/message": {"data": "started", "level": "error"},
     "notifications/progress": {"progress": 1, "progressToken": 1},
     "notifications/resources/updated": {"uri": "file:///a"},
+    "notifications/subscriptions/acknowledged": {"notifications": {"toolsListChanged": True}},
     "notifications/tasks/status": _TASK,
     "prompts/get": {"name": "trip"},
     "resources/read": {"uri": "file:///a"},
@@ -44,6 +46,9 @@ PARAMS: Final[Mapping[str, JSONObject]] = {
     "sampling/createMessage": {
         "maxTokens": 10,
         "messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}}],
+    },
+    "subscriptions/listen": {
+        "notifications": {"resourceSubscriptions": ["file:///a"], "toolsListChanged": True}
     },
     "tasks/cancel": {"taskId": "task"},
     "tasks/get": {"taskId": "task"},
@@ -73,6 +78,7 @@ RESULTS: Final[Mapping[str, JSONObject]] = {
         "model": "some-model",
         "role": "assistant",
     },
+    "server/discover": {"capabilities": {}, "supportedVersions": ["2026-07-28"]},
     "tasks/cancel": {**_TASK, "status": "cancelled"},
     "tasks/get": _TASK,
     "tasks/list": {"tasks": [_TASK]},
@@ -80,6 +86,17 @@ RESULTS: Final[Mapping[str, JSONObject]] = {
     "tools/list": {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]},
 }
 """Results by method; the others are answered with an empty one."""
+
+QUESTIONS: Final[Mapping[str, JSONObject]] = {
+    "city": {"method": "elicitation/create", "params": PARAMS["elicitation/create"]},
+    "key": {
+        "method": "elicitation/create",
+        "params": {"mode": "url", "message": "Your key?", "url": "https://example.com/key"},
+    },
+    "roots": {"method": "roots/list"},
+    "words": {"method": "sampling/createMessage", "params": PARAMS["sampling/createMessage"]},
+}
+"""What a server may ask before it answers, one of each kind, by keys of its choice."""
 
 TASK_RESULT: Final[JSONObject] = {"task": _TASK}
 """The answer to a request that has become a task."""

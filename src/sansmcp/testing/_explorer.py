@@ -13,11 +13,18 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 
-from sansmcp import ClientConnection, ProtocolViolation, ServerConnection, Side, State
+from sansmcp import (
+    ClientConnection,
+    ProtocolViolation,
+    ServerConnection,
+    Side,
+    State,
+    Subscription,
+)
 
-from ._checker import check_message, demand
 from ._pair import Pair
 from ._plain import canonical, plain
+from ._promises import check_message, demand
 from ._script import Actor, Script
 
 Flight: TypeAlias = tuple[bytes, ...] | None
@@ -87,6 +94,7 @@ def explore(
     eof: bool = True,
     timeouts: bool = True,
     check: Callable[[World], None] | None = None,
+    loses: Callable[[Side, bytes], bool] | None = None,
     max_states: int = 2_000_000,
 ) -> Exploration:
     """Try every interleaving of scripts, deliveries, deadlines and ends of the two streams.
@@ -95,7 +103,8 @@ def explore(
     flight to either side; the next deadline of either side, however little time has passed on
     the other; the end of the stream to either side, with all that was in flight lost. Everything
     that `Checker` demands is checked all along, and that both sides, which keep to the rules,
-    never report a violation, and agree on what is in flight whenever the wire is quiet.
+    never report a violation, and agree on what is in flight and on subscriptions whenever the
+    wire is quiet.
 
     Args:
         pair: Where to begin. It is not changed.
@@ -104,6 +113,8 @@ def explore(
         eof: Whether streams end.
         timeouts: Whether deadlines pass.
         check: Is called in every state, and raises if something is wrong.
+        loses: Whether a message of a side never arrives: how a peer would be that leaves some of
+            them unread. Then the two need not agree.
         max_states: When to give up.
 
     Raises:
@@ -132,7 +143,8 @@ def explore(
         reached: list[_Place] = []
         for place in level:
             try:
-                _check_agreement(sides, place)
+                if loses is None:
+                    _check_agreement(sides, place)
                 if check is not None:
                     check(_world(sides, place))
             except Exception as error:
@@ -145,6 +157,8 @@ def explore(
                     raise fail(
                         place, error, sides[side].name(side, place[0][side], action)
                     ) from error
+                if loses is not None:
+                    sent = tuple(message for message in sent if not loses(side, message))
                 after = _after(place, side, action, number, sent)
                 if after not in origins:
                     origins[after] = (place, side, action)
@@ -206,14 +220,25 @@ def _world(sides: tuple[_Explored, _Explored], place: _Place) -> World:
 def _check_agreement(sides: tuple[_Explored, _Explored], place: _Place) -> None:
     """When nothing is in flight, each side handles exactly what the other waits for."""
     numbers, flights = place
-    if flights == ((), ()):
-        client = sides[0].actors[numbers[0]].connection
-        server = sides[1].actors[numbers[1]].connection
-        if client.state is server.state is State.OPEN:
-            for asker, other in ((client, server), (server, client)):
-                asked = set(asker._outgoing)
-                handled = {request.id for request in other.open_requests}
-                demand(asked == handled, f"{asked} are waited for, but {handled} are handled")
+    if flights != ((), ()):
+        return
+    client = sides[0].actors[numbers[0]].connection
+    server = sides[1].actors[numbers[1]].connection
+    if not client.state is server.state is State.OPEN:
+        return
+    for asker, other in ((client, server), (server, client)):
+        asked = set(asker._outgoing)
+        handled = set(other._incoming)
+        demand(asked == handled, f"{asked} are waited for, but {handled} are handled")
+    told = {
+        call._id
+        for call in client._outgoing.values()
+        if isinstance(call._owner, Subscription) and call._owner.acknowledged is not None
+    }
+    served = {
+        request.id for request, listener in server._listeners.items() if listener._held is None
+    }
+    demand(told == served, f"{told} are subscriptions, but {served} are served")
 
 
 class _Explored:

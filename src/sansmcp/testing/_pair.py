@@ -5,12 +5,13 @@ Nothing here waits: time is a number, and a byte arrives when it is delivered.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 import attrs
 
 from sansmcp import (
-    ALL_REVISIONS,
+    LEGACY_REVISIONS,
     ClientConnection,
     Config,
     Event,
@@ -101,10 +102,13 @@ class Pair:
     Args:
         client: The client to use instead of one that declares everything.
         server: The server to use instead of one that declares everything.
-        revision: The one revision that both of those speak; all of them by default.
+        revision: The one revision that both of those speak: by default the newest in which either
+            side may ask.
+        client_revisions: What that client speaks instead, of one era or of both.
+        server_revisions: What that server speaks instead.
         client_config: Limits and policies of that client.
         server_config: Limits and policies of that server.
-        connected: Whether to do the handshake at once, and forget the events of it.
+        connected: Whether to open the conversation at once, and forget the events of it.
         now: The time in seconds, which both sides are told at once and with every delivery. None:
             no clock, until `advance` is called.
 
@@ -123,23 +127,24 @@ class Pair:
         client: ClientConnection | None = None,
         server: ServerConnection | None = None,
         *,
-        revision: str | None = None,
+        revision: str = LEGACY_REVISIONS[-1],
+        client_revisions: Sequence[str] | None = None,
+        server_revisions: Sequence[str] | None = None,
         client_config: Config | None = None,
         server_config: Config | None = None,
         connected: bool = True,
         now: float | None = 0.0,
     ) -> None:
-        revisions = ALL_REVISIONS if revision is None else (revision,)
         self.client: ClientConnection = client or ClientConnection(
             info=CLIENT_INFO,
             capabilities=CLIENT_CAPABILITIES,
-            revisions=revisions,
+            revisions=client_revisions or (revision,),
             config=client_config,
         )
         self.server: ServerConnection = server or ServerConnection(
             info=SERVER_INFO,
             capabilities=SERVER_CAPABILITIES,
-            revisions=revisions,
+            revisions=server_revisions or (revision,),
             config=server_config,
         )
         self.now = now
@@ -153,16 +158,20 @@ class Pair:
             self.clear_events()
 
     def connect(self) -> None:
-        """Do the handshake.
+        """Open the conversation; a client of both eras finds out what the server speaks.
 
         Raises:
             AssertionError: It did not come to an end, or to no good one.
         """
         self.client.start(now=self.now)
         self.deliver()
-        if not self.client.phase == self.server.phase == Phase.OPERATING:
+        # A server has no phase of a conversation in which each request speaks for itself.
+        waits = self.server.phase is not Phase.OPERATING
+        if self.client.phase is not Phase.OPERATING or (
+            waits and self.client.revision in LEGACY_REVISIONS
+        ):
             raise AssertionError(
-                f"the handshake failed: {plain(self.client_events)}, {plain(self.server_events)}"
+                f"the opening failed: {plain(self.client_events)}, {plain(self.server_events)}"
             )
 
     def side(self, side: Side) -> ClientConnection | ServerConnection:

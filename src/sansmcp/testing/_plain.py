@@ -14,15 +14,17 @@ from sansmcp import (
     Config,
     Event,
     IncomingRequest,
+    Listener,
     Listing,
     Observation,
     OutgoingRequest,
     Peer,
     Ping,
     Start,
+    Subscription,
 )
 from sansmcp._codec import BoundedDecoder
-from sansmcp._registry import Dialect, Method
+from sansmcp._methods import Dialect, Method
 
 # ------------------------------------------------------------------------------------- events
 
@@ -61,6 +63,13 @@ def _plain(value: Any) -> str:
             f"<Listing {value.method} {_open(value)} pages={value.pages} items={value.items}"
             f" stale={value.stale}>"
         )
+    if isinstance(value, Subscription):
+        return (
+            f"<Subscription {_open(value)} asked={_plain(value.asked)}"
+            f" acknowledged={_plain(value.acknowledged)}>"
+        )
+    if isinstance(value, Listener):
+        return f"<Listener {_open(value)} honoured={_plain(value.honoured)}>"
     if isinstance(value, Ping | Start):
         return f"<{type(value).__name__} {_open(value)}>"
     if isinstance(value, Peer):
@@ -74,14 +83,24 @@ def _plain(value: Any) -> str:
     return repr(value)
 
 
-def _open(handle: IncomingRequest | OutgoingRequest | Listing | Ping | Start) -> str:
+def _open(
+    handle: IncomingRequest | OutgoingRequest | Listing | Ping | Start | Subscription | Listener,
+) -> str:
     return "open" if handle.open else "over"
 
 
 # ------------------------------------------------------------------------------------- states
 
 _ATOMS: Final = frozenset({int, str, bytes, type(None)})
-_HANDLES: Final = (IncomingRequest, OutgoingRequest, Listing, Ping, Start)
+_HANDLES: Final = (
+    IncomingRequest,
+    OutgoingRequest,
+    Listing,
+    Ping,
+    Start,
+    Subscription,
+    Listener,
+)
 
 
 def canonical(*objects: object) -> Hashable:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import attrs
 
 from sansmcp import (
+    Change,
     ClientConnection,
     Event,
     IncomingRequest,
     JSONObject,
+    Listener,
+    ListenerAdded,
     Listing,
     LocalProtocolError,
     OutgoingRequest,
@@ -19,9 +22,12 @@ from sansmcp import (
     RequestReceived,
     ServerConnection,
     State,
+    Subscription,
 )
 
-from ._checker import Checker, Handle, demand
+from ._books import Handle
+from ._checker import Checker
+from ._promises import demand
 
 
 class Actor(Checker):
@@ -30,6 +36,7 @@ class Actor(Checker):
     Attributes:
         asked: What this side has asked, by the names that its steps gave.
         received: Every request of the peer that was delivered, in order.
+        served: Every subscription of the peer that was acknowledged, in order.
         positions: How many steps of each script were taken.
     """
 
@@ -37,12 +44,15 @@ class Actor(Checker):
         super().__init__(connection)
         self.asked: dict[str, Handle] = {}
         self.received: list[IncomingRequest] = []
+        self.served: list[Listener] = []
         self.positions: list[int] = [0] * n_scripts
 
     def _see(self, event: Event) -> None:
         super()._see(event)
         if isinstance(event, RequestReceived):
             self.received.append(event.request)
+        elif isinstance(event, ListenerAdded):
+            self.served.append(event.listener)
 
 
 def _always(_actor: Actor) -> bool:
@@ -96,7 +106,7 @@ def _may_ask(actor: Actor) -> bool:
 
 
 def request(name: str, method: str, params: JSONObject | None = None, **options: Any) -> Step:
-    """`send_request`, from the end of the handshake on.
+    """`send_request`, from the end of the opening on.
 
     Args:
         name: What later steps call it.
@@ -111,12 +121,53 @@ def request(name: str, method: str, params: JSONObject | None = None, **options:
     return ask(name, send, _may_ask)
 
 
+def listen(name: str, notifications: JSONObject, **options: Any) -> Step:
+    """`listen`, from the end of the opening on.
+
+    Args:
+        name: What later steps call it.
+        notifications: What to listen to.
+        options: Those of the verb.
+    """
+    return ask(name, lambda client: client.listen(notifications, **options), _may_ask)
+
+
+def provide_input(
+    name: str, responses: Mapping[str, JSONObject], *, renewed: str, **options: Any
+) -> Step:
+    """`provide_input`, once the server has asked about what was asked under this name.
+
+    Args:
+        name: Whose questions are answered.
+        responses: The answers, by the server's keys.
+        renewed: What later steps call the next round.
+        options: Those of the verb.
+    """
+
+    def act(actor: Actor) -> None:
+        call: Any = actor.asked[name]
+        client: Any = actor.connection
+        handle = actor.provide(call, lambda: client.provide_input(call, responses, **options))
+        is_open = actor.connection.state is State.OPEN
+        demand(
+            isinstance(handle, LocalProtocolError) != is_open,
+            f"{renewed} gave {handle!r} while {actor.connection.state.name}",
+        )
+        if not isinstance(handle, LocalProtocolError):
+            actor.asked[renewed] = handle
+
+    def is_asked(actor: Actor) -> bool:
+        return any(actor.asked.get(name) is call for call in actor.questioned)
+
+    return Step(f"provide input for {name}", act, is_asked)
+
+
 def cancel(name: str) -> Step:
     """Cancel what was asked under this name. Where it could not even be asked, do nothing."""
 
     def act(actor: Actor) -> None:
         handle = actor.asked.get(name)
-        if isinstance(handle, OutgoingRequest | Listing):
+        if isinstance(handle, OutgoingRequest | Listing | Subscription):
             done = actor.cancel(handle)
             demand(not isinstance(done, LocalProtocolError), f"cancelling raised: {done}")
 
@@ -158,6 +209,66 @@ def refuse(number: int, code: int = -32603, message: str = "no") -> Step:
         demand(not isinstance(done, LocalProtocolError), f"refusing raised: {done}")
 
     return Step(f"refuse #{number}", act, _of(number))
+
+
+def require_input(number: int, questions: Mapping[str, JSONObject], **options: Any) -> Step:
+    """`require_input` for the request of the peer with this number, counted from 0.
+
+    Args:
+        number: Which request; its next round has a number of its own.
+        questions: What to ask, by keys.
+        options: Those of the verb.
+    """
+
+    def act(actor: Actor) -> None:
+        handle = actor.received[number]
+        server: Any = actor.connection
+        done = actor.require_input(
+            handle, lambda: server.require_input(handle, questions, **options)
+        )
+        demand(not isinstance(done, LocalProtocolError), f"asking raised: {done}")
+
+    return Step(f"ask about #{number}", act, _of(number))
+
+
+def publish(change: Change) -> Step:
+    """`publish` a change, whether or not anybody listens."""
+
+    def act(actor: Actor) -> None:
+        server: Any = actor.connection
+        done = actor.attempt(lambda: server.publish(change))
+        demand(not isinstance(done, LocalProtocolError), f"publishing raised: {done}")
+
+    return Step(f"publish {change}", act)
+
+
+def acknowledge(number: int, notifications: JSONObject | None = None) -> Step:
+    """`acknowledge` the request of the peer with this number, which is for a subscription.
+
+    Args:
+        number: Which request, counted from 0 (they are delivered where `Config.manual` says so).
+        notifications: What of it is honoured; all by default.
+    """
+
+    def act(actor: Actor) -> None:
+        handle = actor.received[number]
+        server: Any = actor.connection
+        done = actor.acknowledge(handle, lambda: server.acknowledge(handle, notifications))
+        demand(not isinstance(done, LocalProtocolError), f"acknowledging raised: {done}")
+
+    return Step(f"acknowledge #{number}", act, _of(number))
+
+
+def end_listener(number: int) -> Step:
+    """End the subscription of the peer with this number, counted from 0."""
+
+    def act(actor: Actor) -> None:
+        listener = actor.served[number]
+        server: Any = actor.connection
+        done = actor.end_listener(listener, lambda: server.end_listener(listener))
+        demand(not isinstance(done, LocalProtocolError), f"ending raised: {done}")
+
+    return Step(f"end listener #{number}", act, lambda actor: len(actor.served) > number)
 
 
 def close() -> Step:

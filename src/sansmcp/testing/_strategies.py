@@ -12,9 +12,20 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from sansmcp import LEGACY_REVISIONS, JSONObject, JSONValue, ProgressToken, RequestId, Side
+from sansmcp import (
+    ALL_REVISIONS,
+    MISSING,
+    JSONObject,
+    JSONValue,
+    Missing,
+    ProgressToken,
+    RequestId,
+    Side,
+)
+from sansmcp._registry import DIALECTS
 
 from ._examples import PARAMS, RESULTS, notifications_of, requests_of
+from ._modern_strategies import ENVELOPE_MEMBERS, ENVELOPES, INPUTS, TAGGED, merged, results, tagged
 
 _TEXT: Final = st.text(max_size=8)
 # Lone surrogates are legal in JSON as escapes, and Python strings can hold them.
@@ -96,8 +107,9 @@ def requests(
     """Valid requests of a revision.
 
     Args:
-        revision: Whose methods.
-        sender: Who may send them; by default, either side.
+        revision: Whose methods. In 2026-07-28 each request has its envelope, and some come with
+            answers to questions.
+        sender: Who may send them; by default, either side. In 2026-07-28 a server sends none.
     """
     return _requests(revision, sender)
 
@@ -106,14 +118,18 @@ def requests(
 def _requests(revision: str, sender: Side | None) -> st.SearchStrategy[JSONObject]:
     if sender is None:
         return _requests(revision, Side.CLIENT) | _requests(revision, Side.SERVER)
-    found = st.builds(
-        _request,
-        st.sampled_from(sorted(requests_of(revision, sender))),
-        _IDS,
-        st.none() | _TOKENS,
-    )
+    methods = sorted(requests_of(revision, sender))
+    if not methods:
+        return st.nothing()
+    is_modern = DIALECTS[revision].is_modern
+    meta: st.SearchStrategy[JSONObject] = ENVELOPES if is_modern else st.just({})
+    members: st.SearchStrategy[JSONObject] = st.just({})
+    found = st.builds(_request, st.sampled_from(methods), _IDS, st.none() | _TOKENS, meta, members)
     if sender is Side.CLIENT:
-        found |= st.builds(_request, st.just("tools/call"), _IDS, _TOKENS, _json_objects(2))
+        members = _json_objects(2).map(lambda arguments: {"arguments": arguments})
+        if is_modern:
+            members = st.builds(merged, members, INPUTS)
+        found |= st.builds(_request, st.just("tools/call"), _IDS, _TOKENS, meta, members)
     return found
 
 
@@ -121,13 +137,14 @@ def _request(
     method: str,
     id: RequestId,
     token: ProgressToken | None,
-    arguments: JSONObject | None = None,
+    meta: JSONObject,
+    members: JSONObject,
 ) -> JSONObject:
-    params: JSONObject = dict(PARAMS.get(method, {}))
+    params: JSONObject = {**PARAMS.get(method, {}), **members}
     if token is not None:
-        params["_meta"] = {"progressToken": token}
-    if arguments is not None:
-        params["arguments"] = arguments
+        meta = {**meta, "progressToken": token}
+    if meta:
+        params["_meta"] = meta
     return _call(method, params, id=id)
 
 
@@ -147,12 +164,20 @@ def notifications(
 def _notifications(revision: str, sender: Side | None) -> st.SearchStrategy[JSONObject]:
     if sender is None:
         return _notifications(revision, Side.CLIENT) | _notifications(revision, Side.SERVER)
-    methods = sorted(notifications_of(revision, sender))
-    return (
-        st.sampled_from(methods).map(lambda method: _call(method, dict(PARAMS.get(method, {}))))
-        | _IDS.map(lambda id: _call("notifications/cancelled", {"requestId": id}))
-        | st.builds(_progress, _TOKENS, st.integers(0, 5) | st.floats(0, 5))
-    )
+    names = set(notifications_of(revision, sender))
+    belonging = sorted(names & TAGGED) if DIALECTS[revision].is_modern else []
+    found = st.sampled_from(sorted(names.difference(belonging))).map(
+        lambda method: _call(method, dict(PARAMS.get(method, {})))
+    ) | _IDS.map(lambda id: _call("notifications/cancelled", {"requestId": id}))
+    if "notifications/progress" in names:
+        found |= st.builds(_progress, _TOKENS, st.integers(0, 5) | st.floats(0, 5))
+    if belonging:
+        found |= st.builds(_change, st.sampled_from(belonging), _IDS)
+    return found
+
+
+def _change(method: str, id: RequestId) -> JSONObject:
+    return _call(method, tagged(PARAMS.get(method, {}), id))
 
 
 def _progress(token: ProgressToken, progress: float) -> JSONObject:
@@ -170,18 +195,22 @@ _ERRORS: Final = st.fixed_dictionaries(
     {"code": st.sampled_from((-32601, -32603, 1)), "message": _TEXT},
     optional={"data": _json_values(2)},
 )
-_ANSWERS: Final[st.SearchStrategy[JSONObject]] = st.fixed_dictionaries(
-    {
-        "jsonrpc": st.just("2.0"),
-        "id": _IDS,
-        "result": st.sampled_from([{}, *RESULTS.values()]) | _json_objects(2),
-    }
-) | st.fixed_dictionaries({"jsonrpc": st.just("2.0"), "id": _IDS, "error": _ERRORS})
+_RESULTS: Final[st.SearchStrategy[JSONObject]] = st.sampled_from(
+    [{}, *RESULTS.values()]
+) | _json_objects(2)
 
 
-def answers() -> st.SearchStrategy[JSONObject]:
-    """Valid answers to some request: results and errors."""
-    return _ANSWERS
+def answers(revision: str = "2025-11-25") -> st.SearchStrategy[JSONObject]:
+    """Valid answers to some request: results and errors, and questions in 2026-07-28."""
+    return _answers(DIALECTS[revision].is_modern)
+
+
+@cache
+def _answers(is_modern: bool) -> st.SearchStrategy[JSONObject]:
+    result = results(_RESULTS) if is_modern else _RESULTS
+    return st.fixed_dictionaries(
+        {"jsonrpc": st.just("2.0"), "id": _IDS, "result": result}
+    ) | st.fixed_dictionaries({"jsonrpc": st.just("2.0"), "id": _IDS, "error": _ERRORS})
 
 
 def messages(
@@ -198,13 +227,15 @@ def messages(
 
 @cache
 def _messages(revision: str, sender: Side | None) -> st.SearchStrategy[JSONObject]:
-    return _requests(revision, sender) | _notifications(revision, sender) | _ANSWERS
+    return _requests(revision, sender) | _notifications(revision, sender) | answers(revision)
 
 
 def nearly_messages(
     revision: str = "2025-11-25", sender: Side | None = None
 ) -> st.SearchStrategy[JSONObject]:
     """Messages with one thing wrong: a member is missing, or there is one too many, or odd.
+
+    In 2026-07-28 it may be a member of a request's envelope, too.
 
     Args:
         revision: Whose methods.
@@ -218,13 +249,25 @@ def _nearly_messages(revision: str, sender: Side | None) -> st.SearchStrategy[JS
     whole = _messages(revision, sender)
     names = st.sampled_from(("jsonrpc", "method", "params", "result", "error", "id"))
     odd = _json_values(1)
-    return (
+    found = (
         st.builds(_without, whole, names)
         | st.builds(_with, whole, names, odd)
         | st.builds(_with, whole, st.just("id"), _NO_IDS)
-        | st.builds(_with, _ANSWERS, st.sampled_from(("result", "error", "method")), odd)
+        | st.builds(_with, answers(revision), st.sampled_from(("result", "error", "method")), odd)
         | st.builds(_with, whole, st.just("params"), st.fixed_dictionaries({"_meta": odd}))
     )
+    if DIALECTS[revision].is_modern:
+        calls, member = _requests(revision, sender), st.sampled_from(ENVELOPE_MEMBERS)
+        found |= st.builds(_misnamed, calls, member, st.just(MISSING) | odd)
+    return found
+
+
+def _misnamed(message: JSONObject, name: str, value: JSONValue | Missing) -> JSONObject:
+    """A request whose envelope lacks a member, or has another value in it."""
+    meta: JSONObject = {**message["params"]["_meta"], name: value}
+    if value is MISSING:
+        del meta[name]
+    return {**message, "params": {**message["params"], "_meta": meta}}
 
 
 def _without(message: JSONObject, name: str) -> JSONObject:
@@ -337,7 +380,7 @@ def wire_bytes(revision: str | None = None, sender: Side | None = None) -> st.Se
     """What may come out of a byte stream, damage included.
 
     Args:
-        revision: Whose messages; by default, of any revision that opens with a handshake.
+        revision: Whose messages; by default, of any revision.
         sender: Who may send them; by default, either side.
     """
     return _wire_bytes(revision, sender)
@@ -346,7 +389,7 @@ def wire_bytes(revision: str | None = None, sender: Side | None = None) -> st.Se
 @cache
 def _wire_bytes(revision: str | None, sender: Side | None) -> st.SearchStrategy[bytes]:
     if revision is None:
-        return st.one_of([_wire_bytes(known, sender) for known in LEGACY_REVISIONS])
+        return st.one_of([_wire_bytes(known, sender) for known in ALL_REVISIONS])
     return st.builds(
         _joined,
         st.lists(_wire_lines(revision, sender), max_size=6),

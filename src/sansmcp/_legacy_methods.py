@@ -1,0 +1,141 @@
+"""The methods of the revisions that open with a handshake, each as it came in or changed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ._methods import (
+    ANYTHING,
+    ARRAY,
+    ELICITATION_CONDITIONS,
+    FORM,
+    NUMBER,
+    OBJECT,
+    STRING,
+    TOOLS_CONDITIONS,
+    URI,
+    C,
+    Members,
+    Method,
+    S,
+    both,
+    call,
+    completion,
+    elicitation,
+    listing_of,
+    notification,
+    request,
+    sampling,
+)
+from ._values import Side
+
+_TASK_ID: Final[Members] = (("taskId", STRING),)
+TASK: Final[Members] = (
+    ("createdAt", STRING),
+    ("lastUpdatedAt", STRING),
+    ("status", STRING),
+    ("taskId", STRING),
+    ("ttl", ANYTHING),
+)
+_URL: Final[Members] = (("elicitationId", STRING), ("message", STRING), ("url", STRING))
+
+
+_SINCE_2024_11_05: Final[tuple[Method, ...]] = (
+    request(
+        C,
+        "initialize",
+        params=(("capabilities", OBJECT), ("clientInfo", OBJECT), ("protocolVersion", STRING)),
+        result=(("capabilities", OBJECT), ("protocolVersion", STRING), ("serverInfo", OBJECT)),
+        cancellable=False,
+        early=True,
+        special=True,
+    ),
+    notification(C, "notifications/initialized", early=True),
+    *both(request, "ping", early=True, special=True),
+    listing_of("tools/list", "tools", "tools"),
+    call(),
+    listing_of("resources/list", "resources", "resources"),
+    listing_of("resources/templates/list", "resources", "resourceTemplates"),
+    request(C, "resources/read", "resources", params=URI, result=(("contents", ARRAY),)),
+    request(C, "resources/subscribe", "resources.subscribe", params=URI, special=True),
+    request(C, "resources/unsubscribe", "resources.subscribe", params=URI, special=True),
+    listing_of("prompts/list", "prompts", "prompts"),
+    request(C, "prompts/get", "prompts", params=(("name", STRING),), result=(("messages", ARRAY),)),
+    completion(gate=""),  # this revision has no capability for it
+    request(C, "logging/setLevel", "logging", params=(("level", STRING),), special=True),
+    sampling(),
+    request(S, "roots/list", "roots", result=(("roots", ARRAY),)),
+    notification(S, "notifications/tools/list_changed", "tools.listChanged"),
+    notification(S, "notifications/resources/list_changed", "resources.listChanged"),
+    notification(S, "notifications/resources/updated", "resources.subscribe", params=URI),
+    notification(S, "notifications/prompts/list_changed", "prompts.listChanged"),
+    notification(C, "notifications/roots/list_changed", "roots.listChanged"),
+    notification(
+        S,
+        "notifications/message",
+        "logging",
+        params=(("data", ANYTHING), ("level", STRING)),
+        early=True,
+    ),
+    *both(
+        notification,
+        "notifications/progress",
+        params=(("progress", NUMBER), ("progressToken", (str, int, float))),
+    ),
+    *both(
+        notification,
+        "notifications/cancelled",
+        params=(("requestId", (str, int, float)),),
+        early=True,
+    ),
+)
+
+_SINCE_2025_03_26: Final[tuple[Method, ...]] = (completion(gate="completions"),)
+
+_SINCE_2025_06_18: Final[tuple[Method, ...]] = (elicitation(),)
+
+
+def _task_methods(sender: Side) -> tuple[Method, ...]:
+    return (
+        request(sender, "tasks/get", "tasks", params=_TASK_ID, result=TASK, special=True),
+        request(sender, "tasks/result", "tasks", params=_TASK_ID, special=True),
+        request(
+            sender,
+            "tasks/list",
+            "tasks.list",
+            paginated="tasks",
+            result=(("tasks", ARRAY),),
+            special=True,
+        ),
+        request(sender, "tasks/cancel", "tasks.cancel", params=_TASK_ID, result=TASK, special=True),
+        notification(sender, "notifications/tasks/status", "tasks", params=TASK),
+    )
+
+
+_SINCE_2025_11_25: Final[tuple[Method, ...]] = (
+    call(task_gate="tasks.requests.tools.call"),
+    sampling(conditions=TOOLS_CONDITIONS, task_gate="tasks.requests.sampling.createMessage"),
+    elicitation(
+        modes={"form": FORM, "url": _URL},
+        conditions=ELICITATION_CONDITIONS,
+        task_gate="tasks.requests.elicitation.create",
+    ),
+    Method(
+        name="notifications/elicitation/complete",
+        kind="notification",
+        sender=S,
+        gate="elicitation.url",
+        params=(("elicitationId", STRING),),
+        cancellable=False,
+    ),
+    *_task_methods(C),
+    *_task_methods(S),
+)
+
+LEGACY_STEPS: Final = {
+    "2024-11-05": _SINCE_2024_11_05,
+    "2025-03-26": _SINCE_2025_03_26,
+    "2025-06-18": _SINCE_2025_06_18,
+    "2025-11-25": _SINCE_2025_11_25,
+}
+"""Revision by revision, the methods that are new or another than before."""

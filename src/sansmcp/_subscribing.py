@@ -1,0 +1,199 @@
+"""Subscriptions of the modern revision: the client's half.
+
+Source: MCP 2026-07-28, basic/patterns/subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ._asking import Outcome
+from ._envelope import SUBSCRIPTION_ID
+from ._errors import LocalProtocolError
+from ._events import (
+    ErrorReceived,
+    FailureReason,
+    MessageIgnored,
+    NotificationReceived,
+    RequestFailed,
+    SubscriptionAcknowledged,
+    SubscriptionEnd,
+    SubscriptionEnded,
+)
+from ._handles import OutgoingRequest, Purpose, Subscription
+from ._judge import FILTERS, Breach, judge_filter, judge_honoured, judge_request
+from ._notifying import LISTEN
+from ._requiring import Requiring
+from ._values import JSONObject, id_key, is_object
+
+_FAILURES: Final = {
+    FailureReason.CANCELLED: SubscriptionEnd.CANCELLED,
+    FailureReason.TIMED_OUT: SubscriptionEnd.TIMED_OUT,
+    FailureReason.LOST: SubscriptionEnd.LOST,
+    FailureReason.INVALID_ANSWER: SubscriptionEnd.INVALID_ANSWER,
+}
+_ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
+
+def _is_tagged(params: JSONObject) -> bool:
+    meta: Any = params.get("_meta")
+    return is_object(meta) and SUBSCRIPTION_ID in meta
+
+
+class Subscribing(Requiring):
+    """`listen`, and what comes for a subscription."""
+
+    __slots__ = ()
+
+    def _listen(
+        self,
+        notifications: JSONObject,
+        meta: JSONObject | None,
+        timeout: float | None,
+        data: Any,
+        now: float | None,
+    ) -> Subscription:
+        self._may_send(LISTEN)
+        conversation, side = self._conversation, self._side
+        spec = conversation.dialect.requests[side].get(LISTEN)
+        params: JSONObject = {"notifications": notifications}
+        breach = judge_request(conversation, side, LISTEN, spec, params, True)
+        breach = breach or judge_filter(notifications)
+        if breach is not None:
+            raise breach.error()
+        if timeout is not None:
+            self._check_timeouts(timeout, None, now)
+        self._check_room()
+        body = self._enveloped(params, meta)
+        asked: Any = self._codec.decode(self._encode(notifications))
+        if now is not None:
+            self._tell(now)
+        subscription = Subscription(asked)
+        subscription.data = data
+        subscription._call = self._send_own(LISTEN, body, Purpose.LISTEN, subscription, timeout)
+        if self._restless:
+            self._settle()
+        return subscription
+
+    # ----------------------------------------------------------------------------- receiving
+
+    def _notified(self, method: str, params: JSONObject) -> None:
+        if self._conversation.dialect.is_modern and (method in FILTERS or method == _ACKNOWLEDGED):
+            self._notified_subscription(method, params)
+        elif method == "notifications/message" and _is_tagged(params):
+            self._report(Breach("SUBS-017", "a log message names a subscription", tolerated=True))
+            super()._notified(method, params)
+        else:
+            super()._notified(method, params)
+
+    def _notified_subscription(self, method: str, params: JSONObject) -> None:
+        meta: Any = params.get("_meta")
+        key = id_key(meta.get(SUBSCRIPTION_ID)) if is_object(meta) else None
+        if key is None:
+            text = f"{method} names no subscription"
+            self._report(Breach("SUBS-009", text, tolerated=method != _ACKNOWLEDGED))
+            if method != _ACKNOWLEDGED:
+                self._events.append(NotificationReceived(method=method, params=params))
+            return
+        call = self._outgoing.get(key)
+        subscription = None if call is None else call._owner
+        if call is None or not isinstance(subscription, Subscription):
+            text = "a notification for no open subscription"
+            self._events.append(MessageIgnored(rule="SUBS-010", text=text, method=method, id=key))
+        elif method == _ACKNOWLEDGED:
+            self._acknowledged(subscription, call, params.get("notifications"))
+        else:
+            self._judge_wanted(subscription, call, method, params)
+            self._events.append(
+                NotificationReceived(method=method, params=params, subscription=subscription)
+            )
+
+    def _acknowledged(
+        self, subscription: Subscription, call: OutgoingRequest, honoured: Any
+    ) -> None:
+        kept = self._filter_of(honoured)
+        if subscription._acknowledged is not None:
+            kept = Breach("SUBS-004", "a subscription was acknowledged a second time")
+        if isinstance(kept, Breach):
+            self._report(kept, request=call)
+            return
+        if (excess := judge_honoured(subscription._asked, kept)) is not None:
+            self._report(excess, request=call)
+        self._timers.drop(call)  # from here on silence is what is to be expected
+        subscription._acknowledged = kept
+        self._events.append(
+            SubscriptionAcknowledged(subscription=subscription, notifications=honoured)
+        )
+
+    def _filter_of(self, honoured: object) -> JSONObject | Breach:
+        """A copy of a filter for the handle: the event's belongs to the caller."""
+        if not is_object(honoured):
+            return Breach("OWN-014", "notifications is no object")
+        if (breach := judge_filter(honoured)) is not None:
+            return breach
+        try:
+            copied: Any = self._codec.decode(self._encode(honoured))
+        except (LocalProtocolError, ValueError, RecursionError):
+            return Breach("OWN-002", "the filter in an acknowledgement is nested too deep")
+        kept: JSONObject = copied
+        return kept
+
+    def _judge_wanted(
+        self, subscription: Subscription, call: OutgoingRequest, method: str, params: JSONObject
+    ) -> None:
+        asked = subscription._asked.get(FILTERS[method])
+        if subscription._acknowledged is None:
+            text = f"{method} came before the acknowledgement"
+            self._report(Breach("SUBS-005", text, tolerated=True), request=call)
+        elif not asked:
+            text = f"{method} was not asked for"
+            self._report(Breach("SUBS-002", text, tolerated=True), request=call)
+
+    def _judge_end(
+        self, subscription: Subscription, call: OutgoingRequest, result: JSONObject
+    ) -> None:
+        meta: Any = result.get("_meta")
+        if not is_object(meta) or id_key(meta.get(SUBSCRIPTION_ID)) != call._id:
+            text = "the result of a subscription does not name it"
+            self._report(Breach("SUBS-014", text, tolerated=True), request=call)
+        if subscription._acknowledged is None:
+            text = "a subscription ended before it was acknowledged"
+            self._report(Breach("SUBS-004", text, tolerated=True), request=call)
+
+    def _receive_cancelled(self, params: JSONObject) -> None:
+        if not self._conversation.dialect.is_modern or self._modern is not None:
+            super()._receive_cancelled(params)
+            return
+        key = id_key(params.get("requestId"))
+        call = None if key is None else self._outgoing.get(key)
+        if call is None:
+            self._ignore_cancel("CANC-013", "a cancellation of nothing in flight", key)
+        elif isinstance(subscription := call._owner, Subscription):
+            subscription._ended_by_server = True
+            self._abandon(call, FailureReason.CANCELLED, "the server ended it", None)
+        else:
+            text = f"the server cancelled {call._method}"
+            self._report(Breach("CANC-019", text), request=call)
+
+    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        if call._purpose is not Purpose.LISTEN:
+            super()._ended(call, outcome)
+            return
+        subscription = call._owner
+        assert isinstance(subscription, Subscription)
+        code = message = data = None
+        if isinstance(outcome, RequestFailed):
+            reason = _FAILURES[outcome.reason]
+            if subscription._ended_by_server:
+                reason = SubscriptionEnd.ENDED
+        elif isinstance(outcome, ErrorReceived):
+            reason = SubscriptionEnd.ERROR
+            code, message, data = outcome.code, outcome.message, outcome.data
+        else:
+            reason = SubscriptionEnd.ENDED
+            self._judge_end(subscription, call, outcome.result)
+        self._events.append(
+            SubscriptionEnded(
+                subscription=subscription, reason=reason, code=code, message=message, data=data
+            )
+        )

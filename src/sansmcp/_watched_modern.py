@@ -1,0 +1,137 @@
+"""What an observer remembers of requests that speak for themselves, and of what follows them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ._judge import FILTERS, Breach
+from ._registry import LOG_LEVELS
+from ._values import IdKey, JSONObject, is_list_of_strings
+
+_ALL_LEVELS: Final = len(LOG_LEVELS)
+
+
+@attrs.frozen
+class Terms:
+    """What a request declares, as far as it binds the server.
+
+    Attributes:
+        gates: The gates that the client's capabilities open for questions.
+        severity: The least severe level of log messages; None: none are wanted.
+        extends: Whether it declares extensions, which may define further methods and results.
+        fault: What is wrong with the names of those.
+    """
+
+    gates: frozenset[str]
+    severity: int | None
+    extends: bool
+    fault: Breach | None
+
+
+@attrs.define(eq=False)
+class Listening:
+    """A subscription, by the request that asked for it.
+
+    Attributes:
+        asked: The kinds that were asked for, and the URIs; None where the filter was a bad one.
+        acknowledged: Whether an acknowledgement was seen.
+        over: Whether the server has ended it.
+        cancelled_at: The place of the client's cancellation among what it has sent; 0: none.
+    """
+
+    asked: Mapping[str, object] | None
+    acknowledged: bool = False
+    over: bool = False
+    cancelled_at: int = 0
+
+
+def wishes_in(filter: JSONObject) -> Mapping[str, object]:
+    """What a good filter asks for, in a form that is nobody else's."""
+    wishes: dict[str, object] = {}
+    for name in FILTERS.values():
+        value: Any = filter.get(name)
+        wishes[name] = frozenset[str](value) if is_list_of_strings(value) else bool(value)
+    return wishes
+
+
+@attrs.define(eq=False)
+class LogWishes:
+    """How many requests for log messages of each level may still be served."""
+
+    _open: list[int] = attrs.field(factory=lambda: [0] * _ALL_LEVELS, init=False)
+
+    def asked(self, severity: int) -> None:
+        """A request with this level was sent."""
+        self._open[severity] += 1
+
+    def answered(self, severity: int) -> None:
+        """It was answered."""
+        self._open[severity] -= 1
+
+    def permit(self, level: str) -> bool:
+        """Whether a message of this level may be about one of them."""
+        return any(self._open[: LOG_LEVELS[level] + 1])
+
+
+@attrs.frozen(eq=False)
+class Round:
+    """A request that was answered with questions, or with a state to come back with.
+
+    Attributes:
+        call: The method of the request, and the tool, prompt or resource it is about.
+        key: Its id.
+        questions: The method of each question, by its name.
+        state: What a retry has to come back with.
+        place: The place of the answer among what the server has sent.
+    """
+
+    call: tuple[str, object]
+    key: IdKey
+    questions: Mapping[str, str]
+    state: str | None
+    place: int
+
+
+@attrs.define(eq=False)
+class Rounds:
+    """The latest rounds, the oldest first."""
+
+    bound: int
+    forgotten: bool = False
+    _rounds: deque[Round] = attrs.field(factory=deque[Round], init=False)
+    _filed: dict[tuple[object, object], list[Round]] = attrs.field(
+        factory=dict[tuple[object, object], list[Round]], init=False
+    )
+
+    def add(self, round: Round) -> None:
+        """One more was seen."""
+        self._rounds.append(round)
+        self._filed.setdefault((round.call, round.state), []).append(round)
+        if len(self._rounds) > self.bound:
+            self.forgotten = True
+            oldest = self._rounds.popleft()
+            filed = self._filed[oldest.call, oldest.state]
+            filed.remove(oldest)
+            if not filed:
+                del self._filed[oldest.call, oldest.state]
+
+    def given(self, call: tuple[str, object], state: str | None) -> list[Round]:
+        """Those of a call that gave this state."""
+        return self._filed.get((call, state), [])
+
+    def gave(self, state: str) -> bool:
+        """Whether any call was given this state."""
+        return any(round.state == state for round in self._rounds)
+
+
+def called(method: str, params: JSONObject) -> tuple[str, object]:
+    """What a call is about, as far as a retry of it must be about the same."""
+    for name in ("name", "uri"):
+        about: Any = params.get(name)
+        if isinstance(about, str):
+            return method, about
+    return method, None

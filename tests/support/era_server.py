@@ -1,0 +1,48 @@
+"""A server of ours that speaks one era, or both: `python -m tests.support.era_server SPEAKS`.
+
+One handler, written once. SPEAKS is a key of `ERAS`.
+"""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import trio
+
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
+from sansmcp_io.trio import RequireInput, ServerCall, serve_stdio
+
+ERAS: Final[Mapping[str, tuple[str, ...]]] = {
+    "modern": MODERN_REVISIONS,
+    "legacy": LEGACY_REVISIONS,
+    "dual-era": (*LEGACY_REVISIONS, *MODERN_REVISIONS),
+}
+"""What a client or server of each kind speaks."""
+
+TOOLS: Final = ("revision", "ask")
+
+
+def text(value: str) -> JSONObject:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+def handle(call: ServerCall) -> JSONObject | RequireInput:
+    """`revision` tells at which one the call is served, `ask` what the client's first root is."""
+    if call.method == "tools/list":
+        return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]}
+    if call.params["name"] == "revision":
+        return text(str(call.revision))
+    if not call.input_responses:
+        return RequireInput({"roots": {"method": "roots/list"}})
+    roots: list[JSONObject] = call.input_responses["roots"]["roots"]
+    return text(roots[0]["uri"])
+
+
+if __name__ == "__main__":
+    info = {"name": "eras", "version": "1.0"}
+    capabilities: JSONObject = {"tools": {}}
+    revisions = ERAS[sys.argv[1]]
+    trio.run(
+        partial(serve_stdio, handle, info=info, capabilities=capabilities, revisions=revisions)
+    )

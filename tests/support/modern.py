@@ -1,0 +1,236 @@
+"""Messages of the revision without a handshake, and connections that speak it.
+
+Beside `tests.support.wire`, whose helpers know no era.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    MODERN_REVISIONS,
+    ClientConnection,
+    Config,
+    IncomingRequest,
+    InputRequired,
+    JSONObject,
+    OutgoingRequest,
+    Ready,
+    RequestReceived,
+    ServerConnection,
+)
+
+from .wire import (
+    CLIENT_INFO,
+    SERVER_CAPABILITIES,
+    SERVER_INFO,
+    call,
+    error,
+    new_client,
+    new_server,
+    note,
+    of,
+    only,
+    receive,
+    result,
+    sent,
+)
+
+MODERN: Final = "2026-07-28"
+LEGACY: Final = LEGACY_REVISIONS[-1]
+"""The newest revision with a handshake."""
+BOTH: Final = (*LEGACY_REVISIONS, *MODERN_REVISIONS)
+"""What a connection of both eras speaks."""
+
+VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
+CLIENT: Final = "io.modelcontextprotocol/clientInfo"
+SERVER: Final = "io.modelcontextprotocol/serverInfo"
+LEVEL: Final = "io.modelcontextprotocol/logLevel"
+SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
+
+EVERYTHING: Final[JSONObject] = {
+    "roots": {},
+    "sampling": {"tools": {}},
+    "elicitation": {"form": {}, "url": {}},
+}
+"""Capabilities of a client that can be asked everything."""
+
+SERVED_BY: Final[JSONObject] = {SERVER: SERVER_INFO}
+"""The `_meta` of every result of a server from `new_server`."""
+
+CACHE: Final[JSONObject] = {"ttlMs": 0, "cacheScope": "private"}
+"""The caching hints of a server that was told nothing else."""
+
+FORM: Final[JSONObject] = {
+    "method": "elicitation/create",
+    "params": {"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}},
+}
+ROOTS: Final[JSONObject] = {"method": "roots/list"}
+SAMPLE: Final[JSONObject] = {
+    "method": "sampling/createMessage",
+    "params": {"messages": [], "maxTokens": 1},
+}
+
+URL: Final[JSONObject] = {
+    "method": "elicitation/create",
+    "params": {"mode": "url", "message": "Key?", "url": "https://example.com"},
+}
+
+LISTEN: Final = "subscriptions/listen"
+FILE: Final = "file:///a"
+WHOLE_FILTER: Final[JSONObject] = {
+    "toolsListChanged": True,
+    "promptsListChanged": True,
+    "resourcesListChanged": True,
+    "resourceSubscriptions": [FILE],
+}
+"""A filter that asks for everything that `SERVER_CAPABILITIES` offers."""
+
+
+# ---------------------------------------------------------------------------------- messages
+
+
+def envelope(capabilities: object = None, **changed: object) -> JSONObject:
+    """The `_meta` of a request: `capabilities` are `EVERYTHING` where not given.
+
+    `changed` names members that are to be otherwise: `version`, `info`, `level`, and any other as
+    it is; None takes a member out.
+    """
+    meta: JSONObject = {
+        VERSION: MODERN,
+        CAPABILITIES: EVERYTHING if capabilities is None else capabilities,
+        CLIENT: CLIENT_INFO,
+    }
+    names = {"version": VERSION, "info": CLIENT, "level": LEVEL}
+    for name, value in changed.items():
+        meta[names.get(name, name)] = value
+    return {name: value for name, value in meta.items() if value is not None}
+
+
+def modern(
+    id: object, method: str, params: JSONObject | None = None, meta: JSONObject | None = None
+) -> JSONObject:
+    """A request with its envelope, which is `envelope()` where `meta` is not given."""
+    return call(id, method, {**(params or {}), "_meta": envelope() if meta is None else meta})
+
+
+def listen(id: object, filter: object) -> JSONObject:
+    """The request for a subscription."""
+    return modern(id, LISTEN, {"notifications": filter})
+
+
+def acknowledged(id: object, honoured: JSONObject) -> JSONObject:
+    """The first message of a subscription."""
+    params = {"notifications": honoured, "_meta": {SUBSCRIPTION: id}}
+    return note("notifications/subscriptions/acknowledged", params)
+
+
+def complete(id: object, value: JSONObject | None = None) -> JSONObject:
+    """The answer of a server from `new_server` that carries this result."""
+    return result(id, {**(value or {}), "_meta": SERVED_BY, "resultType": "complete"})
+
+
+def discovered(
+    capabilities: JSONObject | None = None, versions: Iterable[str] = MODERN_REVISIONS, **more: Any
+) -> JSONObject:
+    """A `DiscoverResult`."""
+    return {
+        "supportedVersions": list(versions),
+        "capabilities": SERVER_CAPABILITIES if capabilities is None else capabilities,
+        "resultType": "complete",
+        **CACHE,
+        "_meta": SERVED_BY,
+        **more,
+    }
+
+
+def handshake(revision: str = LEGACY) -> JSONObject:
+    """An `InitializeResult`."""
+    return {"protocolVersion": revision, "capabilities": {}, "serverInfo": SERVER_INFO}
+
+
+def input_required(id: object, questions: object = None, state: object = None) -> JSONObject:
+    """The answer of a server that asks before it answers; None leaves a member out."""
+    members = {"inputRequests": questions, "requestState": state}
+    given = {name: value for name, value in members.items() if value is not None}
+    return result(id, {"resultType": "input_required", **given})
+
+
+# ------------------------------------------------------------------------------- connections
+
+
+def modern_server(
+    *,
+    capabilities: JSONObject = SERVER_CAPABILITIES,
+    revisions: Iterable[str] = MODERN_REVISIONS,
+    config: Config | None = None,
+) -> ServerConnection:
+    """A server that has received nothing yet; of the modern era only, where nothing is said."""
+    return new_server(capabilities=capabilities, revisions=revisions, config=config)
+
+
+def modern_client(
+    *,
+    capabilities: JSONObject = EVERYTHING,
+    server: JSONObject | None = None,
+    revisions: Iterable[str] = MODERN_REVISIONS,
+    config: Config | None = None,
+) -> ClientConnection:
+    """A client that has found a modern server of these capabilities; its probe had the id 1."""
+    client = new_client(capabilities=capabilities, revisions=revisions, config=config)
+    client.start()
+    (probe,) = sent(client)
+    assert probe["method"] == "server/discover"
+    only(Ready, receive(client, result(probe["id"], discovered(server))))
+    return client
+
+
+def probing(revisions: Iterable[str] = BOTH, **options: Any) -> ClientConnection:
+    """A client whose probe is with the server; it had the id 1."""
+    client = new_client(revisions=revisions)
+    client.start(**options)
+    (probe,) = sent(client)
+    assert (probe["id"], probe["method"]) == (1, "server/discover")
+    return client
+
+
+def fallen_back(**options: Any) -> ClientConnection:
+    """A client whose probe was refused, and whose `initialize`, of id 2, is with the server."""
+    client = probing(**options)
+    assert receive(client, error(1, -32601)) == []
+    (message,) = sent(client)
+    assert (message["id"], message["method"]) == (2, "initialize")
+    return client
+
+
+def in_question(
+    client: ClientConnection, questions: JSONObject, state: str | None = None, **options: Any
+) -> OutgoingRequest:
+    """A `tools/call` of this client about which the server has asked these questions."""
+    params = {"name": "t", "arguments": {"a": 1}}
+    call = client.send_request("tools/call", params, **options)
+    (message,) = sent(client)
+    event = only(InputRequired, receive(client, input_required(message["id"], questions, state)))
+    assert event.request is call
+    return call
+
+
+def requested(server: ServerConnection, message: JSONObject) -> IncomingRequest:
+    """The handle of a request that the application is to answer; other events may come before."""
+    (event,) = of(RequestReceived, receive(server, message))
+    return event.request
+
+
+def questioned(
+    server: ServerConnection, request: IncomingRequest, *names: str, timeout: float | None = None
+) -> list[int]:
+    """Ask a client of an older revision for its roots, once under each of these names.
+
+    With a timeout the clock stands at 10. Returns the ids of the requests that went out.
+    """
+    now = None if timeout is None else 10.0
+    assert server.require_input(request, dict.fromkeys(names, ROOTS), timeout=timeout, now=now)
+    asked = sent(server)
+    assert [message["method"] for message in asked] == ["roots/list"] * len(names)
+    return [message["id"] for message in asked]

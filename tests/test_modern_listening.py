@@ -1,0 +1,262 @@
+"""What a client makes of acknowledgements and changes that are not as they should be.
+
+Beside `test_modern_subscriptions`, which has the plain course of it. Rules: SUBS-001 to SUBS-010.
+"""
+
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    ClientConnection,
+    Config,
+    JSONObject,
+    LocalProtocolError,
+    MessageIgnored,
+    NotificationReceived,
+    ProtocolViolation,
+    Subscription,
+    SubscriptionAcknowledged,
+    SubscriptionEnd,
+    SubscriptionEnded,
+)
+from tests.support.modern import (
+    FILE,
+    MODERN,
+    SUBSCRIPTION,
+    WHOLE_FILTER,
+    acknowledged,
+    discovered,
+    modern_client,
+)
+from tests.support.wire import (
+    CLIENT_INFO,
+    broken,
+    drain,
+    note,
+    of,
+    only,
+    receive,
+    result,
+    sent,
+    wire,
+)
+
+TOOLS: JSONObject = {"toolsListChanged": True}
+
+
+def changed(tag: object, what: str = "tools/list_changed", **params: object) -> JSONObject:
+    return note(f"notifications/{what}", {**params, "_meta": {SUBSCRIPTION: tag}})
+
+
+def cancelled(id: object, **more: object) -> JSONObject:
+    return note("notifications/cancelled", {"requestId": id, **more})
+
+
+def listening(client: ClientConnection, notifications: JSONObject = TOOLS) -> Subscription:
+    """A subscription that the server has acknowledged as it is."""
+    subscription = client.listen(notifications)
+    (message,) = sent(client)
+    only(SubscriptionAcknowledged, receive(client, acknowledged(message["id"], notifications)))
+    return subscription
+
+
+# --------------------------------------------------------------------------------- notifications
+
+
+@pytest.mark.parametrize(
+    "what", ["tools/list_changed", "prompts/list_changed", "resources/list_changed"]
+)
+def test_each_kind_of_change_is_told_with_its_subscription(what: str) -> None:
+    """The application learns from it what to fetch again."""
+    client = modern_client()
+    subscription = listening(client, WHOLE_FILTER)
+    told = only(NotificationReceived, receive(client, changed(2, what)))
+    assert (told.method, told.subscription) == (f"notifications/{what}", subscription)
+    updated = changed(2, "resources/updated", uri=FILE)
+    told = only(NotificationReceived, receive(client, updated))
+    assert (told.params["uri"], told.subscription) == (FILE, subscription)
+
+
+def test_update_of_a_part_of_what_was_asked_for_is_told() -> None:
+    """Only the server knows what belongs to a resource (SUBS-003)."""
+    client = modern_client()
+    listening(client, {"resourceSubscriptions": ["file:///a/"]})
+    updated = changed(2, "resources/updated", uri="file:///a/b")
+    only(NotificationReceived, receive(client, updated))
+
+
+@pytest.mark.parametrize("notifications", [{}, {"resourceSubscriptions": []}, WHOLE_FILTER])
+def test_what_was_not_asked_for_is_reported(notifications: JSONObject) -> None:
+    """An omitted member and an empty list mean the same (SUBS-002)."""
+    client = modern_client()
+    listening(client, notifications)
+    events = receive(client, changed(2, "resources/updated", uri=FILE))
+    asked = notifications is WHOLE_FILTER
+    assert broken(events) == ([] if asked else ["SUBS-002"])
+    assert len(of(NotificationReceived, events)) == 1
+
+
+@pytest.mark.parametrize("tag", ["2", 3, "other", -2])
+def test_tag_of_another_subscription_is_ignored(tag: object) -> None:
+    """It is the id of the request, with its type (SUBS-009)."""
+    client = modern_client()
+    client.listen(TOOLS)
+    for message in (changed(tag), acknowledged(tag, TOOLS)):
+        ignored = only(MessageIgnored, receive(client, message))
+        assert (ignored.rule, ignored.id) == ("SUBS-010", tag)
+
+
+@pytest.mark.parametrize("tag", [None, True, 1.5, [2], {"id": 2}])
+def test_tag_that_is_no_id_is_no_tag(tag: object) -> None:
+    """A change is told without a subscription; an acknowledgement is for nobody."""
+    client = modern_client()
+    subscription = listening(client)
+    other = client.listen(TOOLS)
+    violation, told = receive(client, changed(tag))
+    assert broken([violation]) == ["SUBS-009"]
+    assert isinstance(told, NotificationReceived)
+    assert told.subscription is None
+    assert broken(receive(client, acknowledged(tag, TOOLS))) == ["SUBS-009"]
+    assert (subscription.open, other.acknowledged) == (True, None)
+
+
+@pytest.mark.parametrize("meta", [None, 5, [], {}])
+def test_meta_may_be_anything(meta: object) -> None:
+    """No shape of it stops the reading."""
+    client = modern_client()
+    listening(client)
+    message = note("notifications/tools/list_changed", {"_meta": meta})
+    assert broken(receive(client, message)) == ["SUBS-009"]
+
+
+def test_id_that_is_a_float_is_the_same_id() -> None:
+    """Some languages have no other numbers."""
+    client = modern_client()
+    subscription = client.listen(TOOLS)
+    receive(client, acknowledged(2.0, TOOLS))
+    told = only(NotificationReceived, receive(client, changed(2.0)))
+    assert told.subscription is subscription
+    ended = only(SubscriptionEnded, receive(client, cancelled(2.0)))
+    assert ended.reason is SubscriptionEnd.ENDED
+
+
+# -------------------------------------------------------------------------------- acknowledgement
+
+
+@pytest.mark.parametrize("check", ["shape", "none"])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"notifications": 5},
+        {"notifications": None},
+        {"notifications": {"toolsListChanged": 5}},
+        {"notifications": {"resourceSubscriptions": [5]}},
+    ],
+)
+def test_misshapen_acknowledgement_is_none(check: Any, params: JSONObject) -> None:
+    """Whatever is checked or not, receiving goes on, and the handle holds an object."""
+    client = modern_client(config=Config(check=check))
+    subscription = client.listen(TOOLS)
+    params = {**params, "_meta": {SUBSCRIPTION: 2}}
+    events = receive(client, note("notifications/subscriptions/acknowledged", params))
+    assert broken(events) == ["OWN-014"]
+    assert subscription.acknowledged is None
+    only(SubscriptionAcknowledged, receive(client, acknowledged(2, TOOLS)))
+
+
+def test_deep_acknowledgement_does_not_stop_the_reading() -> None:
+    """What can be read has to be dealt with, however little stack is left."""
+    depths = range(900, 1010)
+    for depth in depths:
+        client = modern_client(config=Config(max_json_depth=10_000))
+        client.listen(TOOLS)
+        deep = b"[" * depth + b"]" * depth
+        tag = b'"_meta":{"%b":2}' % SUBSCRIPTION.encode()
+        method = b'"method":"notifications/subscriptions/acknowledged"'
+        client.receive_data(
+            b'{"jsonrpc":"2.0",%b,"params":{%b,"notifications":{"x":%b}}}\n' % (method, tag, deep)
+        )
+        (event,) = drain(client)
+        assert isinstance(event, SubscriptionAcknowledged | ProtocolViolation)
+
+
+def test_what_is_honoured_belongs_to_nobody_else() -> None:
+    """An application that changes its event does not change the handle, nor the other way round."""
+    client = modern_client()
+    asked: JSONObject = {"toolsListChanged": True, "resourceSubscriptions": [FILE]}
+    subscription = client.listen(asked)
+    asked["resourceSubscriptions"].append("file:///b")
+    assert sent(client)[0]["params"]["notifications"]["resourceSubscriptions"] == [FILE]
+    assert subscription.asked["resourceSubscriptions"] == [FILE]
+    event = only(SubscriptionAcknowledged, receive(client, acknowledged(2, TOOLS)))
+    event.notifications.clear()
+    assert subscription.acknowledged == TOOLS
+
+
+def test_less_than_was_asked_for_is_for_the_application_to_see() -> None:
+    """It has to look elsewhere for the rest (SUBS-008)."""
+    client = modern_client()
+    subscription = client.listen(WHOLE_FILTER)
+    receive(client, acknowledged(2, {}))
+    assert (subscription.asked, subscription.acknowledged) == (WHOLE_FILTER, {})
+
+
+# ---------------------------------------------------------------------------------------- asking
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"timeout": 0, "now": 1}, "OWN-023"),
+        ({"timeout": 5}, "OWN-023"),
+        ({"meta": [1]}, "OWN-014"),
+        ({"meta": {"x": {1, 2}}}, "OWN-024"),
+    ],
+)
+def test_what_cannot_be_asked_is_not_sent(options: Any, rule: str) -> None:
+    """No handle without a request."""
+    client = modern_client()
+    with pytest.raises(LocalProtocolError, match=rule):
+        client.listen(TOOLS, **options)
+    assert sent(client) == []
+    client.listen(TOOLS)
+    assert sent(client)[0]["id"] == 2
+
+
+def test_limit_and_end_of_the_connection_forbid_it() -> None:
+    """As they forbid every request."""
+    client = modern_client(config=Config(max_requests=1))
+    listening(client)
+    with pytest.raises(LocalProtocolError, match="OWN-005"):
+        client.listen(TOOLS)
+    client.close()
+    with pytest.raises(LocalProtocolError, match="OWN-021"):
+        client.listen(TOOLS)
+    assert sent(client) == []
+
+
+def test_extensions_of_the_filter_go_through() -> None:
+    """Only the members that are known are looked at."""
+    client = modern_client()
+    client.listen({**TOOLS, "com.example/changed": {"deep": [1]}})
+    (message,) = sent(client)
+    assert message["params"]["notifications"]["com.example/changed"] == {"deep": [1]}
+
+
+def test_asking_wakes_whoever_writes() -> None:
+    """And whoever reads, when the server has something to tell."""
+    woken: list[None] = []
+    client = ClientConnection(
+        info=CLIENT_INFO, revisions=(MODERN,), wake=lambda: woken.append(None)
+    )
+    client.start()
+    sent(client)
+    receive(client, result(1, discovered()))
+    woken.clear()
+    client.listen(TOOLS)
+    assert len(woken) == 1
+    sent(client)
+    client.receive_data(wire(acknowledged(2, TOOLS)))
+    assert len(woken) == 2

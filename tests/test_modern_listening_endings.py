@@ -1,0 +1,207 @@
+"""How each subscription of a client ends once, and what a server cannot end.
+
+Rules: SUBS-010 to SUBS-016, CANC-017 to CANC-020, ID-004.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from sansmcp import (
+    ClientConnection,
+    CloseCause,
+    ConnectionClosed,
+    Event,
+    JSONObject,
+    Listing,
+    MessageIgnored,
+    NotificationReceived,
+    OutgoingRequest,
+    ResponseReceived,
+    Subscription,
+    SubscriptionAcknowledged,
+    SubscriptionEnd,
+    SubscriptionEnded,
+)
+from tests.support.modern import (
+    SUBSCRIPTION,
+    acknowledged,
+    complete,
+    input_required,
+    modern_client,
+)
+from tests.support.wire import (
+    broken,
+    drain,
+    error,
+    note,
+    of,
+    only,
+    receive,
+    result,
+    sent,
+)
+
+TOOLS: JSONObject = {"toolsListChanged": True}
+
+
+def changed(tag: object, what: str = "tools/list_changed", **params: object) -> JSONObject:
+    return note(f"notifications/{what}", {**params, "_meta": {SUBSCRIPTION: tag}})
+
+
+def cancelled(id: object, **more: object) -> JSONObject:
+    return note("notifications/cancelled", {"requestId": id, **more})
+
+
+def listening(client: ClientConnection, notifications: JSONObject = TOOLS) -> Subscription:
+    """A subscription that the server has acknowledged as it is."""
+    subscription = client.listen(notifications)
+    (message,) = sent(client)
+    only(SubscriptionAcknowledged, receive(client, acknowledged(message["id"], notifications)))
+    return subscription
+
+
+def ending(events: list[Event]) -> SubscriptionEnded:
+    (ended,) = of(SubscriptionEnded, events)
+    assert not ended.subscription.open
+    return ended
+
+
+@pytest.mark.parametrize("is_acknowledged", [False, True])
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (complete(2), SubscriptionEnd.ENDED),
+        (result(2, {}), SubscriptionEnd.ENDED),
+        (cancelled(2), SubscriptionEnd.ENDED),
+        (cancelled(2, reason="shutdown"), SubscriptionEnd.ENDED),
+        (error(2, -32601, "no"), SubscriptionEnd.ERROR),
+        (result(2, {"resultType": "other"}), SubscriptionEnd.INVALID_ANSWER),
+        (input_required(2, None, "s"), SubscriptionEnd.INVALID_ANSWER),
+        ({"jsonrpc": "2.0", "id": 2}, SubscriptionEnd.INVALID_ANSWER),
+    ],
+)
+def test_whatever_the_server_says_ends_it_once(
+    message: JSONObject, reason: SubscriptionEnd, is_acknowledged: bool
+) -> None:
+    """c041, c260: before the acknowledgement as well as after it."""
+    client = modern_client()
+    client.listen(TOOLS, timeout=5, now=0)
+    if is_acknowledged:
+        receive(client, acknowledged(2, TOOLS))
+    sent(client)
+    assert ending(receive(client, message)).reason is reason
+    assert client.next_timeout() is None
+    # The server may say it in more than one way, and go on talking for a moment.
+    late = [complete(2), cancelled(2), changed(2), acknowledged(2, TOOLS)]
+    for straggler in late:
+        only(MessageIgnored, receive(client, straggler))
+    assert sent(client) == []
+
+
+@pytest.mark.parametrize("is_acknowledged", [False, True])
+def test_our_cancellation_ends_it_once(is_acknowledged: bool) -> None:
+    """The server answers nothing to it, or crosses it with an end of its own (SUBS-011)."""
+    client = modern_client()
+    subscription = client.listen(TOOLS, timeout=5, now=0)
+    if is_acknowledged:
+        receive(client, acknowledged(2, TOOLS))
+    sent(client)
+    assert client.cancel(subscription, reason="bye", meta={"x": 1})
+    assert sent(client) == [cancelled(2, reason="bye", _meta={"x": 1})]
+    assert ending(drain(client)).reason is SubscriptionEnd.CANCELLED
+    assert client.next_timeout() is None
+    for message in (acknowledged(2, TOOLS), changed(2), complete(2), cancelled(2)):
+        only(MessageIgnored, receive(client, message))
+    assert client.cancel(subscription) is False
+    assert sent(client) == []
+
+
+def test_silence_before_the_acknowledgement_ends_it() -> None:
+    """The server is told, so that it sends nothing more for it (TIME-003)."""
+    client = modern_client()
+    client.listen(TOOLS, timeout=5, now=0)
+    sent(client)
+    receive(client, changed(2), now=4)  # which is no acknowledgement
+    client.handle_timeout(5)
+    assert ending(drain(client)).reason is SubscriptionEnd.TIMED_OUT
+    assert sent(client) == [cancelled(2, reason="timed out")]
+    only(MessageIgnored, receive(client, acknowledged(2, TOOLS)))
+
+
+@pytest.mark.parametrize("is_acknowledged", [False, True])
+@pytest.mark.parametrize("how", ["close", "receive_eof"])
+def test_end_of_the_connection_ends_all_of_them(how: str, is_acknowledged: bool) -> None:
+    """c264: each has to be asked for again on the next one (SUBS-016)."""
+    client = modern_client()
+    subscriptions = [client.listen(TOOLS) for _ in range(3)]
+    sent(client)
+    if is_acknowledged:
+        receive(client, *(acknowledged(id, TOOLS) for id in (2, 3, 4)))
+    getattr(client, how)()
+    *ended, closed = drain(client)
+    assert [event.subscription for event in of(SubscriptionEnded, ended)] == subscriptions
+    assert {event.reason for event in of(SubscriptionEnded, ended)} == {SubscriptionEnd.LOST}
+    assert isinstance(closed, ConnectionClosed)
+    assert sent(client) == []
+
+
+def test_subscription_outlives_a_failure_to_send() -> None:
+    """What was asked for before is still told, until the stream ends."""
+    client = modern_client()
+    first = listening(client)
+    lost = client.listen(TOOLS)
+    client.send_failed()
+    assert ending(drain(client)).subscription is lost
+    assert only(NotificationReceived, receive(client, changed(2))).subscription is first
+    client.receive_eof()
+    ended, closed = drain(client)
+    assert ending([ended]).reason is SubscriptionEnd.LOST
+    assert isinstance(closed, ConnectionClosed)
+    assert closed.cause is CloseCause.SEND_FAILED
+
+
+def test_each_ends_by_itself() -> None:
+    """The other goes on under the id that it has (ID-004, SUBS-010)."""
+    client = modern_client()
+    first, second = listening(client), listening(client)
+    asked = client.send_request("tools/list")
+    assert ending(receive(client, cancelled(2))).subscription is first
+    assert only(NotificationReceived, receive(client, changed(3))).subscription is second
+    assert only(ResponseReceived, receive(client, complete(4, {"tools": []}))).request is asked
+    ids = {client.send_request("tools/list").id for _ in range(3)}
+    assert ids == {5, 6, 7}
+    assert ending(receive(client, complete(3))).subscription is second
+
+
+# ----------------------------------------------------------------- cancellations of anything else
+
+
+ASKED: list[Callable[[ClientConnection], OutgoingRequest | Listing]] = [
+    lambda client: client.send_request("tools/call", {"name": "t"}),
+    lambda client: client.send_request("x/extension"),
+    lambda client: client.send_paginated("tools/list"),
+]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_server_cannot_cancel_what_it_was_asked(
+    ask: Callable[[ClientConnection], OutgoingRequest | Listing],
+) -> None:
+    """c040: a request of the client's ends by its answer (CANC-019)."""
+    client = modern_client()
+    handle = ask(client)
+    assert broken(receive(client, cancelled(2, reason="no"))) == ["CANC-019"]
+    assert handle.open
+    assert of(MessageIgnored, receive(client, complete(2, {"tools": [], "content": []}))) == []
+    assert not handle.open
+
+
+@pytest.mark.parametrize("id", [7, "2", True, None, [2], 1.5])
+def test_cancellation_of_nothing_is_ignored(id: object) -> None:
+    """CANC-013: it may have crossed the end, or be somebody else's."""
+    client = modern_client()
+    subscription = listening(client)
+    events = receive(client, cancelled(id))
+    assert [type(event) for event in events] == [MessageIgnored]
+    assert subscription.open
