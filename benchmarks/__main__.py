@@ -18,6 +18,7 @@ from . import (
     memory,
     round_trips,
     stdio,
+    subscriptions,
     tap,
 )
 from ._measure import Effort, Rounds, Row
@@ -28,6 +29,7 @@ BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
     "memory": memory.rows,
     "long_lines": long_lines.rows,
     "in_flight": in_flight.rows,
+    "subscriptions": subscriptions.rows,
     "stdio": stdio.rows,
     "tap": tap.rows,
 }
@@ -39,7 +41,8 @@ floor: json.loads(bytes) + json.dumps(object) of the same two texts, always with
 server: receive_data, next_event until None, send_result, data_to_send
 client: send_request, data_to_send, receive_data, next_event until None
 long lines: "one text" is a string with a \\n every 60 characters, "records" are small objects
-all with the default checks (Config(check="shape")), revision 2025-11-25, garbage collector on"""
+all with the default checks (Config(check="shape")), revision 2025-11-25 where none
+is named, garbage collector on"""
 
 METHOD: Final = """\
 Times are processor time (time.process_time_ns; for imports and for tap they are time on the wall),

@@ -6,7 +6,15 @@ import json
 from functools import cache
 from typing import Any, Final
 
-from sansmcp import ClientConnection, Config, MsgspecCodec, ServerConnection, StandardCodec
+from sansmcp import (
+    LEGACY_REVISIONS,
+    MODERN_REVISIONS,
+    ClientConnection,
+    Config,
+    MsgspecCodec,
+    ServerConnection,
+    StandardCodec,
+)
 from sansmcp import Codec as Codec
 
 CODECS: Final[dict[str, Codec]] = {"json": StandardCodec(), "msgspec": MsgspecCodec()}
@@ -33,25 +41,48 @@ ANSWER: Final[dict[str, Any]] = {"jsonrpc": "2.0", "id": ID, "result": RESULT}
 REQUEST_TEXT: Final = json.dumps(REQUEST).encode()
 ANSWER_TEXT: Final = json.dumps(ANSWER).encode()
 
+_META: Final[dict[str, Any]] = {
+    "io.modelcontextprotocol/protocolVersion": MODERN_REVISIONS[0],
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientInfo": _INFO,
+}
+_MODERN_PARAMS: Final = {**PARAMS, "_meta": _META}
+_MODERN_RESULT: Final = {
+    **RESULT,
+    "_meta": {"io.modelcontextprotocol/serverInfo": _INFO},
+    "resultType": "complete",
+}
+MODERN_REQUEST: Final[dict[str, Any]] = {**REQUEST, "params": _MODERN_PARAMS}
+MODERN_ANSWER: Final[dict[str, Any]] = {**ANSWER, "result": _MODERN_RESULT}
+MODERN_REQUEST_TEXT: Final = json.dumps(MODERN_REQUEST).encode()
+MODERN_ANSWER_TEXT: Final = json.dumps(MODERN_ANSWER).encode()
+
 _PARAMS_TEXT: Final = json.dumps(PARAMS).encode()
 _RESULT_TEXT: Final = json.dumps(RESULT).encode()
+_MODERN_PARAMS_TEXT: Final = json.dumps(_MODERN_PARAMS).encode()
+_MODERN_RESULT_TEXT: Final = json.dumps(_MODERN_RESULT).encode()
 
 
-def request_line(id: int) -> bytes:
+def request_line(id: int, *, modern: bool = False) -> bytes:
     """A small call as a client sends it; only the id differs from line to line."""
     head = b'{"jsonrpc": "2.0", "id": %d, "method": "tools/call", "params": ' % id
-    return head + _PARAMS_TEXT + b"}\n"
+    return head + (_MODERN_PARAMS_TEXT if modern else _PARAMS_TEXT) + b"}\n"
 
 
-def answer_line(id: int) -> bytes:
+def answer_line(id: int, *, modern: bool = False) -> bytes:
     """The server's answer to it."""
-    return b'{"jsonrpc": "2.0", "id": %d, "result": ' % id + _RESULT_TEXT + b"}\n"
+    head = b'{"jsonrpc": "2.0", "id": %d, "result": ' % id
+    return head + (_MODERN_RESULT_TEXT if modern else _RESULT_TEXT) + b"}\n"
+
+
+def _revisions(modern: bool) -> tuple[str, ...]:
+    return MODERN_REVISIONS if modern else LEGACY_REVISIONS
 
 
 @cache
-def _handshake() -> tuple[bytes, bytes]:
+def _opening(modern: bool) -> tuple[bytes, bytes]:
     """What a server and what a client receive until both may use everything."""
-    client = ClientConnection(info=_INFO)
+    client = ClientConnection(info=_INFO, revisions=_revisions(modern))
     server = ServerConnection(info=_INFO, capabilities={"tools": {}})
     client.start()
     opening = client.data_to_send()
@@ -61,24 +92,35 @@ def _handshake() -> tuple[bytes, bytes]:
     return opening + client.data_to_send(), reply
 
 
-def open_server(config: Config) -> ServerConnection:
-    """A server after the handshake, with nothing left to take."""
-    server = ServerConnection(info=_INFO, capabilities={"tools": {}}, config=config)
-    server.receive_data(_handshake()[0])
+def open_server(config: Config, *, modern: bool = False) -> ServerConnection:
+    """A server that has been opened, with nothing left to take."""
+    server = ServerConnection(
+        info=_INFO,
+        capabilities={"tools": {"listChanged": True}},
+        config=config,
+    )
+    server.receive_data(_opening(modern)[0])
     _empty(server)
     return server
 
 
-def open_client(config: Config) -> ClientConnection:
-    """A client after the handshake, with nothing left to take; its clock stands at zero.
+def open_client(config: Config, *, modern: bool = False) -> ClientConnection:
+    """A client that has opened its server, with nothing left to take; its clock stands at zero.
 
-    Its requests have the ids 2, 3, 4 ...: the handshake used 1.
+    Its requests have the ids 2, 3, 4 ...: the opening used 1.
     """
-    client = ClientConnection(info=_INFO, config=config)
+    client = ClientConnection(info=_INFO, revisions=_revisions(modern), config=config)
     client.start(now=0.0)
-    client.receive_data(_handshake()[1])
+    client.receive_data(_opening(modern)[1])
     _empty(client)
     return client
+
+
+def listen_line(id: int) -> bytes:
+    """A request for a subscription to changes of the tools."""
+    params = {"notifications": {"toolsListChanged": True}, "_meta": _META}
+    request = {"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": params}
+    return json.dumps(request).encode() + b"\n"
 
 
 def _empty(connection: ClientConnection | ServerConnection) -> None:

@@ -31,6 +31,7 @@ CALLS: Final = 500
 FIRST_ID: Final = 10_000
 
 Side = Literal["server", "client"]
+MODERN: Final = "2026-07-28"
 CASES: Final[tuple[tuple[Side, str, str, float | None], ...]] = (
     ("server", "", "json", 1.9),
     ("server", "", "msgspec", 1.0),
@@ -38,6 +39,10 @@ CASES: Final[tuple[tuple[Side, str, str, float | None], ...]] = (
     ("client", "", "msgspec", None),
     ("client", "token, 2 timeouts", "json", 2.3),
     ("client", "token, 2 timeouts", "msgspec", None),
+    ("server", MODERN, "json", 1.9),
+    ("server", MODERN, "msgspec", None),
+    ("client", MODERN, "json", None),
+    ("client", MODERN, "msgspec", None),
 )
 
 
@@ -52,9 +57,9 @@ def floor(text: bytes, answer: object) -> float:
     return (clock() - start) / CALLS
 
 
-def serve(server: ServerConnection, ids: count[int]) -> float:
+def serve(server: ServerConnection, modern: bool, ids: count[int]) -> float:
     """Requests come in, are taken as events, answered, and the answers taken as bytes."""
-    lines = [_traffic.request_line(next(ids)) for _ in range(CALLS)]
+    lines = [_traffic.request_line(next(ids), modern=modern) for _ in range(CALLS)]
     result = _traffic.RESULT
     answered = 0
     start = clock()
@@ -69,9 +74,9 @@ def serve(server: ServerConnection, ids: count[int]) -> float:
     return spent / CALLS
 
 
-def call(client: ClientConnection, ids: count[int]) -> float:
+def call(client: ClientConnection, modern: bool, ids: count[int]) -> float:
     """Requests are sent, taken as bytes, answered, and the answers taken as events."""
-    lines = [_traffic.answer_line(next(ids)) for _ in range(CALLS)]
+    lines = [_traffic.answer_line(next(ids), modern=modern) for _ in range(CALLS)]
     method, params = _traffic.METHOD, _traffic.PARAMS
     events = 0
     start = clock()
@@ -115,21 +120,30 @@ def measure(rounds: int) -> Rounds:
     cases: dict[str, Callable[[], float]] = {
         "server floor": partial(floor, _traffic.REQUEST_TEXT, _traffic.ANSWER),
         "client floor": partial(floor, _traffic.ANSWER_TEXT, _traffic.REQUEST),
+        f"server floor {MODERN}": partial(
+            floor, _traffic.MODERN_REQUEST_TEXT, _traffic.MODERN_ANSWER
+        ),
+        f"client floor {MODERN}": partial(
+            floor, _traffic.MODERN_ANSWER_TEXT, _traffic.MODERN_REQUEST
+        ),
     }
     for side, variant, codec, _ in CASES:
         config = Config(codec=_traffic.CODECS[codec])
+        modern = variant == MODERN
         if side == "server":
-            server = _traffic.open_server(config)
-            cases[_key(side, codec, variant)] = partial(serve, server, count(FIRST_ID))
+            server = _traffic.open_server(config, modern=modern)
+            cases[_key(side, codec, variant)] = partial(serve, server, modern, count(FIRST_ID))
         else:
-            client = _traffic.open_client(config)
+            client = _traffic.open_client(config, modern=modern)
             # One call by hand, so that ids have as many digits as those of the floor.
             client.send_request(_traffic.METHOD, _traffic.PARAMS, id=FIRST_ID - 1)
-            client.receive_data(_traffic.answer_line(FIRST_ID - 1))
+            client.receive_data(_traffic.answer_line(FIRST_ID - 1, modern=modern))
             client.data_to_send()
             client.next_event()
-            one_round = call_timed if variant else call
-            cases[_key(side, codec, variant)] = partial(one_round, client, count(FIRST_ID))
+            one_round = partial(call, client, modern)
+            if variant and not modern:
+                one_round = partial(call_timed, client)
+            cases[_key(side, codec, variant)] = partial(one_round, count(FIRST_ID))
     return interleaved(cases, rounds)
 
 
@@ -138,7 +152,8 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
     rounds = in_fresh_processes("round_trips", effort.pick(8, 1), str(effort.pick(40, 8)))
     found: list[Row] = []
     for side, variant, codec, bound in CASES:
-        times, floors = rounds[_key(side, codec, variant)], rounds[f"{side} floor"]
+        floors = rounds[f"{side} floor {variant}" if variant == MODERN else f"{side} floor"]
+        times = rounds[_key(side, codec, variant)]
         ratio, spread = median_and_spread(ratios(times, floors))
         spent, bare = statistics.median(times) / 1000, statistics.median(floors) / 1000
         found.append(
