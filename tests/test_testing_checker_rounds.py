@@ -4,6 +4,7 @@ As in `test_testing_checker`, each promise is broken once by books that say some
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -117,6 +118,36 @@ def test_a_round_over_the_bridge_is_in_order() -> None:
     books.deliver()
     assert books.server.between_rounds == []
     assert books.server.handling[0].input_responses == LISTED
+
+
+def test_rounds_over_the_bridge_are_told_apart_by_their_ids() -> None:
+    """The second one that was asked about may be the first to go on."""
+    books = Books("2025-11-25")
+    requests = [books.ask()[1] for _ in range(2)]
+    for request in requests:
+        books.require(request)
+    books.deliver()
+    client = books.pair.client
+    for question in reversed(books.client.handling):
+        books.client.answer(question, partial(client.send_result, question, LISTED["roots"]))
+        books.deliver()
+    assert books.server.between_rounds == []
+    assert [one.id for one in books.server.handling] == [one.id for one in reversed(requests)]
+
+
+def test_a_state_that_is_good_leaves_its_request_open() -> None:
+    """It is read before the answer, and as often as anybody likes."""
+    books = Books()
+    call, request = books.ask()
+    books.require(request, state="s")
+    books.deliver()
+    books.provide(call)
+    books.deliver()
+    [second] = books.server.handling
+    server = books.pair.server
+    for _ in range(2):
+        assert books.server.read_state(second, lambda: server.read_state(second)) == "s"
+    assert books.server.handling == [second]
 
 
 def test_a_round_over_the_bridge_may_come_to_nothing() -> None:

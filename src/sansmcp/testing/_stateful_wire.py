@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, ClassVar, Final
 
 from hypothesis import strategies as st
@@ -317,19 +316,16 @@ def _newest(*revisions: Sequence[str]) -> tuple[str, ...]:
     return tuple(max(names) for names in eras if names)
 
 
-@cache
 def _lines(revisions: tuple[str, ...], sender: Side) -> st.SearchStrategy[bytes]:
     return st.one_of([wire_lines(revision, sender) for revision in revisions])
 
 
-@cache
 def asking_methods(sender: Side) -> frozenset[str]:
     """The requests of a side that may be answered with questions."""
     table = MODERN_DIALECT.requests[sender]
     return frozenset(name for name, method in table.items() if method.asks)
 
 
-@cache
 def methods_of(revisions: Sequence[str], sender: Side) -> tuple[str, ...]:
     """The requests that a side may send in any of these revisions; some of them more than once."""
     found = {name for revision in revisions for name in requests_of(revision, sender)}
