@@ -116,7 +116,7 @@ class Core:
             self._modern = Conversation(dialects[MODERN_REVISION], Phase.OPERATING)
             self._modern.gates[side] = gates
             # What clients declare stands in their requests, and is judged with each of them.
-            self._modern.gates[side.other] = frozenset({"", *registry.gates})
+            self._modern.gates[side.other] = registry.every_gate
             if not self._legacy_revisions:
                 self._conversation = self._modern
         self._state = State.OPEN

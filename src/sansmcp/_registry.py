@@ -89,6 +89,10 @@ OPEN_GATES: Final = frozenset({""})
 """The gates that are open before anything was declared."""
 
 
+def _every_gate_of(registry: Registry) -> frozenset[str]:
+    return frozenset({"", *registry.gates})
+
+
 @attrs.frozen(eq=False)
 class Registry:
     """All that is known of the protocol: that of the specification, or more (`Extension`)."""
@@ -100,6 +104,10 @@ class Registry:
     """The capabilities that each revision has, with all that leads to them."""
     result_types: frozenset[str] = frozenset()
     """Values of `resultType` beside those of the specification."""
+    every_gate: frozenset[str] = attrs.field(
+        init=False, default=attrs.Factory(_every_gate_of, takes_self=True)
+    )
+    """For whom it is not known what they declare."""
 
     def capabilities_in(
         self, revision: str, capabilities: JSONObject, path: str = ""

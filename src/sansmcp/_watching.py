@@ -119,7 +119,7 @@ class Watching:
         self._serves_modern = False  # whether the server has shown that it speaks 2026-07-28
         self._extended = False  # whether a request has declared an extension
         self._dialect = registry.dialects[MODERN_REVISION]
-        every = frozenset({"", *registry.gates})
+        every = registry.every_gate
         self._stateless = Conversation(self._dialect, Phase.OPERATING, [every, every])
         self._envelope: Envelope | None = None  # the last one read, and what it came to
         self._terms: Terms | None = None
