@@ -133,6 +133,12 @@ class ListenWatching(Watching):
             self._accuse(half, Breach("CANC-019", text), asked.method, asked.id)
             return
         half.read = max(half.read, asked.place)
+        self._match_cancellation(half, asked, reason)
+        listening.over = asked.cancelled = True
+        self._finish(self._halves[Side.CLIENT], asked)
+
+    def _match_cancellation(self, half: Half, asked: Asked, reason: object) -> None:
+        """Tell which request a cancellation of this side is about."""
         self._events.append(
             CancellationMatched(
                 side=half.side,
@@ -146,5 +152,3 @@ class ListenWatching(Watching):
                 answered=not asked.waits,
             )
         )
-        listening.over = asked.cancelled = True
-        self._finish(self._halves[Side.CLIENT], asked)

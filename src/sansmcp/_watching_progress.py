@@ -6,7 +6,6 @@ from typing import Any
 
 from ._judge import Breach
 from ._methods import Dialect
-from ._observations import CancellationMatched
 from ._values import IdKey, JSONObject, ProgressToken, Side, id_key
 from ._watched import Asked, Half, TokenUse
 from ._watched_modern import Listening
@@ -90,19 +89,7 @@ class ProgressWatching(AnswerWatching):
                 text = "a cancellation of no request of its sender"
                 self._accuse(half, Breach(self._rule_on_cancelling(half), text), _CANCELLED, key)
             return
-        self._events.append(
-            CancellationMatched(
-                side=half.side,
-                method=asked.method,
-                id=asked.id,
-                request_number=asked.number,
-                number=self._number,
-                index=self._index,
-                time=self._now,
-                reason=reason if isinstance(reason, str) else None,
-                answered=not asked.waits,
-            )
-        )
+        self._match_cancellation(half, asked, reason)
         if asked.is_judged if asked.modern else judged:
             breach = self._judge_cancelled(half, asked)
             if breach is not None:
