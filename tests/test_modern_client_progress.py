@@ -16,7 +16,7 @@ from sansmcp import (
     RequestFailed,
     ResponseReceived,
 )
-from tests.support.modern import ROOTS, complete, input_required, modern_client
+from tests.support.modern import ROOTS, cancelled, complete, input_required, modern_client
 from tests.support.wire import broken, drain, error, note, of, only, receive, sent
 
 CALL: JSONObject = {"name": "t"}
@@ -24,10 +24,6 @@ CALL: JSONObject = {"name": "t"}
 
 def progress(token: object, value: object, **more: object) -> JSONObject:
     return note("notifications/progress", {"progressToken": token, "progress": value, **more})
-
-
-def cancelled(id: object, **more: object) -> JSONObject:
-    return note("notifications/cancelled", {"requestId": id, **more})
 
 
 # -------------------------------------------------------------------------------------- progress

@@ -15,7 +15,6 @@ from sansmcp import (
     MessageIgnored,
     NotificationReceived,
     ProtocolViolation,
-    Subscription,
     SubscriptionAcknowledged,
     SubscriptionEnd,
     SubscriptionEnded,
@@ -24,10 +23,14 @@ from tests.support.modern import (
     FILE,
     MODERN,
     SUBSCRIPTION,
+    TOOLS,
     WHOLE_FILTER,
     acknowledged,
+    cancelled,
+    changed,
     discovered,
     modern_client,
+    subscribed,
 )
 from tests.support.wire import (
     CLIENT_INFO,
@@ -42,25 +45,6 @@ from tests.support.wire import (
     wire,
 )
 
-TOOLS: JSONObject = {"toolsListChanged": True}
-
-
-def changed(tag: object, what: str = "tools/list_changed", **params: object) -> JSONObject:
-    return note(f"notifications/{what}", {**params, "_meta": {SUBSCRIPTION: tag}})
-
-
-def cancelled(id: object, **more: object) -> JSONObject:
-    return note("notifications/cancelled", {"requestId": id, **more})
-
-
-def listening(client: ClientConnection, notifications: JSONObject = TOOLS) -> Subscription:
-    """A subscription that the server has acknowledged as it is."""
-    subscription = client.listen(notifications)
-    (message,) = sent(client)
-    only(SubscriptionAcknowledged, receive(client, acknowledged(message["id"], notifications)))
-    return subscription
-
-
 # --------------------------------------------------------------------------------- notifications
 
 
@@ -70,7 +54,7 @@ def listening(client: ClientConnection, notifications: JSONObject = TOOLS) -> Su
 def test_each_kind_of_change_is_told_with_its_subscription(what: str) -> None:
     """The application learns from it what to fetch again."""
     client = modern_client()
-    subscription = listening(client, WHOLE_FILTER)
+    subscription = subscribed(client, WHOLE_FILTER)
     told = only(NotificationReceived, receive(client, changed(2, what)))
     assert (told.method, told.subscription) == (f"notifications/{what}", subscription)
     updated = changed(2, "resources/updated", uri=FILE)
@@ -81,7 +65,7 @@ def test_each_kind_of_change_is_told_with_its_subscription(what: str) -> None:
 def test_update_of_a_part_of_what_was_asked_for_is_told() -> None:
     """Only the server knows what belongs to a resource (SUBS-003)."""
     client = modern_client()
-    listening(client, {"resourceSubscriptions": ["file:///a/"]})
+    subscribed(client, {"resourceSubscriptions": ["file:///a/"]})
     updated = changed(2, "resources/updated", uri="file:///a/b")
     only(NotificationReceived, receive(client, updated))
 
@@ -90,7 +74,7 @@ def test_update_of_a_part_of_what_was_asked_for_is_told() -> None:
 def test_what_was_not_asked_for_is_reported(notifications: JSONObject) -> None:
     """An omitted member and an empty list mean the same (SUBS-002)."""
     client = modern_client()
-    listening(client, notifications)
+    subscribed(client, notifications)
     events = receive(client, changed(2, "resources/updated", uri=FILE))
     asked = notifications is WHOLE_FILTER
     assert broken(events) == ([] if asked else ["SUBS-002"])
@@ -111,7 +95,7 @@ def test_tag_of_another_subscription_is_ignored(tag: object) -> None:
 def test_tag_that_is_no_id_is_no_tag(tag: object) -> None:
     """A change is told without a subscription; an acknowledgement is for nobody."""
     client = modern_client()
-    subscription = listening(client)
+    subscription = subscribed(client)
     other = client.listen(TOOLS)
     violation, told = receive(client, changed(tag))
     assert broken([violation]) == ["SUBS-009"]
@@ -125,7 +109,7 @@ def test_tag_that_is_no_id_is_no_tag(tag: object) -> None:
 def test_meta_may_be_anything(meta: object) -> None:
     """No shape of it stops the reading."""
     client = modern_client()
-    listening(client)
+    subscribed(client)
     message = note("notifications/tools/list_changed", {"_meta": meta})
     assert broken(receive(client, message)) == ["SUBS-009"]
 
@@ -228,7 +212,7 @@ def test_what_cannot_be_asked_is_not_sent(options: Any, rule: str) -> None:
 def test_limit_and_end_of_the_connection_forbid_it() -> None:
     """As they forbid every request."""
     client = modern_client(config=Config(max_requests=1))
-    listening(client)
+    subscribed(client)
     with pytest.raises(LocalProtocolError, match="OWN-005"):
         client.listen(TOOLS)
     client.close()

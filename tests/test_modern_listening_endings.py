@@ -18,47 +18,29 @@ from sansmcp import (
     NotificationReceived,
     OutgoingRequest,
     ResponseReceived,
-    Subscription,
-    SubscriptionAcknowledged,
     SubscriptionEnd,
     SubscriptionEnded,
 )
 from tests.support.modern import (
-    SUBSCRIPTION,
+    TOOLS,
     acknowledged,
+    cancelled,
+    changed,
     complete,
     input_required,
     modern_client,
+    subscribed,
 )
 from tests.support.wire import (
     broken,
     drain,
     error,
-    note,
     of,
     only,
     receive,
     result,
     sent,
 )
-
-TOOLS: JSONObject = {"toolsListChanged": True}
-
-
-def changed(tag: object, what: str = "tools/list_changed", **params: object) -> JSONObject:
-    return note(f"notifications/{what}", {**params, "_meta": {SUBSCRIPTION: tag}})
-
-
-def cancelled(id: object, **more: object) -> JSONObject:
-    return note("notifications/cancelled", {"requestId": id, **more})
-
-
-def listening(client: ClientConnection, notifications: JSONObject = TOOLS) -> Subscription:
-    """A subscription that the server has acknowledged as it is."""
-    subscription = client.listen(notifications)
-    (message,) = sent(client)
-    only(SubscriptionAcknowledged, receive(client, acknowledged(message["id"], notifications)))
-    return subscription
 
 
 def ending(events: list[Event]) -> SubscriptionEnded:
@@ -149,7 +131,7 @@ def test_end_of_the_connection_ends_all_of_them(how: str, is_acknowledged: bool)
 def test_subscription_outlives_a_failure_to_send() -> None:
     """What was asked for before is still told, until the stream ends."""
     client = modern_client()
-    first = listening(client)
+    first = subscribed(client)
     lost = client.listen(TOOLS)
     client.send_failed()
     assert ending(drain(client)).subscription is lost
@@ -164,7 +146,7 @@ def test_subscription_outlives_a_failure_to_send() -> None:
 def test_each_ends_by_itself() -> None:
     """The other goes on under the id that it has (ID-004, SUBS-010)."""
     client = modern_client()
-    first, second = listening(client), listening(client)
+    first, second = subscribed(client), subscribed(client)
     asked = client.send_request("tools/list")
     assert ending(receive(client, cancelled(2))).subscription is first
     assert only(NotificationReceived, receive(client, changed(3))).subscription is second
@@ -201,7 +183,7 @@ def test_server_cannot_cancel_what_it_was_asked(
 def test_cancellation_of_nothing_is_ignored(id: object) -> None:
     """CANC-013: it may have crossed the end, or be somebody else's."""
     client = modern_client()
-    subscription = listening(client)
+    subscription = subscribed(client)
     events = receive(client, cancelled(id))
     assert [type(event) for event in events] == [MessageIgnored]
     assert subscription.open

@@ -15,7 +15,6 @@ from sansmcp import (
     MessageIgnored,
     NotificationReceived,
     ProtocolViolation,
-    Subscription,
     SubscriptionAcknowledged,
     SubscriptionEnd,
     SubscriptionEnded,
@@ -27,33 +26,17 @@ from .support.modern import (
     MODERN,
     ROOTS,
     SUBSCRIPTION,
+    TOOLS,
     VERSION,
     WHOLE_FILTER,
     acknowledged,
+    changed,
     complete,
     discovered,
     modern_client,
+    subscribed,
 )
 from .support.wire import error, new_client, note, of, only, ready_client, receive, result, sent
-
-TOOLS: JSONObject = {"toolsListChanged": True}
-
-
-def subscribed(
-    client: ClientConnection, notifications: JSONObject = TOOLS, **options: Any
-) -> Subscription:
-    """A subscription that the server has taken."""
-    subscription = client.listen(notifications, **options)
-    (message,) = sent(client)
-    event = only(
-        SubscriptionAcknowledged, receive(client, acknowledged(message["id"], notifications))
-    )
-    assert event.subscription is subscription
-    return subscription
-
-
-def changed(id: object, what: str = "tools/list_changed", **params: object) -> JSONObject:
-    return note(f"notifications/{what}", {**params, "_meta": {SUBSCRIPTION: id}})
 
 
 def ending(events: list[Event]) -> SubscriptionEnded:

@@ -412,11 +412,11 @@ def test_slow_reader_of_the_trace_gets_the_summary(tmp_path: Path) -> None:
             say(process, data * 100)
             assert hear(process, len(data) * 100) == data * 100
         while capture.read_bytes().count(b"\n") < 20_001:  # all was looked at
-            time.sleep(0.05)
+            time.sleep(0.05)  # a file that grows wakes nobody
         process.stdin.close()
         while more := os.read(process.stderr.fileno(), 20_000):
             seen += more
-            time.sleep(0.05)
+            time.sleep(0.05)  # a reader that is slow is what is tested
         assert process.wait() == 0
 
     assert b" lines are missing here: nobody took them\n" in seen
@@ -434,7 +434,7 @@ def test_slow_reader_of_the_capture_gets_all(tmp_path: Path) -> None:
         with pipe.open("rb", buffering=0) as file:
             while more := file.read(15_000):
                 seen.append(more)
-                time.sleep(0.05)
+                time.sleep(0.05)  # a reader that is slow is what is tested
 
     reader = threading.Thread(target=read)
     lines = AGREED * 3_000

@@ -148,8 +148,8 @@ async def log(ctx: Context, arguments: Arguments) -> str:
         raise invalid(f"unknown level: {level}")
     if is_modern(ctx):
         data = arguments.get("message", "a log message")
-        # It is deprecated together with logging, and alone looks at the level in the request.
-        send = ctx.session.send_log_message  # pyright: ignore[reportDeprecated]
+        # Nothing else looks at the level in the request.
+        send = ctx.session.send_log_message  # pyright: ignore[reportDeprecated]  # as all of logging
         await send(level, data, "peer", ctx.request_id)
         return "left to the package"
     if LEVELS.index(level) < LEVELS.index(threshold):

@@ -18,6 +18,8 @@ from sansmcp import (
     Ready,
     RequestReceived,
     ServerConnection,
+    Subscription,
+    SubscriptionAcknowledged,
 )
 
 from .wire import (
@@ -79,6 +81,7 @@ URL: Final[JSONObject] = {
 
 LISTEN: Final = "subscriptions/listen"
 FILE: Final = "file:///a"
+TOOLS: Final[JSONObject] = {"toolsListChanged": True}
 WHOLE_FILTER: Final[JSONObject] = {
     "toolsListChanged": True,
     "promptsListChanged": True,
@@ -124,6 +127,16 @@ def acknowledged(id: object, honoured: JSONObject) -> JSONObject:
     """The first message of a subscription."""
     params = {"notifications": honoured, "_meta": {SUBSCRIPTION: id}}
     return note("notifications/subscriptions/acknowledged", params)
+
+
+def changed(tag: object, what: str = "tools/list_changed", **params: object) -> JSONObject:
+    """A change, told to the subscription of this id."""
+    return note(f"notifications/{what}", {**params, "_meta": {SUBSCRIPTION: tag}})
+
+
+def cancelled(id: object, **more: object) -> JSONObject:
+    """The cancellation of the request of this id."""
+    return note("notifications/cancelled", {"requestId": id, **more})
 
 
 def complete(id: object, value: JSONObject | None = None) -> JSONObject:
@@ -202,6 +215,17 @@ def fallen_back(**options: Any) -> ClientConnection:
     (message,) = sent(client)
     assert (message["id"], message["method"]) == (2, "initialize")
     return client
+
+
+def subscribed(
+    client: ClientConnection, notifications: JSONObject = TOOLS, **options: Any
+) -> Subscription:
+    """A subscription that the server has acknowledged as it is."""
+    subscription = client.listen(notifications, **options)
+    (message,) = sent(client)
+    answer = receive(client, acknowledged(message["id"], notifications))
+    assert only(SubscriptionAcknowledged, answer).subscription is subscription
+    return subscription
 
 
 def in_question(
