@@ -171,6 +171,21 @@ def test_values_that_python_takes_for_equal_are_told_apart(
 
 
 @pytest.mark.parametrize(
+    "capabilities", [{"roots": {}}, {"roots": {"listChanged": True}, "x": [1, {"y": 0.5}]}]
+)
+def test_equal_envelopes_are_read_once(capabilities: JSONObject) -> None:
+    """Reading one copies it, which would be done for each request: here they share the copy."""
+    server = modern_server()
+    first, second = (
+        requested(
+            server, modern(id, "tools/call", TOOL, envelope(capabilities, traceparent=str(id)))
+        )
+        for id in (1, 2)
+    )
+    assert first.peer_capabilities is second.peer_capabilities
+
+
+@pytest.mark.parametrize(
     "extension", [None, "text", [], ["a", {"b": None}], [["a", True]], 1.5, {"a": {"b": 0}}]
 )
 def test_requests_with_equal_envelopes_are_served_alike(extension: object) -> None:

@@ -49,13 +49,19 @@ class Envelope:
     """
 
     def says(self, meta: JSONObject) -> bool:
-        """Whether another request surely says the same, which spares reading it."""
+        """Whether another request says the same, which spares reading it."""
         return (
-            self.meta is not MISSING
-            and meta.get(PROTOCOL_VERSION) == self.version
+            meta.get(PROTOCOL_VERSION) == self.version
             and meta.get(CLIENT_CAPABILITIES) == self.capabilities
             and meta.get(CLIENT_INFO) == self.info
             and meta.get(LOG_LEVEL) == self.level
+            and (
+                self.meta is not MISSING
+                or (
+                    _is_alike(meta[CLIENT_CAPABILITIES], self.capabilities)
+                    and _is_alike(meta.get(CLIENT_INFO), self.info)
+                )
+            )
         )
 
 
@@ -109,6 +115,17 @@ def _has_text_only(value: object) -> bool:
     if is_list(value):
         return all(map(_has_text_only, value))
     return value is None or isinstance(value, str)
+
+
+def _is_alike(value: object, equal: object) -> bool:
+    """Whether two equal values are the same JSON."""
+    if is_object(value):
+        assert is_object(equal)
+        return all(_is_alike(member, equal[name]) for name, member in value.items())
+    if is_list(value):
+        assert is_list(equal)
+        return all(map(_is_alike, value, equal))
+    return type(value) is type(equal)
 
 
 def _lacks(key: str, kind: str) -> Breach:
