@@ -309,6 +309,23 @@ def test_subscriptions_are_limited(revisions: tuple[str, ...]) -> None:
     a_listener(server, 5, {"resourceSubscriptions": ["b"]})
 
 
+def test_what_many_listen_to_counts_for_each() -> None:
+    """Each keeps its own list: one URI for all of them would let it grow without a limit."""
+    server = modern_server(config=Config(max_subscriptions=5))
+    for id in (1, 2):
+        a_listener(server, id, {"resourceSubscriptions": [FILE]})
+    receive(server, listen(3, {"resourceSubscriptions": [FILE]}))
+    assert refusals(sent(server)) == [(3, -32603)]
+
+
+def test_only_what_is_honoured_is_kept_of_a_filter() -> None:
+    """A subscription is open for long, and whatever else stands in it is no use to anybody."""
+    server = modern_server(capabilities={"tools": {"listChanged": True}})
+    wish = {"toolsListChanged": True, "resourceSubscriptions": [FILE], "more": ["x"]}
+    listener = a_listener(server, 1, wish)
+    assert listener.request.params == {"notifications": {"toolsListChanged": True}}
+
+
 def test_long_uris_are_not_subscribed_to() -> None:
     """The table would hold them as long as the subscription lasts."""
     server = modern_server()

@@ -84,7 +84,8 @@ class Config:
     """Requests that ended without an answer, kept to recognise it when it comes; the oldest is
     forgotten and counted (OWN-008)."""
     max_subscriptions: int = _limit(1_000)
-    """Resources the peer is subscribed to; a subscription over it gets -32603 (OWN-009)."""
+    """Resources the peer is subscribed to, and subscriptions of 2026-07-28, each with every
+    resource in it; a subscription over it gets -32603 (OWN-009)."""
     max_held_changes: int = _limit(1_000)
     """Published changes held back while output is over the soft limit; one over it is refused by
     `publish` (OWN-010)."""

@@ -38,7 +38,7 @@ def _honoured(asked: JSONObject, gates: Collection[str]) -> tuple[tuple[str, ...
 class Serving(Subscribing):
     """The listeners of a server, filed by what they listen to."""
 
-    __slots__ = ("_listeners", "_of_kind", "_of_uri")
+    __slots__ = ("_listened", "_listeners", "_of_kind", "_of_uri")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,6 +46,7 @@ class Serving(Subscribing):
         # A change costs as much as there are listeners to it.
         self._of_kind: dict[str, dict[Listener, None]] = {}
         self._of_uri: dict[str, dict[Listener, None]] = {}
+        self._listened = 0  # URIs of all of them: one that two listen to counts twice
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
@@ -128,7 +129,6 @@ class Serving(Subscribing):
         self._file(listener)
         if LISTEN in self._config.manual:
             return False
-        request._params = {"notifications": asked}  # it may be open for long: let the rest go
         self._add_listener(listener)
         return True
 
@@ -139,7 +139,7 @@ class Serving(Subscribing):
         )
 
     def _taken_subscriptions(self) -> int:
-        return super()._taken_subscriptions() + len(self._listeners) + len(self._of_uri)
+        return super()._taken_subscriptions() + len(self._listeners) + self._listened
 
     def _refuse_listener(self, request: IncomingRequest) -> None:
         text = (
@@ -151,10 +151,13 @@ class Serving(Subscribing):
 
     def _add_listener(self, listener: Listener) -> None:
         """Acknowledge, and let out what was held back until then."""
-        route = listener._request._route
+        request = listener._request
+        route = request._route
+        # It may be open for long: of what was said, only what is honoured is kept.
+        request._params = {"notifications": listener.honoured}
         params: JSONObject = {
-            "notifications": listener.honoured,
-            "_meta": {SUBSCRIPTION_ID: listener._request._id},
+            **request._params,
+            "_meta": {SUBSCRIPTION_ID: request._id},
         }
         self._queue(
             b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":%b}%b'
@@ -170,12 +173,14 @@ class Serving(Subscribing):
     # --------------------------------------------------------------------------------- filing
 
     def _file(self, listener: Listener) -> None:
+        self._listened += len(listener._uris)
         for uri in listener._uris:
             self._of_uri.setdefault(uri, {})[listener] = None
         for kind in listener._kinds:
             self._of_kind.setdefault(kind, {})[listener] = None
 
     def _unfile(self, listener: Listener) -> None:
+        self._listened -= len(listener._uris)
         for table, names in ((self._of_uri, listener._uris), (self._of_kind, listener._kinds)):
             for name in names:
                 del table[name][listener]
