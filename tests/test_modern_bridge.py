@@ -46,6 +46,20 @@ def a_call(server: ServerConnection, id: object = 1, **params: object) -> Incomi
     return requested(server, call(id, "tools/call", {**CALL, **params}))
 
 
+def test_a_url_is_not_given_to_clients_that_know_forms_only() -> None:
+    """They would show an empty form, and take its answer for one to the question (ELIC-007)."""
+    capabilities: JSONObject = {"elicitation": {"form": {}, "url": {}}}
+    server = ready_server("2025-06-18", client=capabilities)
+    request = a_call(server)
+    params = {**FORM["params"], "mode": "url", "url": "https://example.com", "elicitationId": "e"}
+    with pytest.raises(LocalProtocolError, match="ELIC-005"):
+        server.require_input(request, {"u": {"method": "elicitation/create", "params": params}})
+    with pytest.raises(LocalProtocolError, match="ELIC-005"):
+        server.send_request("elicitation/create", params)
+    assert sent(server) == []
+    assert server.require_input(request, {"f": FORM})
+
+
 @every_legacy_revision
 def test_questions_go_out_as_requests_and_come_back_as_a_new_round(revision: str) -> None:
     """One handler serves clients of every revision that has the methods."""

@@ -92,7 +92,8 @@ _SINCE_2024_11_05: Final[tuple[Method, ...]] = (
 
 _SINCE_2025_03_26: Final[tuple[Method, ...]] = (completion(gate="completions"),)
 
-_SINCE_2025_06_18: Final[tuple[Method, ...]] = (elicitation(),)
+# A question in another mode would be taken for a form (ELIC-007).
+_SINCE_2025_06_18: Final[tuple[Method, ...]] = (elicitation(modes={"form": FORM}),)
 
 
 def _task_methods(sender: Side) -> tuple[Method, ...]:
