@@ -140,6 +140,17 @@ def test_its_listing_is_paginated(revision: str) -> None:
     assert ended.listing.items == 3
 
 
+def test_a_listing_that_may_ask_first_takes_no_null_cursor() -> None:
+    """It counts as absent and is reported, whatever else the method may do."""
+    both = ExtensionMethod(
+        name="example/ask", kind="request", sender=Side.CLIENT, paginated="hits", asks=True
+    )
+    server = modern_server(config=Config(extensions=[Extension(methods=[both])]))
+    events = receive(server, modern(1, "example/ask", {"cursor": None}))
+    assert of(ProtocolViolation, events)[0].tolerated
+    assert "cursor" not in of(RequestReceived, events)[0].request.params
+
+
 @every_revision
 def test_its_notifications_have_a_gate_and_a_shape(revision: str) -> None:
     """They come from one side, and only where it has said that they may."""

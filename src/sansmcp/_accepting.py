@@ -138,6 +138,13 @@ class Accepting(Answering):
                     self._refuse_breach(request, breach)
                 return
             self._report(breach, request=request)
+        if (
+            spec is not None
+            and spec.paginated is not None
+            and params.get("cursor", MISSING) is None
+        ):
+            self._report(NULL_CURSOR, request=request)
+            del params["cursor"]
         if spec is None or spec.task_gate is not None:
             if spec is None and self._config.unknown_methods == "refuse":
                 self._refuse(request, ErrorCode.METHOD_NOT_FOUND, f"unknown method {method}")
@@ -158,9 +165,6 @@ class Accepting(Answering):
                     breach = Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
                     self._refuse_breach(request, breach)
                     return
-        elif spec.paginated is not None and params.get("cursor", MISSING) is None:
-            self._report(NULL_CURSOR, request=request)
-            del params["cursor"]
         if len(self._incoming) > self._config.max_requests and not self._is_own_ping(method):
             self._refuse_for_limit(request)
         elif spec is None or not spec.special or not self._handled(request):
