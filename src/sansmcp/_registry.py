@@ -93,6 +93,10 @@ def _every_gate_of(registry: Registry) -> frozenset[str]:
     return frozenset({"", *registry.gates})
 
 
+def _every_path_of(registry: Registry) -> frozenset[str]:
+    return frozenset[str]().union(*registry.paths.values())
+
+
 @attrs.frozen(eq=False)
 class Registry:
     """All that is known of the protocol: that of the specification, or more (`Extension`)."""
@@ -109,6 +113,11 @@ class Registry:
     )
     """For whom it is not known what they declare."""
 
+    every_path: frozenset[str] = attrs.field(
+        init=False, default=attrs.Factory(_every_path_of, takes_self=True)
+    )
+    """The capabilities that any revision has."""
+
     def capabilities_in(
         self, revision: str, capabilities: JSONObject, path: str = ""
     ) -> JSONObject:
@@ -121,7 +130,7 @@ class Registry:
         here = self.paths[revision]
         for name, value in capabilities.items():
             inner = f"{path}.{name}" if path else name
-            if inner in here or not any(inner in paths for paths in self.paths.values()):
+            if inner in here or inner not in self.every_path:
                 kept[name] = (
                     self.capabilities_in(revision, value, inner) if is_object(value) else value
                 )
