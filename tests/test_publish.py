@@ -190,3 +190,10 @@ def test_what_is_no_uri_is_not_published() -> None:
     with pytest.raises(LocalProtocolError, match="OWN-023"):
         server.send_request("roots/list", timeout=1)  # it was told no time
     assert sent(server) == []
+
+
+def test_what_is_no_change_is_told_so() -> None:
+    """A string, say, as the older SDKs have it."""
+    server = ready_server(REVISION)
+    with pytest.raises(TypeError, match="a change is one of ToolsListChanged"):
+        server.publish("tools")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # on purpose

@@ -1,6 +1,7 @@
 """What a server or a client makes of messages that nobody should have sent."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -8,12 +9,14 @@ from sansmcp import (
     Config,
     Event,
     IncomingRequest,
+    JSONObject,
     LocalProtocolError,
     MessageIgnored,
     OutgoingRequest,
     ProtocolViolation,
     RequestAnswered,
     RequestReceived,
+    ServerConnection,
     State,
 )
 from sansmcp.testing import Pair, drain
@@ -32,6 +35,7 @@ from tests.support.wire import (
 )
 
 REVISION = "2025-11-25"
+Saying: TypeAlias = Callable[[ServerConnection, IncomingRequest], object]
 
 
 def rules(events: list[Event]) -> list[str]:
@@ -188,3 +192,26 @@ def test_handles_say_what_they_are() -> None:
     assert "<Start open=True>" in {repr(Pair(connected=False).client.start())}
     assert theirs.data is None
     assert drain(pair.client) == []
+
+
+SAYINGS: tuple[Saying, ...] = (
+    lambda server, request: server.send_log("error", "text", request=request),
+    lambda server, request: server.send_progress(request, 1),
+    lambda server, request: server.send_notification("notifications/x", request=request),
+    lambda server, request: server.send_request("roots/list", request=request),
+    lambda server, request: server.send_paginated("tasks/list", request=request),
+)
+
+
+@pytest.mark.parametrize("say", SAYINGS)
+def test_nothing_is_said_about_a_request_of_another_connection(
+    say: Saying,
+) -> None:
+    """It would be judged by what that one's peer can do, and go where nobody waits for it."""
+    client: JSONObject = {"roots": {}, "tasks": {"list": {}}}
+    one, other = ready_server(REVISION, client=client), ready_server(REVISION, client=client)
+    params = {"name": "t", "_meta": {"progressToken": "p"}}
+    request = only(RequestReceived, receive(other, call(1, "tools/call", params))).request
+    with pytest.raises(LocalProtocolError, match="OWN-022"):
+        say(one, request)
+    assert sent(one) == []

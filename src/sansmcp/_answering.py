@@ -19,7 +19,6 @@ from ._listing import ListingLayer
 from ._tasks import finished_tasks, new_task
 from ._values import (
     MISSING,
-    IdKey,
     JSONObject,
     JSONValue,
     Missing,
@@ -41,7 +40,6 @@ class Answering(ListingLayer):
     """The table of requests that this side is handling."""
 
     __slots__ = (
-        "_incoming",
         "_peer_tasks",
         "_peer_tokens",
         "_told_forgotten",
@@ -50,7 +48,6 @@ class Answering(ListingLayer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._incoming: dict[IdKey, IncomingRequest] = {}
         self._used = UsedIds(self._config.max_used_ids)
         self._told_forgotten = False
         self._peer_tokens: set[ProgressToken] = set()
@@ -193,7 +190,10 @@ class Answering(ListingLayer):
             if type(number) is not int and not (type(number) is float and isfinite(number)):
                 raise LocalProtocolError("OWN-024", f"progress needs finite numbers, not {number}")
         token = request._token
-        if token is None or not self._is_in_progress(request):
+        if token is None:
+            return False
+        if not self._is_in_progress(request):
+            self._check_ours(request)
             return False
         last = request._progress
         if last is not None and progress <= last:

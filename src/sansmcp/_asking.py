@@ -155,6 +155,8 @@ class Asking(Composing):
                 raise breach.error()
             call._task = True
         self._check_room()
+        if request is not None:
+            self._check_ours(request)
         message = self._request_bytes(key, method, spec, body)
         # Everything is checked: from here on nothing raises.
         if now is not None:

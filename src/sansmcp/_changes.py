@@ -53,9 +53,15 @@ _METHODS: Final[dict[type[Change], str]] = {
 }
 
 
+_NAMES: Final = [kind.__name__ for kind in _METHODS]
+
+
 def change_method(change: Change) -> str:
     """The notification that tells of a change."""
-    return _METHODS[type(change)]
+    try:
+        return _METHODS[type(change)]
+    except KeyError:
+        raise TypeError(f"a change is one of {', '.join(_NAMES)}, not {change!r:.40}") from None
 
 
 def change_params(change: Change) -> JSONObject | None:

@@ -17,7 +17,7 @@ from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._methods import Dialect
 from ._modern_methods import MODERN_REVISION
 from ._timers import Timers
-from ._values import JSONObject, JSONValue, RequestId, Side
+from ._values import IdKey, JSONObject, JSONValue, RequestId, Side
 from ._wellformed import judge_extensions
 
 
@@ -37,6 +37,7 @@ class Core:
         "_decoder",
         "_events",
         "_handed_over",
+        "_incoming",
         "_info",
         "_legacy_revisions",
         "_modern",
@@ -123,6 +124,7 @@ class Core:
         self._events: deque[Event] = deque()
         self._output: list[tuple[bytes, object]] = []
         self._unsent = 0
+        self._incoming: dict[IdKey, IncomingRequest] = {}  # what the peer has asked
         self._handed_over = 0
         self._newline = newline
         self._now: float | None = None
@@ -292,6 +294,11 @@ class Core:
         )
 
     # -------------------------------------------------------------------------------- ending
+
+    def _check_ours(self, request: IncomingRequest | None) -> None:
+        """What goes out about a request goes where it came from."""
+        if request is not None and request.open and self._incoming.get(request._key) is not request:
+            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
 
     def _may_send(self, what: str) -> None:
         if self._state is not State.OPEN:

@@ -114,6 +114,7 @@ class ListingLayer(Pinging):
         else:
             body = self._encode_object(given, meta)
         self._check_room()
+        self._check_ours(request)
         if not auto and len(self._on_demand) >= self._config.max_requests:
             raise LocalProtocolError(
                 "OWN-005", f"{len(self._on_demand)} listings are open, which is the limit"

@@ -86,6 +86,7 @@ class Notifying(Accepting):
             conversation = self._modern
         if conversation.dialect.is_modern and method in _MODERN_VERBS:
             raise LocalProtocolError("OWN-025", f"{method} is sent by {_MODERN_VERBS[method]}")
+        self._check_ours(request)
         message = self._notification_bytes(method, params, meta, conversation)
         if now is not None:
             self._tell(now)
@@ -136,6 +137,7 @@ class Notifying(Accepting):
             raise LocalProtocolError("LOG-001", "send_log() needs the capability logging")
         if self._state is State.CLOSED or self._state is State.SEND_CLOSED:
             return False
+        self._check_ours(request)
         if request is not None and (not request.open or request._method == LISTEN):
             return False
         is_modern = request is not None and request._is_modern

@@ -96,7 +96,7 @@ class Providing(Notifying):
             if fault is not None and self._shape:
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {fault}")
         if unknown := responses.keys() - questions.keys():
-            raise LocalProtocolError("MRTR-019", f"{min(unknown)!r} was not asked")
+            raise LocalProtocolError("MRTR-019", f"{min(unknown, key=str)!r} was not asked")
 
     def _with_meta(self, body: bytes, meta: JSONObject) -> bytes:
         """The params of an earlier round with a `_meta` of this round over theirs."""
