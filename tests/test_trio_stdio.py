@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+import tty
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
@@ -490,3 +491,32 @@ def test_inherited_descriptors_work_and_keep_their_blocking_mode(make: Any) -> N
         os.close(their_input)
         os.close(their_output)
         assert answers.read() == b""
+
+
+def test_numbers_of_descriptors_may_be_large() -> None:
+    """A server that has thousands of files open still writes to a terminal that is slow; `select`
+    knows 1024."""
+    code = (
+        "import os, resource, sys\n"
+        "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))\n"
+        "for _ in range(1100): os.set_inheritable(os.open(os.devnull, os.O_RDONLY), True)\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    reading, terminal = os.openpty()
+    tty.setraw(terminal)
+    os.set_blocking(terminal, False)
+    large = "x" * 100_000
+    command = [sys.executable, "-c", code, *server("honest")]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=terminal) as process:
+        os.close(terminal)
+        assert process.stdin is not None
+        process.stdin.write(script("echo", text=large))
+        process.stdin.close()
+        output = b""
+        with contextlib.suppress(OSError):  # the end of a terminal, once nobody has it open
+            while piece := os.read(reading, 65_536):
+                output += piece
+        os.close(reading)
+        assert process.wait(timeout=SECONDS) == 0
+    assert messages(output)[1]["result"] == text(large)

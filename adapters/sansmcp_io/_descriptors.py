@@ -48,6 +48,16 @@ def has_data(stream: object) -> bool:
     return any(events & select.POLLIN for _, events in poller.poll(0))
 
 
+def wait_for_room(descriptor: int) -> None:
+    """Wait until something can be written, or will never be; the number may be any."""
+    if hasattr(select, "poll"):
+        poller = select.poll()
+        poller.register(descriptor, select.POLLOUT)
+        poller.poll()
+    else:
+        select.select([], [descriptor], [])
+
+
 class _End:
     """What both directions share.
 
@@ -164,4 +174,4 @@ class Sink(_End):
             try:
                 return self.write(data)
             except BlockingIOError:  # inherited in non-blocking mode: left so, and waited for
-                select.select([], [self.fd], [])
+                wait_for_room(self.fd)

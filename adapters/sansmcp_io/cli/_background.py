@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import os
-import select
 import stat
 import threading
 from typing import Final
+
+from .._descriptors import wait_for_room
 
 MIB: Final = 1024 * 1024
 _PIECE: Final = 16 * 1024
 """So much is written at once where somebody reads: it takes a slow reader less than `PATIENCE`."""
 PATIENCE: Final = 1.0
 """Seconds without any progress after which what is left is given up at the end."""
-
-
-def wait_for_room(descriptor: int) -> None:
-    """Wait until something can be written, or will never be; the number may be any."""
-    if hasattr(select, "poll"):
-        poller = select.poll()
-        poller.register(descriptor, select.POLLOUT)
-        poller.poll()
-    else:
-        select.select([], [descriptor], [])
 
 
 class BackgroundFile:

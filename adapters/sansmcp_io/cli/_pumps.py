@@ -17,7 +17,7 @@ import attrs
 
 from sansmcp import Side
 
-from ._background import wait_for_room
+from .._descriptors import wait_for_room
 
 _READ_BYTES: Final = 65_536
 _MOST_READS: Final = 64
