@@ -3,7 +3,11 @@
 import json
 import os
 import subprocess
+import sys
+import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -184,6 +188,32 @@ def test_places_in_a_capture_are_its_lines(lint: Linter) -> None:
     ) or done.lines[0].startswith("talk:3: ")
     assert done.status == 0
     assert any(line.startswith("talk:2: note: no answer to initialize") for line in done.lines)
+
+
+def test_memory_does_not_grow_with_the_capture(
+    lint: Linter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tap may run for weeks, and what it has written be looked at in the end."""
+    held: list[int] = []
+
+    def lines() -> Iterator[bytes]:
+        yield HEADER.encode()
+        for id in range(6_001):
+            ping: JSONObject = {"jsonrpc": "2.0", "id": id, "method": "ping"}
+            pong: JSONObject = {"jsonrpc": "2.0", "id": id, "result": {}}
+            yield json.dumps({"time": 0, "side": "client", "message": ping}).encode()
+            yield json.dumps({"time": 0, "side": "server", "message": pong}).encode()
+            if id in (2_000, 6_000):
+                held.append(tracemalloc.get_traced_memory()[0])
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines()))
+    tracemalloc.start()
+    try:
+        assert lint.run("-").status == 0
+    finally:
+        tracemalloc.stop()
+
+    assert held[1] < held[0] + 100_000, held
 
 
 def test_capture_that_another_tool_has_written_means_the_same(lint: Linter) -> None:

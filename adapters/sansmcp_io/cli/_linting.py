@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,6 +123,31 @@ def _replay(path: str, recording: Recording, chosen: Chosen, output: Output) -> 
     return Status.TOOL_FAILED if report.is_bad else Status.OK
 
 
+class _Places:
+    """The place of each message, by its number.
+
+    Most captures hold a message a line. So what is kept is where the places begin to be other
+    than those of line after line: a recording of any length takes a few entries.
+    """
+
+    def __init__(self) -> None:
+        self._messages = 0
+        self._numbers = [0]
+        self._starts = [0]
+
+    def add(self, messages: int, place: int) -> None:
+        """There are so many messages now; those that are new have this place."""
+        for number in range(self._messages + 1, messages + 1):
+            if self[number] != place:
+                self._numbers.append(number)
+                self._starts.append(place)
+        self._messages = messages
+
+    def __getitem__(self, number: int) -> int:
+        run = bisect_right(self._numbers, number) - 1
+        return self._starts[run] + number - self._numbers[run]
+
+
 class _Report:
     """Shows what was found, with its place in the file."""
 
@@ -130,14 +156,12 @@ class _Report:
         self._path = path
         self._chosen = chosen
         self._output = output
-        self._places = [0]
-        """The place of each message, by its number."""
+        self._places = _Places()
         self._text: TextSeen | None = None
 
     def add(self, events: Iterable[Observation], messages: int, place: int) -> None:
         """Show this, with a place for the messages that are new."""
-        if len(self._places) <= messages:
-            self._places += [place] * (messages + 1 - len(self._places))
+        self._places.add(messages, place)
         for event in events:
             match event:
                 case TextSeen():
