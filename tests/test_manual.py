@@ -67,6 +67,16 @@ def test_a_revision_that_the_server_does_not_speak_is_no_answer(revision: str) -
     assert request.open
 
 
+def test_an_answer_without_its_members_is_no_answer() -> None:
+    """The client would end the connection, and its user look for the fault on that side."""
+    server, request = manual_server()
+
+    with pytest.raises(LocalProtocolError) as caught:
+        server.send_result(request, {"protocolVersion": REVISION, "capabilities": {}})
+    assert caught.value.rule == "LIFE-003"
+    assert request.open
+
+
 def test_after_an_error_the_client_may_try_again() -> None:
     """The phase is what it was before."""
     server, request = manual_server()

@@ -81,10 +81,10 @@ TOO_EARLY: dict[str, tuple[list[Step], list[tuple[Side, str]]]] = {
     "a change before initialized": ([INIT, AGREED, CHANGED], [(S, "LIFE-001")]),
     "initialize from the server": ([(S, initialize(1, NEWEST))], [(S, "LIFE-006")]),
     "initialize in a batch": ([(C, [INIT[1]])], [(C, "BATCH-003")]),
-    "initialize without members": ([(C, call(1, "initialize", {}))], [(C, "OWN-014")]),
+    "initialize without members": ([(C, call(1, "initialize", {}))], [(C, "LIFE-002")]),
     "an answer to initialize without members": (
         [INIT, (S, result("init", {"protocolVersion": NEWEST}))],
-        [(S, "OWN-014")],
+        [(S, "LIFE-003")],
     ),
     "a cancellation of initialize": (
         [INIT, (C, note("notifications/cancelled", {"requestId": "init"}))],
@@ -234,7 +234,7 @@ def test_a_client_that_declares_nothing_readable_ends_the_judgement() -> None:
     steps: list[Step] = [(C, initialize("init", NEWEST, [])), AGREED, DONE, ROOTS, LIST]
     events = observe(*steps)
 
-    assert accused(events) == [(C, "OWN-014")]
+    assert accused(events) == [(C, "LIFE-002")]
     assert blind(events) == [(BlindCause.ERA, None)]
 
 

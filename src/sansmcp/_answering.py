@@ -97,7 +97,7 @@ class Answering(ListingLayer):
             and (fault := misshapen_result(spec, request._task, result)) is not None
             and not (request._is_modern and self._is_added(result))
         ):
-            raise LocalProtocolError("OWN-014", f"result of {request._method}: {fault}")
+            raise LocalProtocolError(spec.result_rule, f"result of {request._method}: {fault}")
         special = spec is not None and spec.special
         if special:
             self._check_own_result(request, result)

@@ -91,7 +91,8 @@ def judge_request(
                 return Breach("ELIC-005", f"{method} in an unknown mode", ErrorCode.INVALID_PARAMS)
             members = spec.modes[mode]
         if members and (fault := misshapen(members, params)) is not None:
-            return Breach("OWN-014", f"params of {method}: {fault}", ErrorCode.INVALID_PARAMS)
+            text = f"params of {method}: {fault}"
+            return Breach(spec.params_rule, text, ErrorCode.INVALID_PARAMS)
     return early
 
 

@@ -46,6 +46,8 @@ _SINCE_2024_11_05: Final[tuple[Method, ...]] = (
         "initialize",
         params=(("capabilities", OBJECT), ("clientInfo", OBJECT), ("protocolVersion", STRING)),
         result=(("capabilities", OBJECT), ("protocolVersion", STRING), ("serverInfo", OBJECT)),
+        params_rule="LIFE-002",
+        result_rule="LIFE-003",
         cancellable=False,
         early=True,
         special=True,

@@ -58,6 +58,9 @@ class Method:
     paginated: str | None = None
     params: Members = ()
     result: Members = ()
+    params_rule: str = "OWN-014"
+    """The rule that params without these members break; `result_rule` is that of a result."""
+    result_rule: str = "OWN-014"
     cancellable: bool = True
     early: bool = False
     modes: Mapping[str, Members] = attrs.field(factory=dict[str, Members])

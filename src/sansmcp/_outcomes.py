@@ -72,7 +72,7 @@ class Outcomes(Asking):
             and (wrong := misshapen_result(spec, call._task, result)) is not None
             and not (call._is_modern and self._is_added(result))
         ):
-            fault = Breach("OWN-014", f"result of {call._method}: {wrong}")
+            fault = Breach(spec.result_rule, f"result of {call._method}: {wrong}")
             outcome = self._invalid(call, fault)
         else:
             if call._task and call._token is not None:

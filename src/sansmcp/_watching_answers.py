@@ -99,7 +99,7 @@ class AnswerWatching(ModernWatching):
                 and spec.result
                 and (wrong := misshapen_result(spec, asked.as_task, result)) is not None
             ):
-                breach = Breach("OWN-014", f"result of {asked.method}: {wrong}")
+                breach = Breach(spec.result_rule, f"result of {asked.method}: {wrong}")
             if spec is not None and (spec.special or asked.as_task):
                 self._take_result(asker, asked, result)
         elif breach is None:

@@ -128,7 +128,7 @@ def test_an_initialize_without_its_members_is_refused_and_may_be_sent_again(
         del params[member]
     violation, *_ = receive(server, call(1, "initialize", params))
     assert isinstance(violation, ProtocolViolation)
-    assert violation.rule == "OWN-014"
+    assert violation.rule == "LIFE-002"
     assert member in violation.text
     assert refusals(sent(server)) == [(1, -32602)]
     assert (server.phase, server.revision) == (Phase.NEW, None)
@@ -182,8 +182,10 @@ def test_a_client_ends_a_connection_whose_revision_is_no_string(value: Any) -> N
     client.start()
     (first,) = sent(client)
     answer = {**initialized_by("2025-11-25"), "protocolVersion": value}
-    failed = of(ConnectionFailed, receive(client, result(first["id"], answer)))
+    events = receive(client, result(first["id"], answer))
+    failed = of(ConnectionFailed, events)
     assert [event.cause for event in failed] == [FailureCause.INVALID_ANSWER]
+    assert broken(events) == ["LIFE-003"]
     assert client.data_to_send() == b""
 
 
