@@ -78,7 +78,11 @@ TOO_EARLY: dict[str, tuple[list[Step], list[tuple[Side, str]]]] = {
     "a server request before the handshake": ([ROOTS], [(S, "LIFE-006")]),
     "a server request before initialized": ([INIT, AGREED, ROOTS], [(S, "LIFE-006")]),
     "a change before the handshake": ([CHANGED], [(S, "LIFE-001")]),
-    "a change before initialized": ([INIT, AGREED, CHANGED], [(S, "LIFE-001")]),
+    "a change before the answer": ([INIT, CHANGED], [(S, "LIFE-001")]),
+    "an undeclared change before initialized": (
+        [INIT, (S, result("init", agreement(server={}))), CHANGED],
+        [(S, "CAP-002")],
+    ),
     "initialize from the server": ([(S, initialize(1, NEWEST))], [(S, "LIFE-006")]),
     "initialize in a batch": ([(C, [INIT[1]])], [(C, "BATCH-003")]),
     "initialize without members": ([(C, call(1, "initialize", {}))], [(C, "LIFE-002")]),
@@ -127,6 +131,8 @@ EARLY_ENOUGH: dict[str, list[Step]] = {
         DONE,
         LIST,
     ],
+    "a change that crosses initialized": [INIT, AGREED, CHANGED, DONE],
+    "a notification of its own that crosses initialized": [INIT, AGREED, (S, note("x/y")), DONE],
     "everything in a row": [INIT, AGREED, DONE, LIST, ROOTS, CHANGED, ROOTS_CHANGED],
 }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from ._judge import (
     Breach,
     judge_notification,
@@ -270,6 +272,9 @@ class CallWatching(ProgressWatching):
         if not self._judged or self._alien:
             return
         conversation = self._conversation
+        if conversation.phase is Phase.AGREED and half.side is Side.SERVER:
+            # Once it has answered `initialize`, only requests have to wait (LIFE-006).
+            conversation = attrs.evolve(conversation, phase=Phase.OPERATING)
         spec = conversation.dialect.notifications[half.side].get(method)
         if self._knows_agreement(half):
             breach = judge_notification(conversation, half.side, method, spec, params, self._shape)
