@@ -463,7 +463,7 @@ def test_questions_that_were_forgotten_may_be_answered() -> None:
     events = observe(*steps, stolen, config=SMALL)
 
     assert accused(events) == []
-    assert blind(events) == [(BlindCause.FORGOTTEN, C)]
+    assert blind(events) == [(BlindCause.FORGOTTEN, C)] * 2
     assert accused(observe(*steps, stolen)) == [(C, "MRTR-026")]
 
 

@@ -1,5 +1,6 @@
 """What an observer remembers is bounded, and what it has forgotten makes nobody guilty."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -122,6 +123,38 @@ def forgotten(events: list[object]) -> list[Side | None]:
     ]
 
 
+REQUEST = "the oldest request was forgotten"
+FINISHED = "the oldest finished request was forgotten"
+ID = "the oldest id was forgotten"
+TOKEN = "the oldest progress token was forgotten"
+FORGETS: dict[str, list[tuple[Side, str]]] = {
+    "requests without answers": [(C, REQUEST), (S, REQUEST)],
+    "requests with answers": [(C, FINISHED)],
+    "requests that are cancelled": [(S, FINISHED)],
+    "ids far apart": [(C, FINISHED), (C, ID)],
+    "tokens": [(C, FINISHED), (C, TOKEN), (C, "a used token was forgotten")],
+    "tasks": [(C, FINISHED), (C, TOKEN), (C, "a task was not remembered")],
+    "subscriptions": [(C, FINISHED), (C, "a subscription was not remembered")],
+    "rounds of questions": [(C, FINISHED), (C, "the oldest questions were forgotten")],
+}
+
+
+@pytest.mark.parametrize("name", FORGETS)
+def test_what_is_forgotten_is_told_once(name: str) -> None:
+    """Else silence would look like a conversation without faults, and what was told of first like
+    all that is not judged."""
+    steps = opening()
+    for n in range(1, 40):
+        steps += ENDLESS[name](n)
+    told = [
+        (event.side, re.split("[:,]", event.text)[0])
+        for event in observe(*steps, config=SMALL)
+        if isinstance(event, BlindSpot)
+    ]
+
+    assert told == FORGETS[name]
+
+
 @pytest.mark.parametrize("name", ["requests without answers", "ids far apart", "tasks", "tokens"])
 def test_what_was_forgotten_is_not_held_against_anyone(name: str) -> None:
     """An answer, a cancellation or progress may belong to what is no longer known."""
@@ -164,7 +197,7 @@ def test_ids_that_were_forgotten_may_be_answered() -> None:
     events = observe(*steps, (S, result(1_000_000, {})), (C, cancel(3)), config=SMALL)
 
     assert accused(events) == []
-    assert forgotten(list(events)) == [C]
+    assert forgotten(list(events)) == [C, C]
 
 
 def test_so_many_subscriptions_may_hold_any() -> None:

@@ -216,7 +216,7 @@ class BlindCause(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class BlindSpot:
-    """From here on less is judged. Each cause is told once, or once for each side.
+    """From here on less is judged. Each text is told once, or once for each side.
 
     Attributes:
         cause: Why.

@@ -255,16 +255,20 @@ class Subscriptions:
     _n_asked: int = attrs.field(default=0, init=False)
     """Of all URIs together: one that was taken out and comes back is not taken for the old one."""
 
-    def asked(self, uri: object) -> None:
-        """A subscription was asked for."""
-        if not isinstance(uri, str) or (len(self._uris) >= self.bound and uri not in self._uris):
+    def asked(self, uri: object) -> bool:
+        """A subscription was asked for; returns whether there was room to remember it."""
+        if not isinstance(uri, str):
             self.lost = True
-            return
+            return True
+        if len(self._uris) >= self.bound and uri not in self._uris:
+            self.lost = True
+            return False
         known = self._uris.setdefault(uri, Subscription())
         known.n_wanted += 1
         known.n_waiting += 1
         self._n_asked += 1
         known.latest = self._n_asked
+        return True
 
     def answered(self, uri: object, accepted: bool) -> None:
         """It was answered."""

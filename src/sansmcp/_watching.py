@@ -53,6 +53,9 @@ _ANY_REVISION: Final = ("JSON-", "ERR-", "STDIO-", "OWN-017", "OWN-018")
 """The rules that make a message a message, whatever the revision."""
 
 _UNREADABLE: Final = "answers to what it may have asked, and uses of it, are not judged"
+_FINISHED: Final = (
+    "the oldest finished request was forgotten: what still comes for it is not judged any more"
+)
 _FORGOTTEN: Final = "the oldest request was forgotten, and its answer will not be matched"
 
 
@@ -128,7 +131,7 @@ class Watching:
         self._level = LogLevel()
         self._subscriptions = Subscriptions(config.max_subscriptions)
         self._events: deque[Observation] = deque()
-        self._told: set[tuple[BlindCause, Side | None]] = set()
+        self._told: set[tuple[Side | None, str]] = set()
         self._now: float | None = None
         self._number: int = 0
         self._index: int | None = None
@@ -183,8 +186,8 @@ class Watching:
 
     def _blind(self, cause: BlindCause, half: Half | None, text: str) -> None:
         side = None if half is None else half.side
-        if (cause, side) not in self._told:
-            self._told.add((cause, side))
+        if (side, text) not in self._told:
+            self._told.add((side, text))
             self._events.append(
                 BlindSpot(cause=cause, side=side, text=text, number=self._number, time=self._now)
             )
@@ -234,6 +237,8 @@ class Watching:
             half.done[asked.key] = asked
             if len(half.done) > self._config.max_late_answers:
                 del half.done[next(iter(half.done))]
+                if not asked.given_up:  # else the other side has ended, and answers nothing more
+                    self._blind(BlindCause.FORGOTTEN, half, _FINISHED)
 
     def _forget_oldest(self, half: Half) -> None:
         """Too many requests wait."""

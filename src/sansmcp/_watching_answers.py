@@ -21,6 +21,7 @@ from ._wellformed import (
     retyped,
 )
 
+_TASK = "a task was not remembered: progress after its end is not judged any more"
 _ERA = "what was agreed on is not known here: nothing that depends on it is judged"
 
 
@@ -253,6 +254,8 @@ class AnswerWatching(ModernWatching):
         use.task = task_id
         if len(asker.tasks) < self._config.max_requests:
             asker.tasks[task_id] = use
+        else:
+            self._blind(BlindCause.FORGOTTEN, asker, _TASK)
 
     def _tasks_seen(self, asker: Half, method: str, content: JSONObject) -> None:
         """Tasks of one side's requests came by, in a result or a notification of the other."""

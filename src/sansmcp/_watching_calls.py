@@ -35,6 +35,13 @@ from ._wellformed import (
 
 _OPERATING: Final = Phase.OPERATING
 _FORGOTTEN: Final = "the oldest id was forgotten: unknown ids are not judged any more"
+_TOKEN: Final = "the oldest progress token was forgotten: progress with it is not judged any more"
+_USED_TOKEN: Final = (
+    "a used token was forgotten: progress with unknown tokens is not judged any more"
+)
+_SUBSCRIPTION: Final = (
+    "a subscription was not remembered: updates without a subscription are not judged any more"
+)
 
 
 class CallWatching(ProgressWatching):
@@ -166,7 +173,10 @@ class CallWatching(ProgressWatching):
         half.tokens[token] = use
         if len(half.tokens) > self._config.max_requests:
             del half.tokens[next(iter(half.tokens))]
+            self._blind(BlindCause.FORGOTTEN, half, _TOKEN)
         half.used_tokens.add(token)
+        if half.used_tokens.forgotten:
+            self._blind(BlindCause.FORGOTTEN, half, _USED_TOKEN)
 
     def _take_request(self, half: Half, asked: Asked, spec: Method, params: JSONObject) -> None:
         """What this request asks for may last beyond its answer."""
@@ -199,7 +209,8 @@ class CallWatching(ProgressWatching):
                 self._accuse(half, UNKNOWN_WISH, asked.method, asked.id)
         elif asked.method == "resources/subscribe":
             asked.subject = params.get("uri")
-            self._subscriptions.asked(asked.subject)
+            if not self._subscriptions.asked(asked.subject):
+                self._blind(BlindCause.FORGOTTEN, half, _SUBSCRIPTION)
         elif asked.method == "resources/unsubscribe":
             latest = self._subscriptions.ending(params.get("uri"))
             asked.subject = None if latest is None else (params["uri"], latest)

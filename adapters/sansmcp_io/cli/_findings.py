@@ -63,7 +63,7 @@ class Findings:
                 if len(self._unanswered) < _MOST_SHOWN:
                     self._unanswered.append(event)
             case BlindSpot():
-                self._blind.append(event)  # an observer tells of each cause at most once a side
+                self._blind.append(event)  # an observer tells each text at most once a side
             case AnswerMatched(seconds=float(seconds)) if seconds >= _SLOW_SECONDS:
                 self._n_answers += 1
                 heapq.heappush(self._slow, (seconds, -self._n_answers, event))
