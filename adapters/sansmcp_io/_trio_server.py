@@ -13,15 +13,16 @@ from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnect
 
 from ._call import ServerCallBase
 from ._log_records import LogHandlerBase, mcp_level
+from ._trio_asking import Asking
+from ._trio_call import Call
 from ._trio_mailbox import ProgressHandler
-from ._trio_session import Call, Session
 from ._typed_requests import typed_request
 
 
 class Server:
     """An open connection to a client. To be used in trio's thread, by any number of tasks."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Asking) -> None:
         self._session = session
         self._connection = cast(ServerConnection, session.connection)
 

@@ -33,13 +33,15 @@ from ._errors import (
 )
 from ._stderr import StderrTail
 from ._trace import Trace
+from ._trio_call import Call
 from ._trio_callbacks import NotificationHandler
 from ._trio_changes import Changes
 from ._trio_mailbox import ProgressHandler
 from ._trio_process import ProcessOptions, open_child
 from ._trio_restart import Restarter, keep_running
 from ._trio_server import LogHandler, Server, ServerCall
-from ._trio_session import Call, Result, Session
+from ._trio_serving import Result
+from ._trio_session import Session
 from ._trio_stdio import open_standard_streams
 from ._trio_stream import ByteStream
 from ._trio_unwrap import unwrapped

@@ -1,0 +1,262 @@
+"""What callers ask of the peer, and wait for: requests, listings, subscriptions, pings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import trio
+
+from sansmcp import (
+    ClientConnection,
+    ConnectionFailed,
+    ErrorCode,
+    ErrorReceived,
+    IncomingRequest,
+    InputRequired,
+    JSONObject,
+    JSONValue,
+    ListingEnded,
+    LocalProtocolError,
+    OutgoingRequest,
+    PageReceived,
+    PingEnded,
+    Ready,
+    RequestFailed,
+    ResponseReceived,
+    ServerConnection,
+    State,
+)
+
+from ._anomalies import LOGGER
+from ._call import INTERNAL_ERROR
+from ._errors import ConnectionLost, McpError, RequestTimeout
+from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
+from ._stderr import StderrTail
+from ._trace import Trace
+from ._trio_changes import Changes
+from ._trio_mailbox import Mailbox, ProgressHandler
+from ._trio_questions import Questions
+from ._trio_serving import Result
+from ._trio_stream import ByteStream
+from ._trio_wire import Wire
+
+
+class Asking(Wire):
+    """A wire on which callers ask. Whoever dispatches its events puts the endings in mailboxes."""
+
+    def __init__(
+        self,
+        connection: ClientConnection | ServerConnection,
+        stream: ByteStream,
+        *,
+        handler: Callable[[Any], Result],
+        context: Any,
+        request_timeout: float,
+        drain: float,
+        trace: Trace | None,
+    ) -> None:
+        super().__init__(connection, stream, drain=drain, trace=trace)
+        self.context: Final = context
+        self.stderr: StderrTail | None = None
+        self._questions = Questions(self, handler)
+        self._request_timeout = request_timeout
+        self._ready = trio.Event()
+        self._on_ready: Callable[[], object] | None = None
+
+    async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
+        """Open the conversation of a client, or raise why that cannot be done."""
+        assert isinstance(self.connection, ClientConnection)
+        mailbox = Mailbox[Ready | ConnectionFailed]()
+        self.connection.start(
+            timeout=_limit(timeout),
+            probe_timeout=_limit(probe_timeout),
+            hint=hint,
+            data=mailbox,
+            now=trio.current_time(),
+        )
+        self.wake()
+        event = await mailbox.take()
+        if isinstance(event, ConnectionFailed):
+            raise start_error(event, self.stderr)
+
+    async def request(
+        self,
+        method: str,
+        params: JSONObject | None,
+        meta: JSONObject | None,
+        timeout: float | None,
+        max_timeout: float | None,
+        log_level: str | None,
+        on_progress: ProgressHandler | None,
+        serving: IncomingRequest | None,
+    ) -> JSONObject:
+        """Ask, wait, and cancel the request if the wait is cancelled."""
+        self._check_open(method)
+        timeout = self._request_timeout if timeout is None else timeout
+        if self._room.is_short:
+            waited = await self._room_to_ask(method, timeout, max_timeout)
+            timeout -= waited
+            max_timeout = None if max_timeout is None else max_timeout - waited
+        mailbox = Mailbox[ResponseReceived | ErrorReceived | RequestFailed | InputRequired](
+            on_progress
+        )
+        call = self.connection.send_request(
+            method,
+            params,
+            meta=meta,
+            progress=on_progress is not None,
+            timeout=_limit(timeout),
+            max_timeout=None if max_timeout is None else _limit(max_timeout),
+            log_level=log_level,
+            request=serving,
+            data=mailbox,
+            now=trio.current_time(),
+        )
+        deadline = math.inf if max_timeout is None else trio.current_time() + max_timeout
+        self.wake()
+        try:
+            outcome = await mailbox.take()
+            while isinstance(outcome, InputRequired):
+                responses = await self._questions.answers(outcome, deadline)
+                call = self._go_on(outcome, responses, timeout, deadline, on_progress, mailbox)
+                outcome = await mailbox.take()
+        except BaseException:
+            with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
+                self.connection.cancel(call, now=trio.current_time())
+            self.wake()
+            raise
+        return result_of(outcome, self.stderr)
+
+    async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
+        """Wait for room, and return the seconds that it took. They count like any silence."""
+        seconds = timeout if max_timeout is None else min(timeout, max_timeout)
+        if not seconds > 0:
+            return 0.0  # the core says what is wrong with that
+        start = trio.current_time()
+        with trio.move_on_after(seconds) as scope:
+            await self._until_room()
+        waited = trio.current_time() - start
+        if scope.cancelled_caught or waited >= seconds:
+            raise RequestTimeout(f"{method} was not sent: the peer has not read for {seconds} s")
+        self._check_open(method)
+        return waited
+
+    def _go_on(
+        self,
+        asked: InputRequired,
+        responses: JSONObject,
+        timeout: float,
+        deadline: float,
+        on_progress: ProgressHandler | None,
+        mailbox: object,
+    ) -> OutgoingRequest:
+        """The next round of a request, with the answers to what was asked."""
+        assert isinstance(self.connection, ClientConnection)
+        now = trio.current_time()
+        try:
+            call = self.connection.provide_input(
+                asked.request,
+                responses,
+                progress=on_progress is not None,
+                timeout=_limit(timeout),
+                max_timeout=_limit(deadline - now),
+                data=mailbox,
+                now=now,
+            )
+        except Exception as error:  # also what an encoder says of values that are no JSON
+            text = "what the handler has answered to questions about %.80r cannot be sent"
+            LOGGER.error(text, asked.request.method, exc_info=error)
+            raise McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR) from error
+        self.wake()
+        return call
+
+    @asynccontextmanager
+    async def listen(
+        self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
+    ) -> AsyncGenerator[Changes, None]:
+        """Subscribe, and iterate over what changes, for as long as the block lasts."""
+        self._check_open("subscriptions/listen")
+        assert isinstance(self.connection, ClientConnection)
+        changes = Changes(self.stderr)
+        subscription = self.connection.listen(
+            notifications,
+            meta=meta,
+            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            data=changes,
+            now=trio.current_time(),
+        )
+        self.wake()
+        try:
+            await changes.wait_acknowledged()
+            yield changes
+        finally:
+            self.connection.cancel(subscription, now=trio.current_time())
+            self.wake()
+
+    async def items(
+        self, method: str, params: JSONObject | None, timeout: float | None
+    ) -> AsyncGenerator[JSONValue, None]:
+        """Iterate over a listing; leaving the loop early cancels the rest of it."""
+        self._check_open(method)
+        mailbox = Mailbox[PageReceived | ListingEnded]()
+        listing = self.connection.send_paginated(
+            method,
+            params,
+            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            auto=False,  # or a slow consumer would have all of it in memory
+            data=mailbox,
+            now=trio.current_time(),
+        )
+        self.wake()
+        try:
+            while isinstance(event := await mailbox.take(), PageReceived):
+                for item in event.items:
+                    yield item
+                if listing.open:
+                    self.connection.next_page(listing, now=trio.current_time())
+                    self.wake()
+            check_listing(event, self.stderr)
+        finally:
+            self.connection.cancel(listing)  # without the time: this may run after trio has ended
+            self.wake()
+
+    async def ping(self, timeout: float | None) -> float:
+        """Ping the peer, and return the seconds that the answer took."""
+        self._check_open("ping")
+        mailbox = Mailbox[PingEnded]()
+        self.connection.ping(
+            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            data=mailbox,
+            now=trio.current_time(),
+        )
+        self.wake()
+        return seconds_of(await mailbox.take(), self.stderr)
+
+    async def wait_ready(self) -> None:
+        """Wait for the end of the handshake."""
+        await self._ready.wait()
+        if self.connection.state is State.CLOSED:
+            raise ConnectionLost("the connection ended before the handshake was done")
+
+    def when_ready(self, function: Callable[[], object]) -> None:
+        """Have this called at the end of the handshake; an async one runs beside all else."""
+        self._on_ready = function
+
+    def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
+        """Send a notification, some time soon."""
+        self._check_open(method)
+        self.connection.send_notification(method, params, meta=meta, now=trio.current_time())
+        self.wake()
+
+    def _check_open(self, method: str) -> None:
+        if self.connection.state is not State.OPEN:
+            lost = ConnectionLost(f"{method} was not sent: the connection has ended")
+            raise with_stderr(lost, self.stderr)
+
+
+def _limit(seconds: float) -> float | None:
+    """The core's form of a timeout: `math.inf` means none."""
+    return None if seconds == math.inf else seconds

@@ -1,0 +1,50 @@
+"""The request that a handler works on, on a connection of trio's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from sansmcp import IncomingRequest, JSONObject
+
+from ._call import CallBase
+from ._trio_mailbox import ProgressHandler
+from ._typed_requests import typed_request
+
+if TYPE_CHECKING:
+    from ._trio_asking import Asking
+
+
+class Call(CallBase):
+    """A request of the peer that a handler works on."""
+
+    def __init__(self, session: Asking, request: IncomingRequest) -> None:
+        # Not by way of the base class: there is one for each message.
+        self._connection = session.connection
+        self._request = request
+        self._clock = trio.current_time
+        self._wake = session.wake
+        self._session = session
+        self.context: Any = session.context
+
+    @typed_request
+    async def request(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        log_level: str | None = None,
+        on_progress: ProgressHandler | None = None,
+    ) -> JSONObject:
+        """Ask the peer something on behalf of this call; as `Client.request`."""
+        return await self._session.request(
+            method, params, meta, timeout, max_timeout, log_level, on_progress, self._serving
+        )
+
+    @property
+    def _serving(self) -> IncomingRequest | None:
+        return self._request

@@ -1,0 +1,129 @@
+"""What a server asks about a request of ours before it answers, and who answers that."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from sansmcp import IncomingRequest, InputRequired, JSONObject, OutgoingRequest, State
+
+from ._call import failure_of
+from ._errors import ConnectionLost, McpError, RequestTimeout
+from ._outcomes import with_stderr
+from ._trio_call import Call
+from ._trio_serving import Result
+
+if TYPE_CHECKING:
+    from ._trio_asking import Asking
+
+_MOST_ANSWERING: Final = 100
+"""So many questions about one request are answered at once; the others wait."""
+
+
+class QuestionCall(Call):
+    """What a server asks before it answers a request of ours: it is handled like a request."""
+
+    def __init__(self, session: Asking, about: OutgoingRequest, question: JSONObject) -> None:
+        self._question = question
+        self._about = about
+        self._session = session
+        self.context = session.context
+
+    @property
+    def method(self) -> str:
+        """The method of the question."""
+        method: str = self._question["method"]
+        return method
+
+    @property
+    def params(self) -> JSONObject:
+        """Its params, `{}` where there are none."""
+        params: JSONObject = self._question.get("params") or {}
+        return params
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of the conversation."""
+        return self._session.connection.revision
+
+    @property
+    def capabilities(self) -> JSONObject:
+        """The capabilities of the server."""
+        return self._session.connection.peer.capabilities
+
+    @property
+    def principal(self) -> object:
+        """Who the server is, as the transport found out; None where it did not."""
+        return self._session.connection.peer.principal
+
+    def progress(
+        self, progress: float, *, total: float | None = None, message: str | None = None
+    ) -> bool:
+        """Nobody waits for it: a question is no request."""
+        return False
+
+    @property
+    def _serving(self) -> IncomingRequest | None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<QuestionCall {self.method} about {self._about!r}>"
+
+
+class Questions:
+    """Has the handler of the peer's requests answer what is asked about ours."""
+
+    def __init__(self, session: Asking, handler: Callable[[Any], Result]) -> None:
+        self._session: Final = session
+        self._handler: Final = handler
+        self._answering: set[trio.CancelScope] = set()
+
+    def cancel(self) -> None:
+        """Answer no more: the connection has ended."""
+        for scope in self._answering:
+            scope.cancel()
+
+    async def answers(self, asked: InputRequired, deadline: float) -> JSONObject:
+        """What the handler of the server's requests has to say to each question.
+
+        Raises:
+            ConnectionLost: The connection has ended, before or meanwhile.
+            RequestTimeout: The deadline has come.
+            McpError: The handler could not answer: the request cannot go on.
+        """
+        connection = self._session.connection
+        responses: JSONObject = {}
+        failures: list[McpError] = []
+        waiting = iter(asked.questions.items())
+
+        async def answer_some() -> None:
+            for name, question in waiting:
+                await trio.lowlevel.checkpoint()
+                try:
+                    result = self._handler(QuestionCall(self._session, asked.request, question))
+                    responses[name] = await result if inspect.isawaitable(result) else result
+                except Exception as error:
+                    failures.append(failure_of(question["method"], error))
+                    scope.cancel()
+
+        method = asked.request.method
+        if connection.state is State.OPEN:
+            with trio.CancelScope(deadline=deadline) as scope:
+                self._answering.add(scope)
+                try:
+                    async with trio.open_nursery() as nursery:
+                        for _ in range(min(_MOST_ANSWERING, len(asked.questions))):
+                            nursery.start_soon(answer_some)
+                finally:
+                    self._answering.discard(scope)
+        if connection.state is not State.OPEN:
+            lost = ConnectionLost(f"{method} was not answered: the connection has ended")
+            raise with_stderr(lost, self._session.stderr)
+        if trio.current_time() >= deadline:
+            raise RequestTimeout(f"{method} was not answered in the time allowed in all")
+        if failures:
+            raise failures[0]
+        return responses
