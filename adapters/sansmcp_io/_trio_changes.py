@@ -27,6 +27,7 @@ _MOST_PARTS: Final = 1_000
 class Changes:
     """What a subscription tells: iterate over it, `async for method, params in changes`.
 
+    Any number of tasks may do so at once: each change is told to one of them, and the end to all.
     Something that changes again before it was taken is told once. What the server has not
     acknowledged is not told. A resource may have parts with URIs of their own; if more than a
     thousand of them wait, the oldest change is dropped.
@@ -38,7 +39,7 @@ class Changes:
         self._waiting: dict[tuple[str, str], JSONObject] = {}
         self._most = 0
         self._ended: SubscriptionEnded | None = None
-        self._news = trio.Event()
+        self._waiters = trio.lowlevel.ParkingLot()
 
     @property
     def notifications(self) -> JSONObject:
@@ -64,18 +65,14 @@ class Changes:
                 if len(self._waiting) > self._most:
                     del self._waiting[next(iter(self._waiting))]
                     LOGGER.debug("changes come faster than they are taken: one is dropped")
-        self._news.set()
+        self._waiters.unpark_all()  # one may be cancelled before it takes anything
 
     async def wait_acknowledged(self) -> None:
         """Wait until the server has taken the subscription, or raise why it has not."""
         while self._acknowledged is None and self._ended is None:
-            await self._wait()
+            await self._waiters.park()
         if self._ended is not None:
             check_subscription(self._ended, self._stderr)
-
-    async def _wait(self) -> None:
-        await self._news.wait()
-        self._news = trio.Event()
 
     def __aiter__(self) -> Changes:
         return self
@@ -85,6 +82,6 @@ class Changes:
             if self._ended is not None:
                 check_subscription(self._ended, self._stderr)
                 raise StopAsyncIteration
-            await self._wait()
+            await self._waiters.park()
         key = next(iter(self._waiting))
         return key[0], self._waiting.pop(key)
