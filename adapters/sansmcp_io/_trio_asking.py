@@ -180,11 +180,14 @@ class Asking(Wire):
         """Subscribe, and iterate over what changes, for as long as the block lasts."""
         self._check_open("subscriptions/listen")
         assert isinstance(self.connection, ClientConnection)
+        timeout = self._request_timeout if timeout is None else timeout
+        if self._room.is_short:
+            timeout -= await self._room_to_ask("subscriptions/listen", timeout, None)
         changes = Changes(self.stderr)
         subscription = self.connection.listen(
             notifications,
             meta=meta,
-            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            timeout=_limit(timeout),
             data=changes,
             now=trio.current_time(),
         )
@@ -201,11 +204,14 @@ class Asking(Wire):
     ) -> AsyncGenerator[JSONValue, None]:
         """Iterate over a listing; leaving the loop early cancels the rest of it."""
         self._check_open(method)
+        timeout = self._request_timeout if timeout is None else timeout
+        if self._room.is_short:  # not taken off the time: that is one for every page
+            await self._room_to_ask(method, timeout, None)
         mailbox = Mailbox[PageReceived | ListingEnded]()
         listing = self.connection.send_paginated(
             method,
             params,
-            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            timeout=_limit(timeout),
             auto=False,  # or a slow consumer would have all of it in memory
             data=mailbox,
             now=trio.current_time(),
@@ -216,6 +222,8 @@ class Asking(Wire):
                 for item in event.items:
                     yield item
                 if listing.open:
+                    if self._room.is_short:
+                        await self._room_to_ask(method, timeout, None)
                     self.connection.next_page(listing, now=trio.current_time())
                     self.wake()
             check_listing(event, self.stderr)
@@ -225,7 +233,7 @@ class Asking(Wire):
 
     async def ping(self, timeout: float | None) -> float:
         """Ping the peer, and return the seconds that the answer took."""
-        self._check_open("ping")
+        self._check_open("ping")  # but not for room: it is small, and that is part of the answer
         mailbox = Mailbox[PingEnded]()
         self.connection.ping(
             timeout=_limit(self._request_timeout if timeout is None else timeout),

@@ -145,6 +145,7 @@ class Session(Asking):
                 self._closed.set()
                 self._ready.set()  # whoever waits for it learns that it will not be
                 self._writer.wake()
+                self._room.look()  # there will be none
                 self._questions.cancel()
             case PingEnded():
                 event.ping.data.put(event)

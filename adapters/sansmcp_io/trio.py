@@ -184,7 +184,8 @@ class Client:
         Args:
             method: A method that is paginated.
             params: The params of each page but for the cursor.
-            timeout: Seconds allowed for each page, as for `request`.
+            timeout: Seconds allowed for each page, as for `request`, and as many for the time that
+                it waits for others to be sent.
 
         Raises:
             PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`.
@@ -213,7 +214,8 @@ class Client:
         Args:
             notifications: The `SubscriptionFilter`.
             meta: Merged into `params._meta`.
-            timeout: Seconds that the server has to acknowledge it, as for `request`.
+            timeout: Seconds that the server has to acknowledge it, with the time that it waits for
+                others to be sent, as for `request`.
 
         Raises:
             PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`;
