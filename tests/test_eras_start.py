@@ -82,8 +82,11 @@ def test_answer_to_the_probe_opens_the_conversation() -> None:
     assert client.phase is Phase.PROBING
     with pytest.raises(LocalProtocolError, match="before the answer to server/discover"):
         client.send_request("tools/list")
-    (ready,) = of(Ready, receive(client, result(1, discovered(instructions="be brief"))))
+    versions = [MODERN, "2099-01-01", LEGACY]
+    answer = discovered(versions=versions, instructions="be brief")
+    (ready,) = of(Ready, receive(client, result(1, answer)))
     assert ready.revision == client.revision == MODERN
+    assert client.peer.supported_versions == tuple(versions)
     assert client.peer.info == SERVER_INFO
     assert client.peer.instructions == "be brief"
     assert "tools" in client.peer.capabilities
@@ -94,13 +97,14 @@ def test_answer_without_the_optional_members_is_enough() -> None:
     """Who the server is, and how to use it, it need not say."""
     client, _ = starting()
     bare: JSONObject = {
-        "supportedVersions": [MODERN],
+        "supportedVersions": [5, MODERN],
         "capabilities": {},
         "instructions": 5,
         "_meta": 5,
     }
     (ready,) = of(Ready, receive(client, result(1, bare)))
     assert (ready.peer.info, ready.peer.instructions) == (None, None)
+    assert ready.peer.supported_versions == (MODERN,)
 
 
 @pytest.mark.parametrize(

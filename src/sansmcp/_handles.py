@@ -24,17 +24,28 @@ class Peer:
         info: The `Implementation` object the peer gave, or None. Do not change it.
         capabilities: The capabilities object the peer gave, whole. Do not change it.
         instructions: What a server said about how to use it, or None.
+        supported_versions: The revisions that a server named in its answer to `server/discover`,
+            in its order; `()` where it was not asked.
         principal: Who the peer is, as the transport found out; None where it did not.
         log_level: The least severe level the peer wants logged, or None for no wish.
     """
 
-    __slots__ = ("capabilities", "info", "instructions", "log_level", "principal", "revision")
+    __slots__ = (
+        "capabilities",
+        "info",
+        "instructions",
+        "log_level",
+        "principal",
+        "revision",
+        "supported_versions",
+    )
 
     def __init__(self) -> None:
         self.revision: str | None = None
         self.info: JSONObject | None = None
         self.capabilities: JSONObject = {}
         self.instructions: str | None = None
+        self.supported_versions: tuple[str, ...] = ()
         self.principal: object = None
         self.log_level: str | None = None
 

@@ -227,6 +227,7 @@ class Opening(Handshake):
         peer.revision, peer.capabilities = MODERN_REVISION, capabilities
         peer.info = info if is_object(info) else None
         peer.instructions = instructions if isinstance(instructions, str) else None
+        peer.supported_versions = tuple(name for name in versions if isinstance(name, str))
         conversation = self._conversation
         conversation.gates[self._other] = self._registry.open_gates(capabilities)
         conversation.move(PhaseTrigger.DISCOVER_RESULT)

@@ -16,7 +16,6 @@ from ._conversation import Conversation
 from ._errors import Status
 from ._printing import Label
 from ._revisions import era_of
-from ._values import array_of
 
 _LISTINGS: Final[Mapping[str, tuple[str, str]]] = {
     # the member of the results, the capability, the method
@@ -25,7 +24,6 @@ _LISTINGS: Final[Mapping[str, tuple[str, str]]] = {
     "resourceTemplates": ("resources", "resources/templates/list"),
     "prompts": ("prompts", "prompts/list"),
 }
-_DISCOVER: Final = "server/discover"
 
 
 @attrs.define
@@ -54,11 +52,10 @@ async def inspect(conversation: Conversation) -> int:
         found[name] = await _list(conversation, method) if declared else _Found()
     info = peer.info or {}
     era = era_of(peer.revision)
-    supported = await _supported(conversation) if era == "modern" else None
     document: JSONObject = {
         "revision": peer.revision,
         "era": era,
-        "supportedVersions": supported,
+        "supportedVersions": list(peer.supported_versions) or None,
         "server": info,
         "capabilities": peer.capabilities,
         "instructions": peer.instructions,
@@ -70,7 +67,7 @@ async def inspect(conversation: Conversation) -> int:
 
     def blocks() -> Iterator[Block]:
         revision = f"{peer.revision} ({era} era)"
-        yield from _views.server(info, revision, supported, peer.instructions)
+        yield from _views.server(info, revision, peer.supported_versions, peer.instructions)
         yield from _views.capabilities(peer.capabilities)
         for name, one in found.items():
             yield from _blocks(name, one)
@@ -92,14 +89,6 @@ def _blocks(name: str, found: _Found) -> Iterator[Block]:
     yield from _views.listing(name, found.items)
     if found.error is not None:
         yield Note(f"incomplete: {found.error['text']}" if found.failed else found.error["text"])
-
-
-async def _supported(conversation: Conversation) -> list[JSONValue] | None:
-    """What the server says that it speaks; None, if it says nothing a second time."""
-    try:
-        return array_of((await conversation.request(_DISCOVER, None)).get("supportedVersions"))
-    except (PeerError, RequestTimeout, ConnectionLost, InvalidAnswer):
-        return None
 
 
 async def _list(conversation: Conversation, method: str) -> _Found:

@@ -117,7 +117,7 @@ def listing(member_name: str, items: Sequence[JSONValue]) -> Iterator[Block]:
 
 
 def server(
-    info: JSONObject, revision: str, supported: Sequence[JSONValue] | None, instructions: str | None
+    info: JSONObject, revision: str, supported: Sequence[str], instructions: str | None
 ) -> Iterator[Block]:
     """Who the server is."""
     rows = [("server", as_text(info.get("name"))), ("version", as_text(info.get("version")))]
