@@ -75,6 +75,39 @@ def test_standard_input_that_is_closed_is_empty() -> None:
     assert "an empty text is no JSON" in done.stderr
 
 
+@pytest.mark.parametrize("descriptor", ["<", ">"])
+def test_server_without_standard_input_or_output_says_so(descriptor: str) -> None:
+    """It has nobody to talk to, which is for whoever started it to mend."""
+    done = without(descriptor, "serve-demo", "--banner")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: a server needs standard input and output: one is closed\n"
+
+
+def test_demo_needs_no_standard_input() -> None:
+    """Its server has one of its own."""
+    done = without("<", "demo", "--revision", "2026-07-28")
+    assert done.returncode == 0, done.stdout
+    assert done.stderr == ""
+
+
+def test_server_whose_client_has_gone_before_the_banner_ends_quietly() -> None:
+    """As it does when the client goes later."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [BIN, "serve-demo", "--banner"],
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            timeout=SECONDS,
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_failure_that_nobody_reads_is_no_traceback() -> None:
     """`sansmcp ... --json | head` ends like any command whose reader has gone."""
     reading, writing = os.pipe()

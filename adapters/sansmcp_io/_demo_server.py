@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import trio
@@ -220,7 +221,8 @@ async def serve_demo(*, trace: bool = False, banner: bool = False) -> None:
     """
     async with open_standard_streams() as stream:
         if banner:
-            await stream.send_all(BANNER.encode() + b"\n")
+            with suppress(OSError):  # a client that is gone is no news to a server
+                await stream.send_all(BANNER.encode() + b"\n")
         await serve(
             stream,
             handle,

@@ -12,12 +12,15 @@ from sansmcp import ALL_REVISIONS
 
 from .._demo import Demo
 from .._demo_server import serve_demo
-from ._errors import OutputFailed
+from ._errors import OutputFailed, Status
 from ._output import give_up
 
 
 def serve(*, trace: bool, banner: bool) -> int:
     """Be the server of the demo."""
+    if sys.__stdin__ is None or sys.__stdout__ is None:  # what stands for them has no descriptor
+        print("error: a server needs standard input and output: one is closed", file=sys.stderr)
+        return Status.USAGE
 
     async def run() -> None:
         await serve_demo(trace=trace, banner=banner)
