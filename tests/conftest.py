@@ -7,6 +7,8 @@ import pytest
 
 from tests.support import schema
 from tests.support.judged import judging
+from tests.support.judged_http import judging_http
+from tests.support.judged_http_client import judging_http_client
 
 # How long an example takes says more about the machine than about the code.
 hypothesis.settings.register_profile("tests", deadline=None)
@@ -30,5 +32,5 @@ def everything_sent_is_valid(request: pytest.FixtureRequest) -> Iterator[None]:
     if request.node.get_closest_marker("unjudged") is not None or not schema.available():
         yield
         return
-    with judging():
+    with judging(), judging_http(), judging_http_client():
         yield

@@ -28,6 +28,13 @@ ROWS = {
     "line of 1 MiB beside bare json.loads, records": 1,
     "growth with requests in flight": 2,
     "growth with requests in flight, token, 2 timeouts": 1,
+    "small call, HTTP exchange, 2026-07-28": 2,
+    "small call, HTTP exchange, stateless": 1,
+    "small call, HTTP exchange, session": 2,
+    "memory: idle session": 1,
+    "publish to 1 of 10,000 sessions, beside 1 of 100": 1,
+    "HTTP on trio, small call, 16 connections, 2026-07-28": 1,
+    "HTTP on trio, small call, 16 connections, 2025-11-25": 1,
     "stdio on trio, small call, 64 in flight, plain handler": 1,
     "stdio on trio, small call, 64 in flight, async handler": 1,
     "stdio on trio, small call, sequential, plain handler": 1,
@@ -35,6 +42,15 @@ ROWS = {
     "tap, small call, summary only, latency added per message": 1,
     "tap, small call, trace and capture, latency added per message": 1,
     "tap, echo of 64 KiB, trace and capture, latency added per message": 1,
+    "attack: slow heads": 1,
+    "attack: bodies of 100 MB, announced": 1,
+    "attack: bodies of 100 MB, chunked": 1,
+    "attack: bodies of 16 MB that stop at 15": 1,
+    "attack: idle sessions": 1,
+    "attack: open GET streams": 1,
+    "attack: answers of 300 kB that nobody reads": 1,
+    "attack: progress that nobody reads": 1,
+    "attack: a reconnect storm": 1,
 }
 
 
@@ -51,6 +67,7 @@ def test_quick_run_prints_every_row(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     names = Counter(line.split("  ")[0] for line in run.stdout.splitlines())
     assert {name: names[name] for name in ROWS} == ROWS
+    assert "FAILED" not in run.stdout
     for fact in ("processor", "python", "packages: sansmcp", "floor:", "Not shown:"):
         assert fact in run.stdout
     kept = json.loads(output.read_bytes())

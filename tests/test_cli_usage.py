@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sansmcp import ALL_REVISIONS
-from tests.support.command_line import WITHOUT_RICH, Done, sansmcp
+from tests.support.command_line import DEMO, WITHOUT_RICH, Done, sansmcp
 
 BEACON = "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()"
 
@@ -200,6 +200,16 @@ def test_others_are_watched_without_trio_and_rich(tmp_path: Path) -> None:
     capture = tmp_path / "capture"
     assert without("trio", "tap", "--jsonl", str(capture), "--", "true").returncode == 0
     assert without("trio", "lint", str(capture)).returncode == 0
+
+
+def test_only_servers_on_http_need_h11() -> None:
+    """What talks to a process does without it, and the others say what to install."""
+    assert without("h11", "call", "echo", '{"text": "x"}', "--", *DEMO).returncode == 0
+    assert without("h11", "lint", "-").returncode == 3, "there is nothing in it"
+    for line in (["inspect", "--url", "http://127.0.0.1:1/mcp"], ["tap", "http://127.0.0.1:1/"]):
+        done = without("h11", *line)
+        assert done.returncode == 2
+        assert done.stderr == "this command needs h11: pip install 'sansmcp[h11]'\n"
 
 
 def test_rules_are_explained_without_trio_and_rich() -> None:

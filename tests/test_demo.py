@@ -243,3 +243,37 @@ def test_command_without_trio_says_what_to_install() -> None:
 
     assert done.returncode == 2
     assert "sansmcp[trio]" in done.stderr
+
+
+HTTP_STEPS = [
+    "discovery",
+    "call with progress",
+    "questions answered",
+    "subscription",
+    "cancelled by leaving",
+    "session",
+    "stream of a session",
+    "broken stream taken up",
+    "session deleted",
+    "strangers refused",
+    "clean shutdown",
+]
+
+
+def test_every_step_happens_over_http() -> None:
+    """Both eras at one endpoint of a real process, on real sockets."""
+    done = run(BIN / "sansmcp", "demo", "--http")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+    assert outcomes(done.stdout) == dict.fromkeys(HTTP_STEPS, "ok")
+
+
+def test_a_step_over_http_that_did_not_happen_fails() -> None:
+    """A demo that shows no server must not claim to have seen one."""
+    quiet = shlex.join([sys.executable, "-c", "import time; time.sleep(60)"])
+    done = run(BIN / "sansmcp", "demo", "--http", "--timeout", "1", "--server", quiet)
+
+    assert done.returncode == 1
+    assert outcomes(done.stdout) == dict.fromkeys(HTTP_STEPS, "FAILED")
+    assert "the time is over" in done.stdout

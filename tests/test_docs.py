@@ -12,6 +12,7 @@ import attrs
 import pytest
 
 import sansmcp
+import sansmcp.http
 import sansmcp.testing
 import sansmcp_io
 import sansmcp_io.trio
@@ -52,7 +53,12 @@ def documented() -> set[str]:
 
 @pytest.mark.parametrize(
     "name",
-    [*names_of(sansmcp), *names_of(sansmcp.testing), *names_of(sansmcp_io.trio)],
+    [
+        *names_of(sansmcp),
+        *names_of(sansmcp.http),
+        *names_of(sansmcp.testing),
+        *names_of(sansmcp_io.trio),
+    ],
 )
 def test_every_public_name_is_in_the_reference(name: str) -> None:
     """A name without an entry can be imported, and looked up nowhere."""

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import sansmcp
+import sansmcp.http
 import sansmcp.testing
 
-PUBLIC: list[ModuleType] = [sansmcp, sansmcp.testing]
+PUBLIC: list[ModuleType] = [sansmcp, sansmcp.http, sansmcp.testing]
 # Public methods of these are inherited from a class that is private.
 FACES = (sansmcp.ClientConnection, sansmcp.ServerConnection)
 
@@ -40,7 +41,7 @@ def test_modules_are_private() -> None:
     """Each name has one place to be imported from."""
     modules = {module.name for module in pkgutil.iter_modules(sansmcp.__path__)}
 
-    assert {name for name in modules if not name.startswith("_")} == {"testing", "types"}
+    assert {name for name in modules if not name.startswith("_")} == {"http", "testing", "types"}
 
 
 def explained() -> dict[str, Any]:

@@ -369,7 +369,7 @@ def test_command_line_that_is_wrong(lint: Linter) -> None:
         (["{" * 100_000], 1, "it is not JSON: "),
         ([b'{"\xff'], 1, "it is not JSON: "),
         ([INITIALIZE], 1, 'the header of a capture has "format":"sansmcp-capture"'),
-        (['{"format":"sansmcp-capture","version":2}'], 1, "version 2 of the format is not known"),
+        (['{"format":"sansmcp-capture","version":3}'], 1, "version 3 of the format is not known"),
         ([HEADER, "[]"], 2, "it is no object"),
         ([HEADER, '{"time":0.0'], 2, "it is not JSON: "),
         ([HEADER, '{"time":0.000000,"side":"client","message":{}'], 2, "it is not JSON: "),

@@ -15,6 +15,8 @@ from .support.tables import PACKAGE, needs_specification, own_table, shared_tabl
 
 RULE_ID: Final = re.compile(r"\b[A-Z]{2,}-[0-9]{3}\b")
 
+SETTINGS: Final = ("_config.py", "http/_sessions.py")
+
 RULES: Final = {row["id"]: row for row in own_table("requirements.csv")}
 
 # The shared specification data has these for some revisions only. All revisions follow JSON-RPC,
@@ -94,10 +96,11 @@ def test_rules_of_the_specification_are_those_of_the_shared_data() -> None:
 
 
 def limited_rules() -> list[str]:
-    """The ids that the docstrings of `Config` name."""
-    tree = ast.parse((PACKAGE / "_config.py").read_bytes())
+    """The ids that the docstrings of `Config` and `Sessions` name."""
+    trees = [ast.parse((PACKAGE / name).read_bytes()) for name in SETTINGS]
     strings = [
         node.value
+        for tree in trees
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]

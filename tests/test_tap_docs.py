@@ -48,9 +48,13 @@ def test_examples_show_what_the_commands_print(tmp_path: Path) -> None:
         assert timeless(done.stdout) == timeless(output), command
 
 
-@pytest.mark.parametrize("text", CAPTURE, ids=["capture", "marked"])
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    list(zip(CAPTURE, ("STDIO-002", "HTTP-011", "STDIO-002"), strict=True)),
+    ids=["capture", "http", "marked"],
+)
 def test_formats_are_shown_as_they_are_read(
-    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, text: str, rule: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Other programs are written after that page."""
     path = tmp_path / "talk"
@@ -58,4 +62,4 @@ def test_formats_are_shown_as_they_are_read(
 
     assert main(["lint", "--json", str(path)]) in (0, 1)
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert any(one["kind"] == "violation" and one["rule"] == "STDIO-002" for one in found)
+    assert any(one["kind"] == "violation" and one["rule"] == rule for one in found)

@@ -249,8 +249,6 @@ def test_plain_takes_any_iterable_of_events() -> None:
     """A generator is as good as a list."""
     events: list[Event] = [NotificationReceived(method="m", params={})]
 
-    assert (
-        plain(iter(events))
-        == plain(events)
-        == ["NotificationReceived(method='m', params={}, subscription=None)"]
-    )
+    assert plain(iter(events)) == plain(events)
+    (told,) = plain(events)
+    assert told.startswith("NotificationReceived(method='m', params={}, ")

@@ -5,17 +5,22 @@ from ._errors import (
     InvalidAnswer,
     McpError,
     PeerError,
+    RequestRefused,
     RequestTimeout,
     StartFailed,
+    Unauthorized,
 )
-from ._trace import Trace
+from ._trace import HTTPTrace, Trace
 
 __all__ = [
     "ConnectionLost",
+    "HTTPTrace",
     "InvalidAnswer",
     "McpError",
     "PeerError",
+    "RequestRefused",
     "RequestTimeout",
     "StartFailed",
     "Trace",
+    "Unauthorized",
 ]

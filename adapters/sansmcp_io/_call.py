@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import attrs
 
@@ -19,8 +19,16 @@ from sansmcp import (
     ServerConnection,
 )
 
+if TYPE_CHECKING:
+    from sansmcp.http import ClientEndpoint, ServerEndpoint
+
 from ._anomalies import LOGGER
 from ._errors import McpError
+
+ServerSide: TypeAlias = "ServerConnection | ServerEndpoint"
+ClientSide: TypeAlias = "ClientConnection | ClientEndpoint"
+Side: TypeAlias = "ServerSide | ClientSide"
+"""What answers requests: it has the same verbs wherever it is."""
 
 INTERNAL_ERROR = "internal error"
 """All that the peer is told of an exception which is no `McpError`."""
@@ -53,7 +61,7 @@ class CallBase:
 
     context: Any
     # The adapters of the loops set these, each in its own `__init__`.
-    _connection: ClientConnection | ServerConnection
+    _connection: Side
     _request: IncomingRequest
     _clock: Callable[[], float]
     _wake: Callable[[], None]
@@ -119,8 +127,8 @@ class ServerCallBase(CallBase):
         Where it is sealed and the seal is bad, it is None, the client is told that its request is
         not valid, and what the handler answers is not sent.
         """
-        assert isinstance(self._connection, ServerConnection)
-        state = self._connection.read_state(self._request, at=time.time(), now=self._clock())
+        connection = cast(ServerSide, self._connection)
+        state = connection.read_state(self._request, at=time.time(), now=self._clock())
         self._wake()
         return state
 
@@ -138,8 +146,8 @@ class ServerCallBase(CallBase):
         Raises:
             LocalProtocolError: The level is unknown, or `logging` is not among the capabilities.
         """
-        assert isinstance(self._connection, ServerConnection)
-        will_be_sent = self._connection.send_log(
+        connection = cast(ServerSide, self._connection)
+        will_be_sent = connection.send_log(
             level, data, logger=logger, request=self._request, now=self._clock()
         )
         self._wake()
@@ -147,14 +155,17 @@ class ServerCallBase(CallBase):
 
 
 def answer(
-    connection: ClientConnection | ServerConnection,
+    connection: Side,
     request: IncomingRequest,
     result: JSONObject | RequireInput,
 ) -> None:
     """Send what a handler returned. A result that cannot be sent is the handler's fault."""
+    if not request.open:
+        return  # it was cancelled, or refused because of its state
     try:
-        if isinstance(result, RequireInput) and isinstance(connection, ServerConnection):
-            connection.require_input(request, result.questions, state=result.state, at=time.time())
+        if isinstance(result, RequireInput) and hasattr(connection, "require_input"):
+            server = cast(ServerSide, connection)
+            server.require_input(request, result.questions, state=result.state, at=time.time())
         else:
             connection.send_result(request, cast(JSONObject, result))
     except LocalProtocolError as error:
@@ -170,12 +181,14 @@ def answer(
 
 
 def answer_failure(
-    connection: ClientConnection | ServerConnection,
+    connection: Side,
     request: IncomingRequest,
     failure: Exception,
 ) -> None:
     """Send what a handler raised: an `McpError` as it is, of anything else only that it was."""
     if isinstance(failure, McpError):
+        if not request.open:
+            return
         try:
             connection.send_error(request, failure.code, failure.message, failure.data)
         except Exception as error:  # its code, message or data have no JSON form
@@ -183,7 +196,8 @@ def answer_failure(
         else:
             return
     LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
-    connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
+    if request.open:
+        connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
 
 
 def failure_of(method: str, failure: Exception) -> McpError:

@@ -6,13 +6,17 @@ It is written once for both eras: nothing here asks at which revision a call cam
 from __future__ import annotations
 
 import secrets
+import signal
+import sys
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
+from functools import partial
 from typing import Any, Final
 
 import trio
 
 from sansmcp import (
+    ALL_REVISIONS,
     LOG_LEVELS,
     Config,
     ErrorCode,
@@ -25,7 +29,7 @@ from sansmcp import (
 from ._demo_transcript import SideTrace, write_to_stderr
 from ._errors import McpError
 from ._trio_stdio import open_standard_streams
-from .trio import RequireInput, ServerCall, serve
+from .trio import HTTPServer, RequireInput, ServerCall, serve, serve_http
 
 PAGE_SIZE: Final = 10
 FILLERS: Final = 21
@@ -233,3 +237,27 @@ async def serve_demo(*, trace: bool = False, banner: bool = False) -> None:
             config=Config(state_keys=(secrets.token_bytes(32),)),
             trace=SideTrace("server", write_to_stderr) if trace else None,
         )
+
+
+async def serve_demo_http(port: int) -> None:
+    """Serve over HTTP on this machine, until SIGINT or SIGTERM. Standard error says where."""
+    async with trio.open_nursery() as nursery:
+        server: HTTPServer = await nursery.start(
+            partial(
+                serve_http,
+                handle,
+                port=port,
+                info=INFO,
+                capabilities=CAPABILITIES,
+                revisions=ALL_REVISIONS,
+                config=Config(state_keys=(secrets.token_bytes(32),)),
+            )
+        )
+        with (
+            trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
+            redirect_stdout(sys.stderr),  # what tools print is shown where it is on stdio, too
+        ):
+            print(f"serving http://127.0.0.1:{server.port}/mcp", file=sys.stderr, flush=True)
+            async for _ in signals:
+                server.close()
+                break

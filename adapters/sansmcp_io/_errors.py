@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from sansmcp import MISSING, JSONValue
 
 from ._stderr import StderrTail
+
+if TYPE_CHECKING:
+    from sansmcp.http import Challenge
 
 
 class McpError(Exception):
@@ -82,5 +86,48 @@ class ConnectionLost(ConnectionError):
         return None if self._tail is None else self._tail.exit_status
 
 
+class RequestRefused(ConnectionError):
+    """A server behind HTTP has refused the request with a status that says no more than that.
+
+    Attributes:
+        status: The status; None where it is not known.
+        challenges: What it wants to be shown, where it wants to know who asks (401, 403).
+        retry_after: Seconds after which it may be asked again, where it said so.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        status: int | None = None,
+        challenges: Sequence[Challenge] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.status: Final = status
+        self.challenges: Final = tuple(challenges)
+        self.retry_after: Final = retry_after
+
+
 class StartFailed(ConnectionError):
     """The peer lacks a common revision or a required capability."""
+
+
+class Unauthorized(Exception):
+    """Raised by `authenticate` for a request that must not be served.
+
+    Attributes:
+        challenge: The field `WWW-Authenticate`, such as `Bearer resource_metadata="https://..."`.
+        status: 401 where the client does not say who it is, or not credibly; 403 where it may not.
+        text: One sentence, for the client.
+    """
+
+    def __init__(
+        self, challenge: str, *, status: int = 401, text: str = "authorization is required"
+    ) -> None:
+        super().__init__(challenge, status, text)
+        self.challenge: Final = challenge
+        self.status: Final = status
+        self.text: Final = text
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.status})"

@@ -20,7 +20,14 @@ from sansmcp import (
     SubscriptionEnded,
 )
 
-from ._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout, StartFailed
+from ._errors import (
+    ConnectionLost,
+    InvalidAnswer,
+    PeerError,
+    RequestRefused,
+    RequestTimeout,
+    StartFailed,
+)
 from ._stderr import StderrTail
 
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
@@ -29,6 +36,8 @@ _REQUESTS: Final[Mapping[FailureReason, Callable[[str], Exception]]] = {
     # No CANCELLED: whoever cancels a request no longer waits for its ending.
     FailureReason.TIMED_OUT: RequestTimeout,
     FailureReason.LOST: ConnectionLost,
+    FailureReason.NO_STREAM: ConnectionLost,
+    FailureReason.REFUSED: RequestRefused,
     FailureReason.INVALID_ANSWER: InvalidAnswer,
     FailureReason.TOO_MANY_ROUNDS: InvalidAnswer,
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sansmcp import Event
+
+if TYPE_CHECKING:
+    from sansmcp.http import HTTPEvent
 
 
 class Trace(Protocol):
@@ -21,3 +24,20 @@ class Trace(Protocol):
 
     def happened(self, event: Event) -> None:
         """The core reported this event; it is handled after this call."""
+
+
+class HTTPTrace(Protocol):
+    """Told of everything that an HTTP server sends, receives and learns, in order.
+
+    A client is the address and port of its connection, as `127.0.0.1:50123`. The bytes are those
+    of HTTP, credentials included, and before TLS or after it: they are confidential.
+    """
+
+    def sent(self, client: str, data: bytes) -> None:
+        """These bytes are about to be written."""
+
+    def received(self, client: str, data: bytes) -> None:
+        """These bytes were read; `b""`: the client sends no more."""
+
+    def happened(self, event: HTTPEvent) -> None:
+        """The endpoint reported this event; it is handled after this call."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, TypeAlias, cast
 
 import trio
 
 from sansmcp import (
-    ClientConnection,
     ConnectionFailed,
     ErrorCode,
     ErrorReceived,
@@ -31,34 +30,35 @@ from sansmcp import (
 )
 
 from ._anomalies import LOGGER
-from ._call import INTERNAL_ERROR
+from ._call import INTERNAL_ERROR, ClientSide
 from ._errors import ConnectionLost, McpError, RequestTimeout
-from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
+from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
-from ._trace import Trace
 from ._trio_changes import Changes
 from ._trio_mailbox import Mailbox, ProgressHandler
 from ._trio_questions import Questions
+from ._trio_room import Room
 from ._trio_serving import Result
-from ._trio_stream import ByteStream
-from ._trio_wire import Wire
+
+Asked: TypeAlias = "ClientSide | ServerConnection"
 
 
-class Asking(Wire):
-    """A wire on which callers ask. Whoever dispatches its events puts the endings in mailboxes."""
+class Asking:
+    """Callers ask here. Whoever dispatches the events puts the endings in mailboxes.
+
+    Args:
+        side: The core, on whose side this is.
+        handler: Serves what the peer asks.
+        context: Handed to every call.
+        request_timeout: For requests that say nothing else; seconds.
+    """
+
+    _room: Room  # which the transport has
 
     def __init__(
-        self,
-        connection: ClientConnection | ServerConnection,
-        stream: ByteStream,
-        *,
-        handler: Callable[[Any], Result],
-        context: Any,
-        request_timeout: float,
-        drain: float,
-        trace: Trace | None,
+        self, side: Asked, *, handler: Callable[[Any], Result], context: Any, request_timeout: float
     ) -> None:
-        super().__init__(connection, stream, drain=drain, trace=trace)
+        self.side: Final = side
         self.context: Final = context
         self.stderr: StderrTail | None = None
         self._questions = Questions(self, handler)
@@ -66,11 +66,18 @@ class Asking(Wire):
         self._ready = trio.Event()
         self._on_ready: Callable[[], object] | None = None
 
+    def wake(self) -> None:
+        """A verb was called: have its output, events and deadline seen to."""
+        raise NotImplementedError
+
+    async def _until_room(self) -> None:
+        """Wait until output may be added."""
+        raise NotImplementedError
+
     async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
         """Open the conversation of a client, or raise why that cannot be done."""
-        assert isinstance(self.connection, ClientConnection)
         mailbox = Mailbox[Ready | ConnectionFailed]()
-        self.connection.start(
+        cast(ClientSide, self.side).start(
             timeout=_limit(timeout),
             probe_timeout=_limit(probe_timeout),
             hint=hint,
@@ -103,7 +110,7 @@ class Asking(Wire):
         mailbox = Mailbox[ResponseReceived | ErrorReceived | RequestFailed | InputRequired](
             on_progress
         )
-        call = self.connection.send_request(
+        call = self.side.send_request(
             method,
             params,
             meta=meta,
@@ -125,9 +132,12 @@ class Asking(Wire):
                 outcome = await mailbox.take()
         except BaseException:
             with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
-                self.connection.cancel(call, now=trio.current_time())
+                self.side.cancel(call, now=trio.current_time())
             self.wake()
             raise
+        return self._result(outcome)
+
+    def _result(self, outcome: Outcome) -> JSONObject:
         return result_of(outcome, self.stderr)
 
     async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
@@ -154,10 +164,9 @@ class Asking(Wire):
         mailbox: object,
     ) -> OutgoingRequest:
         """The next round of a request, with the answers to what was asked."""
-        assert isinstance(self.connection, ClientConnection)
         now = trio.current_time()
         try:
-            call = self.connection.provide_input(
+            call = cast(ClientSide, self.side).provide_input(
                 asked.request,
                 responses,
                 progress=on_progress is not None,
@@ -179,12 +188,12 @@ class Asking(Wire):
     ) -> AsyncGenerator[Changes, None]:
         """Subscribe, and iterate over what changes, for as long as the block lasts."""
         self._check_open("subscriptions/listen")
-        assert isinstance(self.connection, ClientConnection)
         timeout = self._request_timeout if timeout is None else timeout
         if self._room.is_short:
             timeout -= await self._room_to_ask("subscriptions/listen", timeout, None)
         changes = Changes(self.stderr)
-        subscription = self.connection.listen(
+        side = cast(ClientSide, self.side)
+        subscription = side.listen(
             notifications,
             meta=meta,
             timeout=_limit(timeout),
@@ -196,7 +205,7 @@ class Asking(Wire):
             await changes.wait_acknowledged()
             yield changes
         finally:
-            self.connection.cancel(subscription, now=trio.current_time())
+            side.cancel(subscription, now=trio.current_time())
             self.wake()
 
     async def items(
@@ -208,7 +217,7 @@ class Asking(Wire):
         if self._room.is_short:  # not taken off the time: that is one for every page
             await self._room_to_ask(method, timeout, None)
         mailbox = Mailbox[PageReceived | ListingEnded]()
-        listing = self.connection.send_paginated(
+        listing = self.side.send_paginated(
             method,
             params,
             timeout=_limit(timeout),
@@ -224,18 +233,18 @@ class Asking(Wire):
                 if listing.open:
                     if self._room.is_short:
                         await self._room_to_ask(method, timeout, None)
-                    self.connection.next_page(listing, now=trio.current_time())
+                    self.side.next_page(listing, now=trio.current_time())
                     self.wake()
             check_listing(event, self.stderr)
         finally:
-            self.connection.cancel(listing)  # without the time: this may run after trio has ended
+            self.side.cancel(listing)  # without the time: this may run after trio has ended
             self.wake()
 
     async def ping(self, timeout: float | None) -> float:
         """Ping the peer, and return the seconds that the answer took."""
         self._check_open("ping")  # but not for room: it is small, and that is part of the answer
         mailbox = Mailbox[PingEnded]()
-        self.connection.ping(
+        self.side.ping(
             timeout=_limit(self._request_timeout if timeout is None else timeout),
             data=mailbox,
             now=trio.current_time(),
@@ -246,7 +255,7 @@ class Asking(Wire):
     async def wait_ready(self) -> None:
         """Wait for the end of the handshake."""
         await self._ready.wait()
-        if self.connection.state is State.CLOSED:
+        if self.side.state is State.CLOSED:
             raise ConnectionLost("the connection ended before the handshake was done")
 
     def when_ready(self, function: Callable[[], object]) -> None:
@@ -256,11 +265,11 @@ class Asking(Wire):
     def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         """Send a notification, some time soon."""
         self._check_open(method)
-        self.connection.send_notification(method, params, meta=meta, now=trio.current_time())
+        self.side.send_notification(method, params, meta=meta, now=trio.current_time())
         self.wake()
 
     def _check_open(self, method: str) -> None:
-        if self.connection.state is not State.OPEN:
+        if self.side.state is not State.OPEN:
             lost = ConnectionLost(f"{method} was not sent: the connection has ended")
             raise with_stderr(lost, self.stderr)
 

@@ -21,7 +21,7 @@ class Call(CallBase):
 
     def __init__(self, session: Asking, request: IncomingRequest) -> None:
         # Not by way of the base class: there is one for each message.
-        self._connection = session.connection
+        self._connection = session.side
         self._request = request
         self._clock = trio.current_time
         self._wake = session.wake

@@ -47,17 +47,17 @@ class QuestionCall(Call):
     @property
     def revision(self) -> str | None:
         """The revision of the conversation."""
-        return self._session.connection.revision
+        return self._session.side.revision
 
     @property
     def capabilities(self) -> JSONObject:
         """The capabilities of the server."""
-        return self._session.connection.peer.capabilities
+        return self._session.side.peer.capabilities
 
     @property
     def principal(self) -> object:
         """Who the server is, as the transport found out; None where it did not."""
-        return self._session.connection.peer.principal
+        return self._session.side.peer.principal
 
     def progress(
         self, progress: float, *, total: float | None = None, message: str | None = None
@@ -94,7 +94,7 @@ class Questions:
             RequestTimeout: The deadline has come.
             McpError: The handler could not answer: the request cannot go on.
         """
-        connection = self._session.connection
+        connection = self._session.side
         responses: JSONObject = {}
         failures: list[McpError] = []
         waiting = iter(asked.questions.items())

@@ -6,7 +6,9 @@ from typing import Final
 
 import trio
 
-from sansmcp import ClientConnection, ServerConnection, State
+from sansmcp import ServerConnection, State
+
+from ._call import ClientSide
 
 UNSENT_BYTES: Final = 1_048_576
 """While more output than this waits, none is added that can wait as well."""
@@ -18,7 +20,7 @@ class Room:
     All at once, they would fill the output far beyond its bound as soon as a little of it is gone.
     """
 
-    def __init__(self, connection: ClientConnection | ServerConnection) -> None:
+    def __init__(self, connection: ClientSide | ServerConnection) -> None:
         self._connection: Final = connection
         self._turnstile = trio.Lock()
         self._has_come = trio.Event()

@@ -24,7 +24,7 @@ class Server:
 
     def __init__(self, session: Asking) -> None:
         self._session = session
-        self._connection = cast(ServerConnection, session.connection)
+        self._connection = cast(ServerConnection, session.side)
 
     @property
     def peer(self) -> Peer:
@@ -118,6 +118,19 @@ class ServerCall(Call, ServerCallBase):
     def server(self) -> Server:
         """The connection that the call came on, for what outlives the call."""
         return Server(self._session)
+
+    def close_stream(self, *, retry_ms: int | None = None) -> bool:
+        """Let the client go, and come back for the answer: it need not hold a connection.
+
+        Behind HTTP, and in sessions with an event log, from revision 2025-11-25 on.
+
+        Args:
+            retry_ms: Milliseconds that the client is to wait before it comes back.
+
+        Returns:
+            Whether it was done. Elsewhere it cannot be, and the call goes on as before.
+        """
+        return False
 
 
 class LogHandler(LogHandlerBase):

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeAlias
 
 import trio
 
-from sansmcp import ClientConnection, IncomingRequest, JSONObject, ServerConnection
+from sansmcp import IncomingRequest, JSONObject
 
-from ._call import RequireInput, answer, answer_failure
+from ._call import RequireInput, Side, answer, answer_failure
 
 Result: TypeAlias = JSONObject | RequireInput | Awaitable[JSONObject | RequireInput]
 
@@ -31,7 +31,7 @@ class Serving:
 
     def __init__(
         self,
-        connection: ClientConnection | ServerConnection,
+        connection: Side,
         handler: Callable[[Any], Result],
         make_call: Callable[[IncomingRequest], Any],
         *,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from os import PathLike
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import trio
 
@@ -14,38 +14,47 @@ from sansmcp import (
     ALL_REVISIONS,
     ClientConnection,
     Config,
-    ErrorCode,
     JSONObject,
-    JSONValue,
-    Peer,
     ServerConnection,
-    State,
 )
 
 from ._call import RequireInput
+from ._defaults import (
+    DEFAULT_DRAIN,
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+)
 from ._errors import (
     ConnectionLost,
     InvalidAnswer,
     McpError,
     PeerError,
+    RequestRefused,
     RequestTimeout,
     StartFailed,
+    Unauthorized,
 )
+from ._http_client_limits import HTTPClientLimits, OnUnauthorized
+from ._http_limits import HTTPLimits
+from ._listening import Authenticate
 from ._stderr import StderrTail
-from ._trace import Trace
+from ._trace import HTTPTrace, Trace
 from ._trio_call import Call
 from ._trio_callbacks import NotificationHandler
 from ._trio_changes import Changes
+from ._trio_client import Client, RequestHandler, serves_nothing
+from ._trio_http import HTTPServer, serve_http
+from ._trio_http_connect import connect_http
 from ._trio_mailbox import ProgressHandler
 from ._trio_process import ProcessOptions, open_child
-from ._trio_restart import Restarter, keep_running
+from ._trio_restart import keep_running
 from ._trio_server import LogHandler, Server, ServerCall
 from ._trio_serving import Result
 from ._trio_session import Session
 from ._trio_stdio import open_standard_streams
 from ._trio_stream import ByteStream
 from ._trio_unwrap import unwrapped
-from ._typed_requests import typed_request
 from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode
 
 __all__ = [
@@ -53,41 +62,42 @@ __all__ = [
     "DEFAULT_PROBE_TIMEOUT",
     "DEFAULT_REQUEST_TIMEOUT",
     "DEFAULT_START_TIMEOUT",
+    "Authenticate",
     "ByteStream",
     "Call",
     "Changes",
     "Client",
     "ConnectionLost",
+    "HTTPClientLimits",
+    "HTTPLimits",
+    "HTTPServer",
+    "HTTPTrace",
     "HalfCloseableByteStream",
     "Handler",
     "InvalidAnswer",
     "LogHandler",
     "McpError",
     "NotificationHandler",
+    "OnUnauthorized",
     "PeerError",
     "ProgressHandler",
     "ReadyHandler",
     "RequestHandler",
+    "RequestRefused",
     "RequestTimeout",
     "RequireInput",
     "Server",
     "ServerCall",
     "StartFailed",
     "Trace",
+    "Unauthorized",
     "connect",
+    "connect_http",
     "connect_stdio",
     "serve",
+    "serve_http",
     "serve_stdio",
 ]
-
-DEFAULT_REQUEST_TIMEOUT: Final = 60.0
-"""Seconds of silence after which a request is given up; progress for it starts them anew."""
-DEFAULT_START_TIMEOUT: Final = 30.0
-"""Seconds in which the server must have answered `initialize`."""
-DEFAULT_PROBE_TIMEOUT: Final = 10.0
-"""Seconds after which a server that does not answer `server/discover` is taken for an older one."""
-DEFAULT_DRAIN: Final = 1.0
-"""Seconds in which a server finishes what it has read when its input ends."""
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`.
@@ -95,13 +105,6 @@ Handler: TypeAlias = Callable[[ServerCall], Result]
 An async function gets a task and a cancel scope of its own. A plain function runs inline: nothing
 else of the connection moves before it returns.
 """
-RequestHandler: TypeAlias = Callable[[Call], Result]
-"""Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
-
-It answers what a server of 2026-07-28 asks about a request of the client, too. What it raises then
-comes out of `Client.request` as `McpError`, and what it runs is cancelled when the connection ends.
-"""
-
 
 ReadyHandler: TypeAlias = Callable[[Server], object]
 """Called once the client is ready; an async function runs for as long as the connection."""
@@ -113,141 +116,6 @@ class HalfCloseableByteStream(ByteStream, Protocol):
     async def send_eof(self) -> None:
         """End the sending side: the server sees the end of its input."""
         ...
-
-
-class Client:
-    """An open connection to a server. Its methods may be used by any number of tasks at once."""
-
-    def __init__(self, session: Session, restarter: Restarter | None = None) -> None:
-        self._session = session
-        self._restarter = restarter
-
-    async def _live(self) -> Session:
-        """The session that requests go to."""
-        if self._restarter is not None and self._session.connection.state is not State.OPEN:
-            self._session = await self._restarter.live()
-        return self._session
-
-    @property
-    def peer(self) -> Peer:
-        """What is known of the server: revision, info, capabilities, instructions."""
-        return self._session.connection.peer
-
-    @typed_request
-    async def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the server, and return the result. Cancelling the caller cancels the request.
-
-        Args:
-            method: The method name.
-            params: The params object.
-            meta: Merged into `params._meta`.
-            timeout: Seconds of silence allowed, with the time that the request waits for others
-                to be sent; None: the client's default; `math.inf`: no limit.
-            max_timeout: Seconds allowed in all, with or without progress, and with the time that
-                `on_request` takes to answer what the server asks before it answers.
-            log_level: The least severe level of log messages about this request, which then come
-                to `on_notification`; None: none. Before 2026-07-28 `logging/setLevel` decides.
-            on_progress: Asks for progress; a plain function, called with progress, total and
-                message.
-
-        Raises:
-            PeerError: The server answered with an error.
-            McpError: The server asked something first, and `on_request` raised this. If it raised
-                anything else, or its answer is not valid, that is logged, and this is -32603.
-            RequestTimeout: It did not answer in time. The request was cancelled.
-            ConnectionLost: The connection ended first.
-            InvalidAnswer: The answer is not valid.
-            sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
-        """
-        session = await self._live()
-        return await session.request(
-            method, params, meta, timeout, max_timeout, log_level, on_progress, None
-        )
-
-    async def items(
-        self, method: str, params: JSONObject | None = None, *, timeout: float | None = None
-    ) -> AsyncGenerator[JSONValue, None]:
-        """Iterate over a listing (`tools/list` and the like), page after page.
-
-        The next page is asked for when the items of the one before were taken.
-
-        Args:
-            method: A method that is paginated.
-            params: The params of each page but for the cursor.
-            timeout: Seconds allowed for each page, as for `request`, and as many for the time that
-                it waits for others to be sent.
-
-        Raises:
-            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`.
-            InvalidAnswer: A page is not valid, or the listing does not end.
-        """
-        session = await self._live()
-        async with aclosing(session.items(method, params, timeout)) as items:
-            async for item in items:
-                yield item
-
-    @asynccontextmanager
-    async def listen(
-        self,
-        notifications: JSONObject,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-    ) -> AsyncGenerator[Changes, None]:
-        """Subscribe to changes for as long as the block lasts.
-
-        `async with client.listen({"toolsListChanged": True}) as changes:`, and in it
-        `async for method, params in changes:`. The iteration ends when the server ends the
-        subscription. Revision 2026-07-28 has it; before, `resources/subscribe` is a request, and
-        changes come to `on_notification`.
-
-        Args:
-            notifications: The `SubscriptionFilter`.
-            meta: Merged into `params._meta`.
-            timeout: Seconds that the server has to acknowledge it, with the time that it waits for
-                others to be sent, as for `request`.
-
-        Raises:
-            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`;
-                the iteration, too.
-        """
-        session = await self._live()
-        async with session.listen(notifications, meta, timeout) as changes:
-            yield changes
-
-    def notify(
-        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
-    ) -> None:
-        """Send a notification. Never blocks.
-
-        Raises:
-            ConnectionLost: The connection has ended.
-            sansmcp.LocalProtocolError: It would break the protocol. It was not sent.
-        """
-        self._session.notify(method, params, meta)
-
-    async def ping(self, *, timeout: float | None = None) -> float:
-        """Ping the server, and return the seconds that its answer took.
-
-        Raises:
-            RequestTimeout, ConnectionLost: As `request`.
-        """
-        session = await self._live()
-        return await session.ping(timeout)
-
-
-def _serves_nothing(call: Call) -> JSONObject:
-    raise McpError(ErrorCode.METHOD_NOT_FOUND, "this client serves no requests")
 
 
 @asynccontextmanager
@@ -323,7 +191,7 @@ async def _connected(
     session = Session(
         connection,
         stream,
-        handler=_serves_nothing if on_request is None else on_request,
+        handler=serves_nothing if on_request is None else on_request,
         call_type=Call,
         on_notification=on_notification,
         context=context,

@@ -10,6 +10,7 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.inspect import TypeAliasForwardRef
 
 import sansmcp
+import sansmcp.http
 import sansmcp_io.trio
 
 if TYPE_CHECKING:
@@ -25,10 +26,15 @@ HIDDEN: tuple[type, ...] = (
     sansmcp.Peer,
     sansmcp.Ping,
     sansmcp.Start,
+    sansmcp.http.EventLog,
+    sansmcp.http.ClientExchange,
+    sansmcp.http.ServerExchange,
+    sansmcp.http.Session,
     sansmcp.Subscription,
     sansmcp_io.trio.Call,
     sansmcp_io.trio.Changes,
     sansmcp_io.trio.Client,
+    sansmcp_io.trio.HTTPServer,
     sansmcp_io.trio.Server,
     sansmcp_io.trio.ServerCall,
     sansmcp_io.trio.Trace,

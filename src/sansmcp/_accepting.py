@@ -17,13 +17,13 @@ from ._events import (
     RequestAnswered,
     RequestReceived,
 )
-from ._handles import Batch, IncomingRequest
+from ._handles import Batch, IncomingRequest, Route
 from ._judge import Breach, judge_request
 from ._lifecycle import Phase, State
 from ._modern_methods import MODERN_DIALECT
 from ._registry import KNOWN_METHODS
 from ._sealing import digest_of
-from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object
+from ._values import MISSING, IdKey, JSONObject, RequestId, RequestKey, Side, id_key, is_object
 from ._wellformed import (
     BAD_REQUEST_ID,
     NULL_CURSOR,
@@ -44,31 +44,31 @@ _TEXT_CHARACTERS: Final = 300
 class Accepting(Answering):
     """Judges each request once, and files it or refuses it."""
 
-    __slots__ = ("_envelope",)
+    __slots__ = ("_by_route", "_envelope")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # Many clients share this machine: ids and tokens mean something on their route only.
+        self._by_route = False
         self._envelope: Envelope | None = None  # the last one read: the next is often the same
 
     # ----------------------------------------------------------------------------- receiving
 
     def _receive_request(
-        self, message: JSONObject, method: str, route: object, batch: Batch | None
+        self, message: JSONObject, method: str, route: Route | None, batch: Batch | None
     ) -> None:
         conversation, peer = self._conversation, self._peer
         if conversation.dialect.is_modern and self._side is Side.CLIENT:
             self._report(Breach("STATE-006", f"the server sent the request {method[:80]}"))
             return
         raw: Any = message["id"]
-        key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
-        if key is None:
-            self._refuse_unreadable(BAD_REQUEST_ID, route)
+        id: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
+        if id is None:
+            self._refuse_unreadable(BAD_REQUEST_ID, route, batch=batch)
             return
+        key: RequestKey = (route, id) if self._by_route else id
         if key in self._incoming:
-            # An error would answer the first request of that id: nothing can be sent.
-            self._report(
-                Breach("ID-001", f"a second request with the id {raw!r} while one is in flight")
-            )
+            self._refuse_duplicate(raw, route, batch)
             return
         given: Any = message.get("params", MISSING)
         breach: Breach | None = None
@@ -113,11 +113,11 @@ class Accepting(Answering):
         if batch is not None:
             batch.pending += 1
         used = self._used
-        if is_modern:
+        if is_modern or self._by_route:
             pass  # an id may be used again once it is answered (ID-002)
-        elif key == used.expected:
+        elif id == used.expected:
             used.expected += 1
-        elif used.add(key):
+        elif used.add(id):
             self._report(
                 Breach("ID-001", f"the id {raw!r} was used before", tolerated=True),
                 request=request,
@@ -176,8 +176,9 @@ class Accepting(Answering):
         if (
             meta.__class__ is dict
             and PROTOCOL_VERSION in meta
-            # That method alone asks for a handshake, whatever else is in its `_meta` (VER-012).
-            and (method != "initialize" or not self._legacy_revisions)
+            # That method alone asks for a handshake, whatever else is in its `_meta` (VER-012);
+            # by the route it is known whether it can.
+            and (method != "initialize" or not self._legacy_revisions or self._by_route)
         ):
             envelope = self._envelope
             try:
@@ -189,7 +190,7 @@ class Accepting(Answering):
                 return Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
             if isinstance(read, Breach):
                 return self._naming_revisions(read, meta[PROTOCOL_VERSION])
-            if self._envelope is None:
+            if self._envelope is None and not self._by_route:
                 self._events.append(Ready(revision=read.version, peer=read.peer))
             if (breach := judge_extensions(read.capabilities)) is not None:
                 self._report(breach)
@@ -205,7 +206,9 @@ class Accepting(Answering):
                     data={"supported": list(self._modern_revisions)},
                 )
             text = f"{method[:80]} lacks {PROTOCOL_VERSION} in _meta; {speaks}"
-        elif self._conversation.phase is Phase.NEW and method not in ("initialize", "ping"):
+        elif self._conversation.phase is Phase.NEW and (
+            self._by_route or method not in ("initialize", "ping")
+        ):
             text = f"{method[:80]} came without {PROTOCOL_VERSION} in _meta, and before initialize"
         else:
             return None
@@ -239,9 +242,10 @@ class Accepting(Answering):
         token = token_in(meta)
         if token is None or isinstance(token, Breach):
             return token
-        if token in self._peer_tokens:
-            return token_in_use(token)
-        self._peer_tokens.add(token)
+        if not self._by_route:
+            if token in self._peer_tokens:
+                return token_in_use(token)
+            self._peer_tokens.add(token)
         request._token = token
         return None
 
@@ -257,6 +261,11 @@ class Accepting(Answering):
         self._answer(request, b'"result":', body)
 
     # ------------------------------------------------------------------------------ refusing
+
+    def _refuse_duplicate(self, raw: RequestId, route: Route | None, batch: Batch | None) -> None:
+        """An error would answer the first request of that id: nothing can be sent."""
+        text = f"a second request with the id {raw!r} while one is in flight"
+        self._report(Breach("ID-001", text))
 
     def _refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
         self._events.append(RequestAnswered(request=request, code=code))
@@ -282,7 +291,7 @@ class Accepting(Answering):
     def _refuse_unreadable(
         self,
         breach: Breach,
-        route: object,
+        route: Route | None,
         *,
         excerpt: bytes | None = None,
         raw_id: Any = None,

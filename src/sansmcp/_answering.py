@@ -11,7 +11,7 @@ from ._events import (
     LimitReached,
     RequestCancelled,
 )
-from ._handles import Batch, Bridge, IncomingRequest
+from ._handles import Batch, Bridge, IncomingRequest, Route
 from ._ids import UsedIds
 from ._judge import misshapen_result
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
@@ -211,7 +211,7 @@ class Answering(ListingLayer):
         if now is not None:
             self._tell(now)
         is_last = total is not None and progress >= total
-        if self._choked() or (not is_last and self._too_soon(request)):
+        if self._choked(request._route) or (not is_last and self._too_soon(request)):
             return False
         request._progress = progress
         request._progress_at = self._now
@@ -285,11 +285,11 @@ class Answering(ListingLayer):
         if request._token is not None and type(request._task) is not str:
             self._peer_tokens.discard(request._token)
 
-    def _leave_batch(self, batch: Batch, route: object) -> None:
+    def _leave_batch(self, batch: Batch, route: Route | None) -> None:
         batch.pending -= 1
         self._flush_batch(batch, route)
 
-    def _flush_batch(self, batch: Batch, route: object) -> None:
+    def _flush_batch(self, batch: Batch, route: Route | None) -> None:
         if batch.pending == 0 and batch.complete and batch.answers:
             self._queue(b"[%b]%b" % (b",".join(batch.answers), self._newline), route)
             batch.answers = []

@@ -15,7 +15,7 @@ from ._events import (
     RequestFailed,
     ResponseReceived,
 )
-from ._handles import IncomingRequest, OutgoingRequest, Purpose
+from ._handles import IncomingRequest, OutgoingRequest, Purpose, Route
 from ._judge import judge_request, judge_task
 from ._lifecycle import REQUESTS, Phase, RequestState, RequestTrigger, State
 from ._methods import Method
@@ -280,7 +280,7 @@ class Asking(Composing):
         owner: object,
         timeout: float | None = None,
         max_timeout: float | None = None,
-        route: object = None,
+        route: Route | None = None,
     ) -> OutgoingRequest:
         """Send a request that the library itself has reason for; it reports through `owner`."""
         spec = self._conversation.dialect.requests[self._side][method]

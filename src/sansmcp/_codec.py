@@ -141,23 +141,26 @@ STANDARD_CODEC: Final = StandardCodec()
 
 # ------------------------------------------------------------------------------- another codec
 
+kind_of: Final = cast(Callable[[object], Any], type)
+"""The class of a value, with a shortcut in the interpreter that `value.__class__` has not."""
+
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 
 def _is_plain(value: Any) -> bool:
     """Whether the value is made of exact JSON types alone, so that any codec writes it alike."""
-    kind = value.__class__
+    kind = kind_of(value)
     if kind is dict:
         for key, item in value.items():
-            if key.__class__ is not str:
+            if kind_of(key) is not str:
                 return False
-            kind = item.__class__
+            kind = kind_of(item)
             if kind is not str and kind not in _SCALARS and not _is_plain(item):
                 return False
         return True
     if kind is list:
         for item in value:  # `all()` would cost more than the rest of this
-            kind = item.__class__
+            kind = kind_of(item)
             if kind is not str and kind not in _SCALARS and not _is_plain(item):
                 return False
         return True
@@ -226,12 +229,17 @@ def depth_of(data: bytes | bytearray) -> int:
     return max(accumulate(array("b", outside.translate(_STEPS))), default=0)
 
 
+_SHORT_BYTES: Final = 2048
+
+
 def _has_more_openings(data: bytes | bytearray, limit: int) -> bool:
     """Whether a text has more than `limit` opening brackets, wherever they stand.
 
     `find` leaps over what lies between, at a twentieth of the cost of `count`; the loop ends at
-    the limit.
+    the limit. In a short text the brackets lie close together, and one call counts them all.
     """
+    if len(data) <= _SHORT_BYTES:
+        return data.count(b"[") + data.count(b"{") > limit
     left = limit
     for opening in (b"[", b"{"):
         at = data.find(opening)
@@ -247,8 +255,8 @@ class BoundedDecoder:
     """A codec's `decode` with the limits on depth and on the digits of an integer.
 
     Attributes:
-        unlimited: A text of at most so many bytes is too short to break a limit; the codec may
-            decode it directly.
+        unlimited: A text of at most so many bytes is too short to break a limit, or not closed,
+            and then no JSON; the codec may decode it directly.
     """
 
     __slots__ = ("_codec", "_max_depth", "_max_digits", "unlimited")
@@ -257,7 +265,7 @@ class BoundedDecoder:
         self._codec: Final = codec
         self._max_depth: Final = max_depth
         self._max_digits: Final = max_digits
-        self.unlimited: Final = min(max_depth, max_digits)
+        self.unlimited: Final = min(2 * max_depth, max_digits)
 
     def decode(self, data: bytes | bytearray) -> JSONValue:
         """The value of one JSON text. Raises `ValueError` or `RecursionError`."""

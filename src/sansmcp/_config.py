@@ -11,7 +11,7 @@ from ._codec import STANDARD_CODEC, Codec
 from ._extensions import Extension
 from ._registry import Registry, extended
 
-_MIB = 1024 * 1024
+MIB = 1024 * 1024
 _KEY_BYTES: Final = 16
 _MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel", "subscriptions/listen"})
 
@@ -67,7 +67,7 @@ class Config:
     Each limit says in its docstring what happens to what goes over it. Times are in seconds.
     """
 
-    max_message_bytes: int = _limit(16 * _MIB)
+    max_message_bytes: int = _limit(16 * MIB)
     """Bytes of one incoming message; a longer one is discarded unread and reported (OWN-001)."""
     max_json_depth: int = _limit(200)
     """Levels of nesting in one incoming message; a deeper one is a parse error (OWN-002)."""
@@ -89,6 +89,12 @@ class Config:
     max_held_changes: int = _limit(1_000)
     """Published changes held back while output is over the soft limit; one over it is refused by
     `publish` (OWN-010)."""
+    max_tool_schemas: int = _limit(1_000)
+    """Tools of a server on HTTP whose marked parameters are remembered; the oldest is forgotten
+    and reported (OWN-043)."""
+    max_reconnects: int = _limit(10)
+    """Failures in a row to take up a stream of HTTP again; then it, and what waits for its answer,
+    is lost (OWN-041)."""
     max_pages: int = _limit(10_000)
     """Pages of one listing; the listing ends there (OWN-013)."""
     max_items: int = _limit(1_000_000)
@@ -97,9 +103,9 @@ class Config:
     """Empty pages in a row of one listing; the listing ends there (OWN-013)."""
     max_events: int = _limit(10_000)
     """Events not yet taken; above it `paused` is true. Nothing is refused because of it."""
-    soft_unsent_bytes: int = _limit(16 * _MIB)
+    soft_unsent_bytes: int = _limit(16 * MIB)
     """Output not yet taken; above it progress and logs are dropped and changes wait (OWN-011)."""
-    max_unsent_bytes: int = _limit(64 * _MIB)
+    max_unsent_bytes: int = _limit(64 * MIB)
     """Output not yet taken; a message that would go above it ends the connection (OWN-012)."""
 
     codec: Codec = STANDARD_CODEC

@@ -11,13 +11,13 @@ from ._config import Config
 from ._conversation import Conversation
 from ._errors import LocalProtocolError
 from ._events import CancelCause, CloseCause, ConnectionClosed, Event, ProtocolViolation
-from ._handles import IncomingRequest, OutgoingRequest, Peer
+from ._handles import IncomingRequest, OutgoingRequest, Peer, Route
 from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._methods import Dialect
 from ._modern_methods import MODERN_REVISION
 from ._timers import Timers
-from ._values import IdKey, JSONObject, JSONValue, RequestId, Side
+from ._values import JSONObject, JSONValue, RequestId, RequestKey, Side
 from ._wellformed import judge_extensions
 
 
@@ -122,9 +122,9 @@ class Core:
                 self._conversation = self._modern
         self._state = State.OPEN
         self._events: deque[Event] = deque()
-        self._output: list[tuple[bytes, object]] = []
+        self._output: list[tuple[bytes, Route | None]] = []
         self._unsent = 0
-        self._incoming: dict[IdKey, IncomingRequest] = {}  # what the peer has asked
+        self._incoming: dict[RequestKey, IncomingRequest] = {}  # what the peer has asked
         self._handed_over = 0
         self._newline = newline
         self._now: float | None = None
@@ -242,7 +242,7 @@ class Core:
         separator = b"," if value else b""
         return b'%b%b"_meta":%b}' % (body[:-1], separator, self._encode(meta))
 
-    def _queue(self, message: bytes, route: object) -> None:
+    def _queue(self, message: bytes, route: Route | None) -> None:
         """Put one encoded message (newline included) in line.
 
         Over the hard limit it is dropped and only a mark is set: the connection ends when the verb
@@ -268,8 +268,8 @@ class Core:
         )
         self._end(StateTrigger.CLOSE, CloseCause.OVERFLOW, CancelCause.FAILED)
 
-    def _choked(self) -> bool:
-        """Whether output that may be dropped is to be dropped."""
+    def _choked(self, route: Route | None) -> bool:
+        """Whether output that may be dropped is to be dropped, on this way to the peer."""
         return self._unsent > self._config.soft_unsent_bytes
 
     # -------------------------------------------------------------------------------- events
@@ -313,6 +313,10 @@ class Core:
             return
         self._state = STATES[self._state, trigger]
         self._end_requests(cancel)
+        self._closed(cause)
+
+    def _closed(self, cause: CloseCause) -> None:
+        """All that was open has had its ending."""
         self._events.append(ConnectionClosed(cause=cause))
 
     def _end_requests(self, cause: CancelCause) -> None:

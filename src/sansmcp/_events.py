@@ -78,6 +78,7 @@ class CloseCause(enum.Enum):
     START_FAILED = "the connection could not be opened"
     UNRESPONSIVE = "the peer stopped answering pings"
     OVERFLOW = "the peer stopped reading, and the limit on unsent output was reached"
+    SESSION_LOST = "the server ended the session, and the one after it before that was of any use"
 
 
 @final
@@ -140,12 +141,16 @@ class RequestCancelled:
 class NotificationReceived:
     """The peer tells something; there is nothing to answer. `params` is `{}` where absent.
 
-    `subscription` is the one that it was sent for, in the modern revision.
+    `subscription` is the one that it was sent for, in the modern revision; `peer` is who sent it,
+    where that may be one of several; `context` is what the transport knows of the HTTP request
+    that brought it (as `IncomingRequest.context`), None elsewhere.
     """
 
     method: str
     params: JSONObject
     subscription: Subscription | None = None
+    peer: Peer | None = attrs.field(default=None, eq=False)  # it is compared by identity
+    context: Any = attrs.field(default=None, eq=False)
 
 
 # ------------------------------------------------------------------------------ subscriptions
@@ -258,7 +263,9 @@ class FailureReason(enum.Enum):
     TIMED_OUT = "no answer came in time"
     LOST = "the connection ended first"
     INVALID_ANSWER = "the answer is not valid"
+    NO_STREAM = "there is no stream on which it could be sent"
     TOO_MANY_ROUNDS = "the server asked for input more often than the limit allows"
+    REFUSED = "the server refused the HTTP request that carried it"
 
 
 @final

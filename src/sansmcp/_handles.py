@@ -7,11 +7,11 @@ has no method that sends anything. The underscored slots belong to the machine.
 from __future__ import annotations
 
 import enum
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from ._lifecycle import RequestState
 from ._methods import Method
-from ._values import IdKey, JSONObject, ProgressToken, RequestId
+from ._values import JSONObject, ProgressToken, RequestId, RequestKey
 
 _OPEN: Final = RequestState.OPEN  # looking a member up in its enum costs more than all the slots
 
@@ -28,6 +28,7 @@ class Peer:
             in its order; `()` where it was not asked.
         principal: Who the peer is, as the transport found out; None where it did not.
         log_level: The least severe level the peer wants logged, or None for no wish.
+        session: The `sansmcp.http.Session` that the conversation is; None elsewhere.
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class Peer:
         "log_level",
         "principal",
         "revision",
+        "session",
         "supported_versions",
     )
 
@@ -48,6 +50,19 @@ class Peer:
         self.supported_versions: tuple[str, ...] = ()
         self.principal: object = None
         self.log_level: str | None = None
+        self.session: Any = None
+
+
+class Route(Protocol):
+    """The way that an answer takes, in a transport that has several; messages name theirs.
+
+    Attributes:
+        principal: Who sent the request, as the transport found out; None where it did not.
+        context: What the transport knows about the request besides.
+    """
+
+    principal: Any
+    context: Any
 
 
 class Batch:
@@ -95,12 +110,12 @@ class IncomingRequest:
     def __init__(
         self,
         id: RequestId,
-        key: IdKey,
+        key: RequestKey,
         method: str,
         params: JSONObject,
         spec: Method | None,
         peer: Peer,
-        route: object,
+        route: Route | None,
         batch: Batch | None,
     ) -> None:
         self._id = id
@@ -175,7 +190,12 @@ class IncomingRequest:
     @property
     def principal(self) -> object:
         """Who the peer is, as the transport found out; None where it did not."""
-        return self._peer.principal
+        return self._peer.principal if self._route is None else self._route.principal
+
+    @property
+    def context(self) -> Any:
+        """What the transport was told along with the request; None where it was told nothing."""
+        return None if self._route is None else self._route.context
 
     @property
     def log_level(self) -> str | None:
@@ -219,6 +239,7 @@ class Purpose(enum.IntEnum):
     DISCOVER = 5
     LISTEN = 6
     QUESTION = 7
+    SCHEMAS = 8
 
 
 @final
@@ -266,7 +287,7 @@ class OutgoingRequest:
         self._rounds = 0
         # The methods asked for by key, the state, and the peer that asked.
         self._asked: tuple[dict[str, str], str | None, Peer] | None = None
-        self._route: object = None
+        self._route: Route | None = None
         self._order = 0
         self._token: ProgressToken | None = None
         self._progress: float | None = None
@@ -330,7 +351,7 @@ class Listing:
         self._method = method
         self._params = params  # encoded without the cursor: the caller's dicts are not kept
         self._call: OutgoingRequest | None = None
-        self._route: object = None
+        self._route: Route | None = None
         self._timeout: float | None = None
         self._max_timeout: float | None = None
         self._open = True

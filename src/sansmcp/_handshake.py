@@ -30,6 +30,7 @@ _FAILURES = {
     FailureReason.TIMED_OUT: FailureCause.TIMED_OUT,
     FailureReason.INVALID_ANSWER: FailureCause.INVALID_ANSWER,
     FailureReason.LOST: FailureCause.LOST,
+    FailureReason.REFUSED: FailureCause.REFUSED,
 }
 
 

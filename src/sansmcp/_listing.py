@@ -34,6 +34,8 @@ _FAILURES = {
     FailureReason.TIMED_OUT: ListingEnd.TIMED_OUT,
     FailureReason.LOST: ListingEnd.LOST,
     FailureReason.INVALID_ANSWER: ListingEnd.INVALID_ANSWER,
+    FailureReason.NO_STREAM: ListingEnd.LOST,
+    FailureReason.REFUSED: ListingEnd.ERROR,
 }
 
 _CURSOR_BYTES = 1024 * 1024

@@ -13,7 +13,7 @@ from ._events import (
     MessageIgnored,
 )
 from ._framing import EXCERPT_BYTES
-from ._handles import Batch, Peer
+from ._handles import Batch, Peer, Route
 from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._opening import Opening
@@ -165,7 +165,7 @@ class Machine(Opening):
         """When to call `handle_timeout`, on the caller's clock; None means never."""
         return self._timers.earliest()
 
-    def _take_output(self) -> list[tuple[bytes, object]]:
+    def _take_output(self) -> list[tuple[bytes, Route | None]]:
         output, self._output = self._output, []
         self._unsent = 0
         self._told_output = False
@@ -209,7 +209,7 @@ class Machine(Opening):
 
     # ----------------------------------------------------------------------------- receiving
 
-    def _receive(self, data: bytes | bytearray, route: object = None) -> None:
+    def _receive(self, data: bytes | bytearray, route: Route | None = None) -> None:
         """One JSON text of the peer."""
         if self._state is not _OPEN and self._state is not State.SEND_CLOSED:
             return
@@ -238,7 +238,7 @@ class Machine(Opening):
     def _receive_object(
         self,
         message: JSONObject,
-        route: object,
+        route: Route | None,
         batch: Batch | None,
         data: bytes | bytearray,
     ) -> None:
@@ -265,7 +265,7 @@ class Machine(Opening):
     def _receive_other(
         self,
         message: JSONObject,
-        route: object,
+        route: Route | None,
         batch: Batch | None,
         data: bytes | bytearray,
     ) -> None:
@@ -285,7 +285,9 @@ class Machine(Opening):
     def _is_mine(self, raw: object) -> bool:
         return isinstance(raw, int | str) and not isinstance(raw, bool) and raw in self._outgoing
 
-    def _receive_batch(self, values: list[Any], route: object, data: bytes | bytearray) -> None:
+    def _receive_batch(
+        self, values: list[Any], route: Route | None, data: bytes | bytearray
+    ) -> None:
         excerpt = bytes(data[:EXCERPT_BYTES])
         breach = judge_batch(self._dialect_of_unreadable(), values)
         if breach is not None:

@@ -156,7 +156,7 @@ class Notifying(Accepting):
         message = self._notification_bytes("notifications/message", params, meta, conversation)
         if now is not None:
             self._tell(now)
-        if self._choked():
+        if self._choked(None if request is None else request._route):
             return False
         self._queue(message, None if request is None else request._route)
         return self._settle() if self._restless else True
@@ -178,7 +178,7 @@ class Notifying(Accepting):
         if now is not None:
             self._tell(now)
         told = True
-        if not self._choked():
+        if not self._holds_changes():
             told = self._send_change(change, uri, encoded)
         elif change not in self._held and len(self._held) >= self._config.max_held_changes:
             self._events.append(
@@ -191,6 +191,10 @@ class Notifying(Accepting):
         else:
             self._held[change] = uri, encoded
         return (self._settle() if self._restless else True) and told
+
+    def _holds_changes(self) -> bool:
+        """Whether changes are to wait, each once, until output has drained."""
+        return self._choked(None)
 
     def _is_published(self, change: Change) -> bool:
         """Whether there is anybody to be told of this change."""
@@ -233,7 +237,7 @@ class Notifying(Accepting):
         held = self._held
         if self._state is not State.OPEN:
             held.clear()
-        while held and not self._choked():
+        while held and not self._holds_changes():
             change = next(iter(held))
             self._send_change(change, *held.pop(change))
 
@@ -352,7 +356,7 @@ class Notifying(Accepting):
 
     def _notified(self, method: str, params: JSONObject) -> None:
         """A notification that the application learns of."""
-        self._events.append(NotificationReceived(method=method, params=params))
+        self._events.append(NotificationReceived(method=method, params=params, peer=self._peer))
 
     def _receive_initialized(self) -> None:
         """The handshake layer above knows what follows."""

@@ -120,6 +120,8 @@ class Opening(Handshake):
         cause = FailureCause.INVALID_ANSWER
         if outcome.reason is FailureReason.TIMED_OUT:
             cause = FailureCause.TIMED_OUT
+        elif outcome.reason is FailureReason.REFUSED:
+            cause = FailureCause.REFUSED
         self._fall_back(start, cause, text)
 
     def _probe_refused(self, start: Start, error: ErrorReceived, timeout: float | None) -> None:

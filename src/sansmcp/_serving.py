@@ -97,13 +97,16 @@ class Serving(Subscribing):
         meta: JSONObject = {SUBSCRIPTION_ID: request._id, **self._server_meta()}
         body = self._encode({"resultType": "complete", "_meta": meta})
         self._answer(request, b'"result":', body)
-        # Two pages of the specification ask for one ending each; clients take the first.
+        self._say_ended(listener)
+        return self._settle() if self._restless else True
+
+    def _say_ended(self, listener: Listener) -> None:
+        """Two pages of the specification ask for one ending each; clients take the first."""
         self._queue(
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}%b'
             % (listener._id, self._newline),
-            request._route,
+            listener._request._route,
         )
-        return self._settle() if self._restless else True
 
     # ------------------------------------------------------------------------------ accepting
 
@@ -217,11 +220,15 @@ class Serving(Subscribing):
         for listener in listeners:
             message = start + listener._id + end
             if listener._held is None:
-                self._queue(message, listener._request._route)
-                told = True
+                told = self._tell_listener(listener, message) or told
             elif self._held_until_acknowledged(listener, listener._held, change, message):
                 told = True
         return told
+
+    def _tell_listener(self, listener: Listener, message: bytes) -> bool:
+        """Whether the listener is, or will be, told."""
+        self._queue(message, listener._request._route)
+        return True
 
     def _held_until_acknowledged(
         self, listener: Listener, held: dict[Change, bytes], change: Change, message: bytes

@@ -30,6 +30,7 @@ _FAILURES: Final = {
     FailureReason.CANCELLED: SubscriptionEnd.CANCELLED,
     FailureReason.TIMED_OUT: SubscriptionEnd.TIMED_OUT,
     FailureReason.LOST: SubscriptionEnd.LOST,
+    FailureReason.REFUSED: SubscriptionEnd.ERROR,
     FailureReason.INVALID_ANSWER: SubscriptionEnd.INVALID_ANSWER,
 }
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -93,7 +94,9 @@ class Subscribing(Requiring):
             text = f"{method} names no subscription"
             self._report(Breach("SUBS-009", text, tolerated=method != _ACKNOWLEDGED))
             if method != _ACKNOWLEDGED:
-                self._events.append(NotificationReceived(method=method, params=params))
+                self._events.append(
+                    NotificationReceived(method=method, params=params, peer=self._peer)
+                )
             return
         call = self._outgoing.get(key)
         subscription = None if call is None else call._owner
@@ -105,7 +108,9 @@ class Subscribing(Requiring):
         else:
             self._judge_wanted(subscription, call, method, params)
             self._events.append(
-                NotificationReceived(method=method, params=params, subscription=subscription)
+                NotificationReceived(
+                    method=method, params=params, subscription=subscription, peer=self._peer
+                )
             )
 
     def _acknowledged(

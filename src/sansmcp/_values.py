@@ -17,6 +17,9 @@ RequestId: TypeAlias = int | str | float
 IdKey: TypeAlias = int | str
 """The form of an id under which tables file it: `1` and `1.0` are one key, `"1"` is another."""
 
+RequestKey: TypeAlias = IdKey | tuple[object, IdKey]
+"""What files a request in flight: its id, with its route where many clients share one table."""
+
 ProgressToken: TypeAlias = int | str
 """What ties progress to a request: a string or an integer."""
 

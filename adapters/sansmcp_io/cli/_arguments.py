@@ -6,10 +6,12 @@ import argparse
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from sansmcp import JSONObject
 
@@ -17,6 +19,8 @@ from ._errors import UsageError
 from ._values import object_of
 from ._visible import visible, width
 
+_FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PORTS: Final = 65_536
 _AROUND: Final = 30
 """Characters shown on each side of the place where JSON is wrong."""
 
@@ -161,3 +165,56 @@ def seconds(given: str) -> float:
     if not value > 0:
         raise argparse.ArgumentTypeError(f"seconds are a number greater than 0, not {given!r}")
     return value
+
+
+def check_url(given: str) -> str:
+    """The URL of a server on HTTP.
+
+    Raises:
+        UsageError: It is none, or has a password in it, which other people would see.
+    """
+    try:
+        parts = urlsplit(given)
+        port = parts.port
+    except ValueError as error:
+        raise UsageError(f"{given!r} is no URL: {error}") from None
+    if parts.username is not None or parts.password is not None:
+        raise UsageError("a URL with a name or password in it is not taken")
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise UsageError(f"{given!r} is no URL of a server, such as http://127.0.0.1:8000/mcp")
+    if not given.isascii() or any(not "!" <= character <= "~" for character in given):
+        raise UsageError(f"{given!r} has characters that no URL has")
+    return given
+
+
+def headers(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Names and values out of `--header 'NAME: VALUE'`; `@FILE` has one on each line.
+
+    What is wrong is said without the value, which may be a secret.
+
+    Raises:
+        UsageError: One is no such thing, or a file cannot be read.
+    """
+    lines: list[str] = []
+    for text in given:
+        if text.startswith("@"):
+            lines += [line for line in _read(text)[0].splitlines() if line.strip()]
+        else:
+            lines.append(text)
+    found: list[tuple[str, str]] = []
+    for line in lines:
+        name, colon, value = line.partition(":")
+        name, value = name.strip(), value.strip()
+        if not colon or not _FIELD_NAME.fullmatch(name):
+            raise UsageError("--header takes 'NAME: VALUE', or @FILE with such lines")
+        if not all(character in "\t " or "!" <= character <= "~" for character in value):
+            raise UsageError(f"--header {name}: the value is not of visible ASCII characters")
+        found.append((name, value))
+    return tuple(found)
+
+
+def port(given: str) -> int:
+    """The number of a port. The type of an option."""
+    if given.isascii() and given.isdigit() and int(given) < _PORTS:
+        return int(given)
+    raise argparse.ArgumentTypeError(f"a port is a number below {_PORTS}, not {given!r}")

@@ -12,6 +12,8 @@ from sansmcp import Config, Side
 
 FORMAT: Final = "sansmcp-capture"
 VERSION: Final = 1
+HTTP_VERSION: Final = 2
+"""Of a capture of HTTP, whose records are of exchanges: whoever knows 1 alone cannot read it."""
 
 _MOST: Final = Config().max_message_bytes
 """A line that grows longer is handed on in pieces: no message is as long."""
@@ -45,7 +47,7 @@ class Pieces:
 
 def header(started: datetime, command: Sequence[str]) -> bytes:
     """The first line: what this is, and of which conversation."""
-    return _line(
+    return line(
         {
             "format": FORMAT,
             "version": VERSION,
@@ -67,15 +69,20 @@ def sent(side: Side, piece: bytes, time: float, *, is_message: bool) -> bytes:
             side.name.lower().encode(),
             piece[:-1],
         )
-    content = piece.removesuffix(b"\n")
+    text = piece.removesuffix(b"\n")
     record: dict[str, object] = {"time": round(time, 6), "side": side.name.lower()}
-    try:
-        record["text"] = content.decode()
-    except UnicodeDecodeError:
-        record["base64"] = base64.b64encode(content).decode()
-    if len(content) == len(piece):
+    record.update(content(text))
+    if len(text) == len(piece):
         record["newline"] = False
-    return _line(record)
+    return line(record)
+
+
+def content(data: bytes) -> dict[str, object]:
+    """The member for what is not put into a line as it is."""
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
 
 
 def _fits(piece: bytes) -> bool:
@@ -89,14 +96,15 @@ def _fits(piece: bytes) -> bool:
 
 def ended(side: Side, time: float) -> bytes:
     """The line for the end of what a side sends."""
-    return _line({"time": round(time, 6), "side": side.name.lower(), "eof": True})
+    return line({"time": round(time, 6), "side": side.name.lower(), "eof": True})
 
 
 def exited(returncode: int, time: float) -> bytes:
     """The line for the end of the server's process; negative is the number of a signal."""
     what = {"signal": -returncode} if returncode < 0 else {"exit": returncode}
-    return _line({"time": round(time, 6), "side": "server", **what})
+    return line({"time": round(time, 6), "side": "server", **what})
 
 
-def _line(record: object) -> bytes:
+def line(record: object) -> bytes:
+    """One record."""
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"

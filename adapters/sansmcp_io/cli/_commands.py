@@ -30,9 +30,10 @@ def run(arguments: Sequence[str]) -> int:
     except OutputFailed as error:
         return Output().undeliverable(error)
     except ModuleNotFoundError as error:
-        if error.name != "trio":
+        if error.name not in ("trio", "h11"):
             raise
-        print("this command needs trio: pip install 'sansmcp[trio]'", file=sys.stderr)
+        extra = error.name
+        print(f"this command needs {extra}: pip install 'sansmcp[{extra}]'", file=sys.stderr)
         return Status.USAGE
 
 
@@ -44,23 +45,36 @@ def _run(options: argparse.Namespace) -> int:
         explain(options.rules, Output(as_json=options.json))
         return Status.OK
     if options.name == "tap":
-        from ._tapping import tap
-
-        return tap(options.server, trace=options.trace, quiet=options.quiet, jsonl=options.jsonl)
+        return _tap(options)
     if options.name == "lint":
         from ._linting import lint
 
         output = Output(as_json=options.json, as_lines=True)
         return lint(options.file, select=options.select, ignore=options.ignore, output=output)
     if options.name == "serve-demo":
-        from ._demonstrating import serve
+        from ._demonstrating import serve, serve_http
 
+        if options.http is not None:
+            return serve_http(options.http)
         return serve(trace=options.trace, banner=options.banner)
     if options.name == "demo":
-        from ._demonstrating import demonstrate
+        from ._demonstrating import demonstrate, demonstrate_http
 
+        if options.http:
+            return demonstrate_http(options.timeout, options.server)
         return demonstrate(options.revision, options.timeout, options.server)
     return _talk(options)
+
+
+def _tap(options: argparse.Namespace) -> int:
+    files: Any = {"trace": options.trace, "quiet": options.quiet, "jsonl": options.jsonl}
+    if options.url is None:
+        from ._tapping import tap
+
+        return tap(options.server, **files)
+    from ._tapping_http import DEFAULT_HOST, tap_http
+
+    return tap_http(options.url, port=options.port or 0, host=options.host or DEFAULT_HOST, **files)
 
 
 def _talk(options: argparse.Namespace) -> int:

@@ -8,29 +8,34 @@ import math
 import signal
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from importlib.metadata import version
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import attrs
 import trio
 
 from sansmcp import ALL_REVISIONS, MODERN_REVISIONS, Config, JSONObject, JSONValue, Peer
+from sansmcp.http import ClientEndpoint
 
+from .._http_proxies import check_no_proxy
 from ..trio import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
     Client,
+    connect_http,
     connect_stdio,
 )
-from ._arguments import environment
+from ._arguments import check_url, environment, headers
 from ._diagnosis import Context, Reported, explain, interrupted
-from ._errors import Advised, Failure, OutputFailed
+from ._errors import Advised, Failure, OutputFailed, UsageError
 from ._output import Output
 from ._values import member
 from ._watching import Watch
 
+_INFO: Final[JSONObject] = {"name": "sansmcp", "version": version("sansmcp")}
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 _LOG_LEVEL: Final = "io.modelcontextprotocol/logLevel"
 _DEFAULT_LOG_LEVEL: Final = "info"
@@ -45,6 +50,8 @@ class Settings:
     """How to talk to which server.
 
     Attributes:
+        url: Where the server is, on HTTP; None: it is started.
+        headers: Fields of each request to it.
         command: Starts the server.
         env: Variables for it.
         revisions: The revisions to speak.
@@ -54,6 +61,8 @@ class Settings:
         checked: Whether params and results must have the members that their method demands.
     """
 
+    url: str | None
+    headers: tuple[tuple[str, str], ...] = attrs.field(repr=False)
     command: tuple[str, ...]
     env: dict[str, str]
     revisions: tuple[str, ...]
@@ -67,9 +76,20 @@ class Settings:
         """Those of the command line.
 
         Raises:
-            UsageError: A variable for the server has no value.
+            UsageError: A variable for the server has no value, or its URL or a field cannot be
+                used.
         """
+        url = None if options.url is None else check_url(options.url)
+        fields = headers(options.header)
+        if url is not None:
+            _refuse_proxy(url)
+            try:
+                ClientEndpoint(url, info=_INFO, headers=fields)
+            except ValueError as error:
+                raise UsageError(str(error)) from None
         return cls(
+            url=url,
+            headers=fields,
             command=tuple(options.server),
             env=environment(options.env),
             revisions=ALL_REVISIONS if options.revision is None else (options.revision,),
@@ -208,24 +228,13 @@ class _Run:
         return None if self._signal is not None else self._output.undeliverable(error)
 
     async def _converse(self) -> int | Failure:
-        settings, watch = self._settings, self._watch
+        settings = self._settings
         start_timeout = settings.timeout or DEFAULT_START_TIMEOUT
         outcome: int | Failure | None = None
         failed: Exception | None = None
         with self._scope:
             try:
-                async with connect_stdio(
-                    settings.command,
-                    info={"name": "sansmcp", "version": version("sansmcp")},
-                    revisions=settings.revisions,
-                    on_notification=watch.notified,
-                    config=Config(check="shape" if settings.checked else "none"),
-                    start_timeout=start_timeout,
-                    probe_timeout=min(DEFAULT_PROBE_TIMEOUT, start_timeout * _PROBE_PART),
-                    trace=watch,
-                    env=settings.env,
-                    on_stderr=watch.stderr_line,
-                ) as client:
+                async with self._connect(start_timeout) as client:
                     self._conversation = Conversation(client, settings, self._output)
                     try:
                         outcome = await self._work(self._conversation)
@@ -243,6 +252,26 @@ class _Run:
             return interrupted(self._signal, self._context())
         return outcome
 
+    def _connect(self, start_timeout: float) -> AbstractAsyncContextManager[Client]:
+        settings, watch = self._settings, self._watch
+        common: Any = {
+            "info": _INFO,
+            "revisions": settings.revisions,
+            "on_notification": watch.notified,
+            "config": Config(check="shape" if settings.checked else "none"),
+            "start_timeout": start_timeout,
+            "probe_timeout": min(DEFAULT_PROBE_TIMEOUT, start_timeout * _PROBE_PART),
+        }
+        if settings.url is not None:
+            return connect_http(settings.url, headers=settings.headers, **common)
+        return connect_stdio(
+            settings.command,
+            trace=watch,
+            env=settings.env,
+            on_stderr=watch.stderr_line,
+            **common,
+        )
+
     def _explained(self, error: Exception) -> Failure:
         if not isinstance(error, Advised):
             return explain(error, self._context())
@@ -253,6 +282,7 @@ class _Run:
         method = None if self._conversation is None else self._conversation.method
         default = DEFAULT_START_TIMEOUT if method is None else DEFAULT_REQUEST_TIMEOUT
         return Context(
+            url=self._settings.url,
             command=self._settings.command,
             path=self._settings.env.get("PATH"),
             timeout=self._settings.timeout or default,
@@ -266,3 +296,14 @@ def _signals() -> list[signal.Signals]:
     """The signals that end a command, but for those that somebody told it to ignore."""
     known = [signal.Signals[name] for name in _SIGNALS if hasattr(signal, name)]
     return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def _refuse_proxy(url: str) -> None:
+    try:
+        check_no_proxy(url)
+    except ValueError:
+        host = urlsplit(url).hostname
+        raise UsageError(
+            "the environment names a proxy for this URL, and there is no way through one here",
+            f"  NO_PROXY={host} connects without it",
+        ) from None

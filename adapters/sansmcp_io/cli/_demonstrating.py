@@ -5,15 +5,19 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
+from typing import TYPE_CHECKING
 
 import trio
 
 from sansmcp import ALL_REVISIONS
 
 from .._demo import Demo
-from .._demo_server import serve_demo
+from .._demo_server import serve_demo, serve_demo_http
 from ._errors import OutputFailed, Status
 from ._output import give_up
+
+if TYPE_CHECKING:
+    from .._demo_http import HTTPDemo
 
 
 def serve(*, trace: bool, banner: bool) -> int:
@@ -29,6 +33,12 @@ def serve(*, trace: bool, banner: bool) -> int:
     return 0
 
 
+def serve_http(port: int) -> int:
+    """Be the server of the demo over HTTP."""
+    trio.run(serve_demo_http, port)
+    return 0
+
+
 def demonstrate(revision: str, seconds: float, server: str | None) -> int:
     """Show the demo at one revision, or at all of them."""
     # The transcript shows as events what would else be logged between its lines.
@@ -39,7 +49,19 @@ def demonstrate(revision: str, seconds: float, server: str | None) -> int:
 
 def _show(revision: str, seconds: float, server: str | None) -> int:
     own = [sys.executable, "-m", "sansmcp_io", "serve-demo", "--trace", "--banner"]
-    demo = Demo(revision, own if server is None else shlex.split(server), seconds)
+    return _run(Demo(revision, own if server is None else shlex.split(server), seconds))
+
+
+def demonstrate_http(seconds: float, server: str | None) -> int:
+    """Show the demo over HTTP, which needs h11."""
+    from .._demo_http import HTTPDemo
+
+    logging.getLogger("sansmcp").addHandler(logging.NullHandler())
+    own = [sys.executable, "-m", "sansmcp_io", "serve-demo", "--http", "0"]
+    return _run(HTTPDemo(own if server is None else shlex.split(server), seconds))
+
+
+def _run(demo: Demo | HTTPDemo) -> int:
     trio.run(demo.run)
     try:
         print(demo.report(), flush=True)

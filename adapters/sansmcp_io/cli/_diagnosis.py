@@ -21,7 +21,14 @@ from sansmcp import (
     Peer,
 )
 
-from .._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout, StartFailed
+from .._errors import (
+    ConnectionLost,
+    InvalidAnswer,
+    PeerError,
+    RequestRefused,
+    RequestTimeout,
+    StartFailed,
+)
 from ._errors import Failure, Status
 from ._revisions import revisions_with
 from ._values import array_of, as_text, member
@@ -30,6 +37,7 @@ from ._watching import Watch
 
 Reported = (
     PeerError,
+    RequestRefused,
     InvalidAnswer,
     RequestTimeout,
     ConnectionLost,
@@ -39,6 +47,7 @@ Reported = (
 )
 """What a conversation may raise that is nobody's programming error."""
 
+_PATH: Final = "make sure that the path of the URL is that of its endpoint, such as /mcp"
 _ASKED_WRONGLY: Final = frozenset({"LIFE-001", "OWN-014", "OWN-024", "OWN-025", "PROG-001"})
 """Rules that a request breaks whatever the server is like."""
 
@@ -48,6 +57,7 @@ class Context:
     """What there is to know about a conversation that has failed.
 
     Attributes:
+        url: The server's endpoint; None: it was started.
         command: The server's command.
         path: The PATH that was given for it; None: the one that there is.
         timeout: Seconds that the request had.
@@ -56,6 +66,7 @@ class Context:
         peer: What the server has said of itself, where it has.
     """
 
+    url: str | None
     command: Sequence[str]
     path: str | None
     timeout: float
@@ -66,7 +77,14 @@ class Context:
     @property
     def server(self) -> str:
         """The server for use in a sentence."""
+        if self.url is not None:
+            return f"the server at {shortened(without_query(self.url), 120)}"
         return server_name(self.command)
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """What the server has written beside its messages: where it was started, that is seen."""
+        return () if self.url is not None else self.watch.evidence()
 
     @property
     def question(self) -> str:
@@ -79,6 +97,12 @@ class Context:
         return "no time limit" if self.timeout == math.inf else f"{self.timeout:g} s"
 
 
+def without_query(url: str) -> str:
+    """A URL for the eyes of others: a query may have a key in it."""
+    before, mark, _ = url.partition("?")
+    return f"{before}?..." if mark else before
+
+
 def server_name(command: Sequence[str]) -> str:
     """A server for use in a sentence."""
     return f"the server `{shortened(shlex.join(command), 120)}`"
@@ -89,6 +113,10 @@ def explain(error: BaseException, context: Context) -> Failure:
     match error:
         case RequestTimeout():
             return _timed_out(context)
+        case RequestRefused():
+            return _refused(error, context)
+        case ConnectionLost() if context.url is not None:
+            return _unreachable(error, context)
         case ConnectionLost():
             return _lost(error, context)
         case PeerError():
@@ -109,12 +137,52 @@ def interrupted(number: int, context: Context) -> Failure:
     """The user, or somebody else, ended the command with a signal."""
     if context.peer is None:
         text = f"before {context.server} had answered {context.question}"
+    elif context.url is not None:
+        text = f"{context.question} was given up"
     elif context.watch.said_cancelled:
         text = f"{context.question} was cancelled, and the server was told so"
     else:
         text = "while no request was open"
     name = signal.Signals(number).name
     return Failure(kind="interrupted", text=f"interrupted by {name}: {text}", status=128 + number)
+
+
+# ---------------------------------------------------------------------------------------- HTTP
+
+
+def _unreachable(error: ConnectionLost, context: Context) -> Failure:
+    return Failure(
+        kind="lost",
+        text=f"the connection to {context.server} ended before it answered {context.question}",
+        details=(str(error),),
+        hints=("make sure that it runs, and listens at this address",)
+        if not context.method
+        else (),
+    )
+
+
+def _refused(error: RequestRefused, context: Context) -> Failure:
+    """The server has answered with a status instead of a message."""
+    wants = [
+        " ".join([each.scheme, *(f'{name}="{value}"' for name, value in each.parameters.items())])
+        for each in error.challenges
+    ]
+    details = [str(error), *(f"it wants to be shown: {shortened(one, 300)}" for one in wants)]
+    if error.retry_after is not None:
+        details.append(f"it may be asked again in {error.retry_after:g} s")
+    if error.status in (401, 403):
+        return Failure(
+            kind="unauthorized",
+            text=f"{context.server} does not let you send {context.question} ({error.status})",
+            details=tuple(details),
+            hints=("--header @FILE sends the fields of a file, such as Authorization: Bearer ...",),
+        )
+    return Failure(
+        kind="http-status",
+        text=f"{context.server} did not take {context.question}",
+        details=tuple(details),
+        hints=() if context.method else (_PATH,),
+    )
 
 
 # ------------------------------------------------------------------------------- the process
@@ -165,7 +233,7 @@ def _lost(error: ConnectionLost, context: Context) -> Failure:
     return Failure(
         kind="lost",
         text=text,
-        details=(*_ending(error.exit_status), *context.watch.evidence()),
+        details=(*_ending(error.exit_status), *context.evidence),
         hints=(*_of_noise(context), *hints),
     )
 
@@ -191,7 +259,7 @@ def _timed_out(context: Context) -> Failure:
     hints = [f"--timeout {context.timeout * 2:g} gives it twice the time"]
     if context.method is None:
         text = f"{context.server} did not answer {context.question} within {context.time}"
-        if not context.watch.received_bytes:
+        if context.url is None and not context.watch.received_bytes:
             hints.append(
                 "make sure that it speaks MCP on standard input and output: many servers "
                 "need an option for that, such as --stdio, and some know HTTP only"
@@ -203,7 +271,7 @@ def _timed_out(context: Context) -> Failure:
     return Failure(
         kind="timeout",
         text=text,
-        details=context.watch.evidence(),
+        details=context.evidence,
         hints=(*_of_noise(context), *hints),
     )
 
@@ -267,10 +335,13 @@ def _invalid(error: InvalidAnswer, context: Context) -> Failure:
 
 
 def _no_agreement(error: StartFailed, context: Context) -> Failure:
+    hints = ["leave --revision out, or choose one that both speak"]
+    if context.url is not None:
+        hints.insert(0, _PATH)
     return Failure(
         kind="no-agreement",
         text=f"no agreement with {context.server}: {error}",
-        hints=("leave --revision out, or choose one that both speak",),
+        hints=tuple(hints),
     )
 
 

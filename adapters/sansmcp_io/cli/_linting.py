@@ -20,11 +20,13 @@ from sansmcp import (
     ViolationSeen,
 )
 
+from . import _http_capture
 from ._errors import Failure, Status, UsageError
 from ._explaining import near, read_rules
+from ._http_watching import Watcher
 from ._output import Output
 from ._recording import drain
-from ._replay import Ended, NoRecord, Recording, Sent, read
+from ._replay import Ended, HTTPRecording, NoRecord, Recording, Sent, read
 from ._tracing import excerpt, name_of, quote, violation
 from ._visible import visible
 
@@ -49,7 +51,13 @@ def lint(path: str, *, select: Sequence[str], ignore: Sequence[str], output: Out
     try:
         with _opened(path) as lines:
             try:
-                return _replay(path, read(lines), chosen, output)
+                report = _Report(path, chosen, output)
+                recording = read(lines)
+                if isinstance(recording, HTTPRecording):
+                    _replay_http(recording, report)
+                else:
+                    _replay(recording, report)
+                return Status.TOOL_FAILED if report.is_bad else Status.OK
             except NoRecord as error:
                 kind = "no-record"
                 text = f"{path}:{error.place}: {error}"
@@ -97,9 +105,8 @@ def _prefixes(given: Iterable[str], rules: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def _replay(path: str, recording: Recording, chosen: Chosen, output: Output) -> int:
+def _replay(recording: Recording, report: _Report) -> None:
     observer = Observer(from_start=recording.from_start)
-    report = _Report(path, chosen, output)
     places: dict[Side, int] = {}
     time: float | None = None
     broken: NoRecord | None = None
@@ -120,7 +127,34 @@ def _replay(path: str, recording: Recording, chosen: Chosen, output: Output) -> 
     report.add(drain(observer), observer.messages, 0)
     if broken is not None:
         raise broken
-    return Status.TOOL_FAILED if report.is_bad else Status.OK
+
+
+def _replay_http(recording: HTTPRecording, report: _Report) -> None:
+    watcher = Watcher(recording.url)
+    time = 0.0
+    broken: NoRecord | None = None
+    try:
+        for record in _http_capture.read(recording.lines):
+            time, exchange = record.time, record.exchange
+            match record:
+                case _http_capture.Began():
+                    found = watcher.began(
+                        exchange, record.method, record.target, record.fields, time
+                    )
+                case _http_capture.Answered():
+                    found = watcher.answered(exchange, record.status, record.fields, time)
+                case _http_capture.Sent(side=Side.CLIENT):
+                    found = watcher.posted(exchange, record.text.data, time)
+                case _http_capture.Sent(text=text):
+                    found = watcher.sent(exchange, text.data, time, event=text.event, id=text.id)
+                case _:
+                    found = watcher.ended(exchange, time, by=record.by)
+            report.add(found, watcher.messages, record.place)
+    except NoRecord as error:
+        broken = error
+    report.add(watcher.close(time), watcher.messages, 0)
+    if broken is not None:
+        raise broken
 
 
 class _Places:

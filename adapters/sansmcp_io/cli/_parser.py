@@ -11,7 +11,7 @@ from typing import Final
 
 from sansmcp import ALL_REVISIONS, LOG_LEVELS
 
-from ._arguments import seconds
+from ._arguments import port, seconds
 from ._errors import UsageError
 
 DEMO_SECONDS: Final = 20.0
@@ -24,7 +24,8 @@ _STATUS: Final = (
 )
 _TAP_STATUS: Final = (
     "exit status: that of the server, or its end by a signal; 2 the command line is wrong, or a "
-    "file cannot be opened; 126 the server cannot be started; 127 there is no such program"
+    "file cannot be opened; 126 the server cannot be started; 127 there is no such program. "
+    "With a URL: 0 a signal has ended it; 3 the port cannot be used"
 )
 _LINT_STATUS: Final = (
     "exit status: 0 nothing that was shown breaks a MUST or MUST NOT; 1 something does, or breaks "
@@ -73,11 +74,7 @@ class Parser:
             # Intermixed: the optional JSON may come after an option.
             options = parser.parse_intermixed_args(given[:split])
             options.server = [] if split is None else given[split + 1 :]
-            if not options.server:
-                parser.error(
-                    "the command of the server is missing: it comes after --, as in "
-                    f"sansmcp {shlex.join([name, *given[:split]])} -- python server.py"
-                )
+            _check_server(parser, options, shlex.join([name, *given[:split]]))
         options.name = name
         return options
 
@@ -116,9 +113,17 @@ class Parser:
         parser = self._add(
             name,
             help,
-            arguments=f"{arguments} -- COMMAND...".lstrip(),
-            description=f"{help[0].upper()}{help[1:]}. The server is started with COMMAND, "
-            "without a shell, and ended afterwards.",
+            arguments=f"{arguments} (--url URL | -- COMMAND...)".lstrip(),
+            description=f"{help[0].upper()}{help[1:]}. The server is the one at URL, or is started "
+            "with COMMAND, without a shell, and ended afterwards.",
+        )
+        parser.add_argument("--url", metavar="URL", help="the endpoint of a server on HTTP")
+        parser.add_argument(
+            "--header",
+            action="append",
+            default=[],
+            metavar="'NAME: VALUE'",
+            help="a field for every request to URL; @FILE reads one from each line of a file",
         )
         parser.add_argument("--json", action="store_true", help="print one JSON document")
         parser.add_argument(
@@ -178,11 +183,21 @@ class Parser:
         parser = self._add(
             "tap",
             "watch a client and a server",
-            arguments="-- COMMAND...",
+            arguments="(URL | -- COMMAND...)",
             description="Starts a server with COMMAND and passes on, unchanged, what it and the "
-            "client on standard input and output say to each other. Shows the messages on standard "
-            "error as they pass, and in the end who broke which rule.",
+            "client on standard input and output say to each other. Or listens for clients of the "
+            "server at URL. Shows the messages on standard error as they pass, and in the end who "
+            "broke which rule.",
             status=_TAP_STATUS,
+        )
+        parser.add_argument(
+            "url", metavar="URL", nargs="?", help="the endpoint of a server on HTTP"
+        )
+        parser.add_argument(
+            "--port", type=port, metavar="N", help="listen here for clients; 0 (default): any port"
+        )
+        parser.add_argument(
+            "--host", metavar="ADDRESS", help="listen at this address (default: 127.0.0.1)"
         )
         parser.add_argument(
             "--trace", metavar="FILE", help="show all that in FILE, not on standard error"
@@ -248,10 +263,38 @@ class Parser:
             metavar="COMMAND",
             help="another server to talk to, which fails the steps that it does not take part in",
         )
+        parser.add_argument(
+            "--http",
+            action="store_true",
+            help="over HTTP, in both eras, instead of standard input and output",
+        )
         parser = self._add("serve-demo", "the server of the demo, on standard input and output")
+        parser.add_argument(
+            "--http",
+            type=int,
+            metavar="PORT",
+            help="serve at http://127.0.0.1:PORT/mcp instead; 0 is any port that is free",
+        )
         parser.add_argument(
             "--trace", action="store_true", help="report wire lines and events on standard error"
         )
         parser.add_argument(
             "--banner", action="store_true", help="begin with a line that is no message"
         )
+
+
+def _check_server(parser: argparse.ArgumentParser, options: argparse.Namespace, given: str) -> None:
+    """One server must be named, in one way, with options that go with it."""
+    if options.url is not None and options.server:
+        parser.error("a server has a URL or a command, not both")
+    if options.url is None and not options.server:
+        parser.error(
+            "the command of the server is missing: it comes after --, as in "
+            f"sansmcp {given} -- python server.py; a server on HTTP has a URL instead"
+        )
+    of_command, of_url = ("env",), ("header", "port", "host")
+    wrong = of_url if options.url is None else of_command
+    for name in wrong:
+        if getattr(options, name, None) not in (None, []):
+            other = "a URL" if options.url is None else "a command"
+            parser.error(f"--{name} is for a server with {other}")

@@ -14,8 +14,8 @@ import attrs
 
 from sansmcp import JSONObject, Side
 
-from ._capture import FORMAT, VERSION
-from ._values import member, object_of
+from ._capture import FORMAT, HTTP_VERSION, VERSION
+from ._values import as_text, member, object_of
 
 _SIDES: Final[Mapping[str, Side]] = {side.name.lower(): side for side in Side}
 _MARKS: Final = {
@@ -75,7 +75,15 @@ class Recording:
     from_start: bool
 
 
-def read(lines: Iterable[bytes]) -> Recording:
+@attrs.frozen
+class HTTPRecording:
+    """The capture of an endpoint: its URL, and the lines behind the header."""
+
+    url: str
+    lines: Iterator[tuple[int, bytes]]
+
+
+def read(lines: Iterable[bytes]) -> Recording | HTTPRecording:
     """Look at the first line, and read the rest as what it promises.
 
     Raises:
@@ -85,7 +93,9 @@ def read(lines: Iterable[bytes]) -> Recording:
     blank: list[tuple[int, bytes]] = []
     for place, line in numbered:
         if line.startswith(b"{"):
-            _check_header(place, line)
+            header = _header(place, line)
+            if header.get("version") == HTTP_VERSION:
+                return HTTPRecording(as_text(header.get("url")), numbered)
             return Recording(_captured(numbered), from_start=True)
         blank.append((place, line))
         if not _is_nothing(line):
@@ -96,36 +106,40 @@ def read(lines: Iterable[bytes]) -> Recording:
 # --------------------------------------------------------------------------------- captures
 
 
-def _check_header(place: int, line: bytes) -> None:
-    found = _object(place, line)
+def _header(place: int, line: bytes) -> JSONObject:
+    found = object_in(place, line)
     if found.get("format") != FORMAT:
         raise NoRecord(
             place,
             f'the header of a capture has "format":"{FORMAT}"; '
             "lines of messages begin with client: or server:, or with > or <",
         )
-    if found.get("version") != VERSION:
+    if found.get("version") not in (VERSION, HTTP_VERSION):
         raise NoRecord(
-            place, f"version {found.get('version')} of the format is not known here, {VERSION} is"
+            place,
+            f"version {found.get('version')} of the format is not known here, "
+            f"{VERSION} and {HTTP_VERSION} are",
         )
+    return found
 
 
 def _captured(lines: Iterable[tuple[int, bytes]]) -> Iterator[Record]:
     for place, line in lines:
-        if (written := _AS_WRITTEN.fullmatch(line)) and _is_json(written[3]):
+        if (written := _AS_WRITTEN.fullmatch(line)) and is_json(written[3]):
             side = _SIDES[written[2].decode()]
             yield Sent(place, side, written[3] + b"\n", float(written[1]))
             continue
-        record = _object(place, line)
-        time = _time(place, record)
-        side = _side(place, record)
+        record = object_in(place, line)
+        time = time_of(place, record)
+        side = side_of(place, record)
         if record.get("eof") is True:
             yield Ended(place, side, time)
         elif "exit" not in record and "signal" not in record:
-            yield Sent(place, side, _data(place, record), time)
+            yield Sent(place, side, data_of(place, record), time)
 
 
-def _time(place: int, record: JSONObject) -> float:
+def time_of(place: int, record: JSONObject) -> float:
+    """The seconds of a record."""
     match record.get("time"):
         case bool():
             pass
@@ -136,14 +150,15 @@ def _time(place: int, record: JSONObject) -> float:
     raise NoRecord(place, "its time is no number of seconds")
 
 
-def _side(place: int, record: JSONObject) -> Side:
+def side_of(place: int, record: JSONObject) -> Side:
+    """The side of a record."""
     for name, side in _SIDES.items():
         if record.get("side") == name:
             return side
     raise NoRecord(place, "its side is neither client nor server")
 
 
-def _is_json(text: bytes) -> bool:
+def is_json(text: bytes) -> bool:
     """Whether this is one JSON text, so that the line around it is one as well."""
     try:
         json.loads(text.decode())
@@ -152,7 +167,8 @@ def _is_json(text: bytes) -> bool:
     return True
 
 
-def _object(place: int, line: bytes) -> JSONObject:
+def object_in(place: int, line: bytes) -> JSONObject:
+    """What is on a line."""
     try:
         value: Any = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
@@ -162,7 +178,8 @@ def _object(place: int, line: bytes) -> JSONObject:
     return object_of(value)
 
 
-def _data(place: int, record: JSONObject) -> bytes:
+def data_of(place: int, record: JSONObject) -> bytes:
+    """What was sent, with its newline."""
     newline = b"" if record.get("newline") is False else b"\n"
     try:
         match record:

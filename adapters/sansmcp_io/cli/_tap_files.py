@@ -7,10 +7,8 @@ import os
 import stat
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
-from . import _capture
 from ._background import MIB, PATIENCE, BackgroundFile
 from ._errors import UsageError
 
@@ -146,15 +144,15 @@ class CaptureFile:
         path: What the file is called.
         descriptor: The same, open.
         notes: Told of what goes wrong.
-        command: Has started the server.
+        header: Its first line.
     """
 
-    def __init__(self, path: str, descriptor: int, notes: Notes, command: Sequence[str]) -> None:
+    def __init__(self, path: str, descriptor: int, notes: Notes, header: bytes) -> None:
         self._file = BackgroundFile(descriptor, _MOST_CAPTURE, _CAPTURE_PATIENCE)
         self._path = path
         self._notes = notes
         self._is_over = False
-        self.write(_capture.header(datetime.now(UTC), command))
+        self.write(header)
 
     def write(self, line: bytes) -> None:
         """Write a line after those before."""

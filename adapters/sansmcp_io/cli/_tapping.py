@@ -9,6 +9,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from threading import Thread
 from typing import Final, cast
 
@@ -16,6 +17,7 @@ from sansmcp import Side
 
 from .._descriptors import has_data
 from ..stdio import HAS_PROCESS_GROUPS, signal_group
+from . import _capture
 from ._diagnosis import not_started
 from ._output import Output
 from ._pumps import Ended, Exited, Happening, Happenings, Pump, Read, standard_streams
@@ -55,7 +57,9 @@ def tap(
     notes = Notes(trace, for_trace)
     capture = None
     if jsonl is not None and for_capture is not None:
-        capture = CaptureFile(jsonl, for_capture, notes, command)
+        capture = CaptureFile(
+            jsonl, for_capture, notes, _capture.header(datetime.now(UTC), command)
+        )
     returncode = _Tap(notes, capture, quiet=quiet).run(command)
     if returncode < 0:
         _end_by(-returncode)

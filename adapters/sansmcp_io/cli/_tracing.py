@@ -25,7 +25,7 @@ from ._visible import shortened, visible
 _EXCERPT: Final = 100
 _ARROWS: Final = {Side.CLIENT: ">", Side.SERVER: "<"}
 _ENDS: Final = {Side.CLIENT: "end of input", Side.SERVER: "end of output"}
-_MARGIN: Final = " " * 9
+MARGIN: Final = " " * 9
 _SHOWN: Final = {
     MessageKind.REQUEST: "params",
     MessageKind.NOTIFICATION: "params",
@@ -72,11 +72,11 @@ def trace(events: Sequence[Observation], time: float) -> Iterator[str]:
                 yield f"{time:9.3f} {arrow} #{event.number} no message: {_text_of(event)}"
             case CancellationMatched() if not event.answered:
                 what = f"{event.method} {_id(event.id)} of #{event.request_number}"
-                yield f"{_MARGIN} - it cancels {visible(what)}"
+                yield f"{MARGIN} - it cancels {visible(what)}"
             case ViolationSeen():
-                yield f"{_MARGIN} ! {violation(event)}"
+                yield f"{MARGIN} ! {violation(event)}"
             case BlindSpot():
-                yield f"{_MARGIN} ? {visible(event.text)}"
+                yield f"{MARGIN} ? {visible(event.text)}"
             case StreamEnded():
                 yield f"{time:9.3f} {_ARROWS[event.side]} {_ENDS[event.side]}"
             case _:

@@ -1,0 +1,104 @@
+"""One HTTP/1.1 connection of a client without sockets: exchanges in, bytes out, and the reverse."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import h11
+
+from sansmcp.http import ClientExchange
+
+MAX_HEAD_BYTES: Final = 65_536
+"""What a response's head may have; servers of other people set large cookies."""
+
+
+@final
+class HTTPClientConnection:
+    """Carries exchanges, one after the other, as long as the server keeps the connection.
+
+    `send` an exchange, write what it returns, and hand over what is read until `done`. Whatever
+    happens, the exchange is told. Nothing here waits.
+    """
+
+    def __init__(self) -> None:
+        self._h11 = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+        self._exchange: ClientExchange | None = None
+        self._has_head = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the exchange needs nothing more of this connection."""
+        return self._exchange is None
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the head of the response has come."""
+        return self._has_head
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another exchange may be sent."""
+        return self._exchange is None and self._h11.our_state is h11.IDLE
+
+    def send(self, exchange: ClientExchange) -> bytes:
+        """Begin an exchange on a connection that is reusable, and return what is to be written."""
+        self._exchange = exchange
+        self._has_head = False
+        headers = [(b"host", exchange.authority.encode("ascii")), *exchange.headers]
+        body = exchange.body
+        if exchange.method == "POST":
+            headers.append((b"content-length", b"%d" % len(body)))
+        request = h11.Request(method=exchange.method, target=exchange.target, headers=headers)
+        parts = [self._h11.send(request)]
+        if body:
+            parts.append(self._h11.send(h11.Data(data=body)))
+        parts.append(self._h11.send(h11.EndOfMessage()))
+        return b"".join(part for part in parts if part)
+
+    def receive(self, data: bytes, *, now: float, at: float) -> None:
+        """Hand over what was read, cut anywhere; `b""` is the end. Never raises for what it is.
+
+        Args:
+            data: The bytes.
+            now: The clock of the endpoint, in seconds.
+            at: The time in Unix seconds, for dates in the head.
+        """
+        exchange = self._exchange
+        if exchange is None:
+            return
+        try:
+            self._h11.receive_data(data)
+            while self._exchange is not None and self._next(exchange, now, at):
+                pass
+        except h11.RemoteProtocolError as error:
+            # h11's own words on a cut stream would not say what the user has to know.
+            text = "the server has closed the connection in the midst of its response"
+            if data or not self._has_head:
+                text = (
+                    f"no valid HTTP response: {error}"
+                    if data
+                    else ("the server has closed the connection without a response")
+                )
+            self._exchange = None
+            exchange.receive_failure(text, now=now)
+
+    def _next(self, exchange: ClientExchange, now: float, at: float) -> bool:
+        """Tell the exchange of the next event; whether there may be more."""
+        event = self._h11.next_event()
+        if event is h11.NEED_DATA or event is h11.PAUSED:
+            return False
+        if isinstance(event, h11.Response):
+            self._has_head = True
+            exchange.receive_head(event.status_code, list(event.headers), now=now, at=at)
+        elif isinstance(event, h11.Data):
+            exchange.receive_data(bytes(event.data), now=now)
+        elif isinstance(event, h11.EndOfMessage):
+            self._exchange = None
+            if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
+                self._h11.start_next_cycle()
+            exchange.receive_end(now=now)
+        elif isinstance(event, h11.ConnectionClosed):
+            self._exchange = None
+            text = "the server has closed the connection without a response"
+            exchange.receive_failure(text, now=now)
+        return True  # also after 1xx, which says nothing

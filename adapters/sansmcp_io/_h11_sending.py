@@ -1,0 +1,58 @@
+"""Responses of one HTTP/1.1 connection, from their parts to bytes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import h11
+
+from ._http_date import http_date
+from ._http_heads import REASONS
+
+_CLOSE: Final = (b"connection", b"close")
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+
+
+class Sending:
+    """What a connection has to say waits here until somebody takes it."""
+
+    __slots__ = ("_closes", "_h11", "_is_head", "_out")
+
+    _h11: h11.Connection
+
+    def __init__(self) -> None:
+        self._is_head = False  # the method is HEAD: no response has a body
+        self._closes = False  # after the response, or when nothing is under way
+        self._out: list[bytes] = []
+
+    def _respond(self, status: int, text: str, *, closes: bool) -> None:
+        """A response without an exchange."""
+        body = text.encode() + b"\n"
+        length = (b"content-length", b"%d" % len(body))
+        self._send_head(status, (_TEXT, length), closes)
+        if not self._is_head:
+            self._send(h11.Data(data=body))
+        self._send(h11.EndOfMessage())
+
+    def _send_head(
+        self, status: int, headers: tuple[tuple[bytes, bytes], ...], closes: bool
+    ) -> None:
+        fields = [*headers, (b"date", http_date())]
+        if closes or self._closes:
+            self._closes = True
+            fields.append(_CLOSE)
+        reason = REASONS.get(status, b"")
+        self._send(h11.Response(status_code=status, headers=fields, reason=reason))
+
+    def _send(self, event: h11.Event) -> None:
+        data = self._h11.send(event)
+        if data:
+            self._out.append(data)
+
+    def _joined(self) -> bytes:
+        """Take all that waits."""
+        out = self._out
+        if not out:
+            return b""
+        self._out = []
+        return out[0] if len(out) == 1 else b"".join(out)

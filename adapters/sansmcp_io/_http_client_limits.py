@@ -1,0 +1,34 @@
+"""What callers say about a client behind HTTP. No HTTP library is needed to say it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+import attrs
+
+if TYPE_CHECKING:
+    from sansmcp.http import AuthorizationRequired
+
+Headers: TypeAlias = Iterable[tuple[str, str]]
+OnUnauthorized: TypeAlias = Callable[
+    ["AuthorizationRequired"], Headers | Awaitable[Headers | None] | None
+]
+"""Called when the server answers 401, or 403 with a challenge. Returns the fields of all requests
+from now on, and what was refused is sent again with them; None: it ends with `RequestRefused`."""
+
+
+@attrs.frozen(kw_only=True)
+class HTTPClientLimits:
+    """What a client puts up with. Times are in seconds; `math.inf`: no limit."""
+
+    requests: int = 100
+    """Requests at a time that have a connection; more wait for one, and their timeouts run."""
+    connect: float = 10.0
+    """For opening a connection, TLS included."""
+    head: float = 30.0
+    """For the head of a response, where no request's own timeout runs: notifications, answers, and
+    the stream for what belongs to no request."""
+    silence: float = math.inf
+    """In which nothing comes on an open stream; it is then taken up again, or lost."""

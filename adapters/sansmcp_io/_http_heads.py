@@ -1,0 +1,94 @@
+"""Heads of requests and responses, as far as they are more than h11's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, final
+
+import attrs
+import h11
+
+REASONS: Final[Mapping[int, bytes]] = {
+    200: b"OK",
+    202: b"Accepted",
+    204: b"No Content",
+    400: b"Bad Request",
+    401: b"Unauthorized",
+    403: b"Forbidden",
+    404: b"Not Found",
+    405: b"Method Not Allowed",
+    406: b"Not Acceptable",
+    408: b"Request Timeout",
+    413: b"Content Too Large",
+    415: b"Unsupported Media Type",
+    431: b"Request Header Fields Too Large",
+    501: b"Not Implemented",
+    500: b"Internal Server Error",
+    503: b"Service Unavailable",
+}
+
+
+@final
+@attrs.frozen
+class RequestHead:
+    """A request as far as its head tells.
+
+    Attributes:
+        method: The method.
+        target: Path and query, as in the request line.
+        headers: By names in lower case. Several fields of one name are joined by commas.
+    """
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+
+
+def head_of(request: h11.Request) -> RequestHead:
+    """What a request says, for those who decide whether it is served."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return RequestHead(
+        request.method.decode("ascii"),
+        request.target.decode("latin-1"),
+        MappingProxyType(headers),
+    )
+
+
+def body_bytes(headers: Iterable[tuple[bytes, bytes]]) -> float:
+    """How long the body of a request is to be; `math.inf` where that is not said.
+
+    Raises:
+        h11.RemoteProtocolError: It is said in two ways.
+    """
+    length: bytes | None = None
+    is_chunked = False
+    for name, value in headers:
+        if name == b"content-length":
+            length = value
+        elif name == b"transfer-encoding":
+            is_chunked = True
+    if is_chunked and length is not None:
+        # RFC 9112, 6.1: whoever is in front of us may have read it otherwise.
+        text = "Transfer-Encoding and Content-Length contradict each other"
+        raise h11.RemoteProtocolError(text)
+    return math.inf if is_chunked else int(length or 0)
+
+
+def origin_form(
+    target: bytes, headers: list[tuple[bytes, bytes]]
+) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """A target that is a whole URL, as proxies get it, taken apart (RFC 9112, 3.2.2).
+
+    Its authority counts, and not the field `Host`. What is no URL stays as it is.
+    """
+    scheme, separator, rest = target.partition(b"://")
+    if not separator or scheme.lower() not in (b"http", b"https"):
+        return target, headers
+    authority, _, path = rest.partition(b"/")
+    others = [(name, value) for name, value in headers if name != b"host"]
+    return b"/" + path, [(b"host", authority), *others]

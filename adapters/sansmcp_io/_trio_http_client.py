@@ -1,0 +1,330 @@
+"""A client behind HTTP: each exchange of its endpoint on a connection, and what comes of it.
+
+One task hands out events, begins exchanges and keeps time; each exchange has a task of its own. As
+all are in trio's thread and calls into the core do not wait, there is no lock.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import trio
+
+from sansmcp import (
+    ConnectionClosed,
+    IncomingRequest,
+    JSONObject,
+    OutgoingRequest,
+)
+from sansmcp.http import (
+    AuthorizationRequired,
+    ClientEndpoint,
+    ClientExchange,
+    ClientHTTPEvent,
+    MessageRefused,
+    MessageUndelivered,
+    SessionLost,
+    StreamUnavailable,
+)
+
+from ._anomalies import LOGGER
+from ._errors import RequestRefused, RequestTimeout
+from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
+from ._outcomes import Outcome
+from ._trio_call import Call
+from ._trio_callbacks import NotificationHandler
+from ._trio_dispatching import ENDINGS, Dispatching
+from ._trio_http_pool import Link, Pool
+from ._trio_mailbox import Mailbox, ProgressHandler
+from ._trio_room import Room
+from ._trio_serving import Result
+from ._trio_sleeper import Sleeper
+from ._trio_unwrap import unwrapped
+
+FLUSH_SECONDS: Final = 1.0
+"""How long the end waits for a server that is told of it."""
+_BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError, OSError)
+
+
+class HTTPSession(Dispatching):
+    """Moves the exchanges of an endpoint, and tells it the time. It runs once."""
+
+    def __init__(
+        self,
+        endpoint: ClientEndpoint,
+        *,
+        handler: Callable[[Any], Result],
+        on_notification: NotificationHandler | None,
+        on_unauthorized: OnUnauthorized | None,
+        context: Any,
+        request_timeout: float,
+        tls: ssl.SSLContext | None,
+        limits: HTTPClientLimits,
+    ) -> None:
+        super().__init__(
+            endpoint,
+            handler=handler,
+            call_type=Call,
+            on_notification=on_notification,
+            context=context,
+            request_timeout=request_timeout,
+        )
+        self.endpoint: Final = endpoint
+        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
+        self._on_unauthorized = on_unauthorized
+        self._is_authorizing = False
+        self._limits = limits
+        self._pool = Pool(tls, limits.connect)
+        self._turns = trio.CapacityLimiter(limits.requests)
+        self._room = Room(endpoint)
+        self._moving: dict[ClientExchange, trio.CancelScope] = {}
+        self._refusals: dict[OutgoingRequest, AuthorizationRequired | MessageRefused] = {}
+        self._refused: AuthorizationRequired | MessageRefused | None = None  # while it is opened
+        self._pump = Sleeper()
+        self._is_turning = False
+        self._closed = trio.Event()
+        self._stopped = trio.Event()
+        self._scope = trio.CancelScope(shield=True)
+
+    # ---------------------------------------------------------------------------- running
+
+    async def run(self) -> None:
+        """Serve and ask until the endpoint is closed, and the server was told."""
+        try:
+            with self._scope:
+                async with unwrapped(), trio.open_nursery() as self._tasks:
+                    self._tasks.start_soon(self._keep_turning)
+                    await self._closed.wait()
+                    with trio.move_on_after(FLUSH_SECONDS):
+                        while self._moving or self.endpoint.exchanges:
+                            await trio.sleep(0.005)  # short, and rare: the end of a session
+                    self._tasks.cancel_scope.cancel()
+        except BaseException:
+            for scope in self.around:
+                scope.cancel()
+            raise
+        finally:
+            self.endpoint.close(now=trio.current_time())
+            while (event := self.endpoint.next_event()) is not None:
+                if isinstance(event, ENDINGS):
+                    self._handle(event)
+            self._room.look()
+            with trio.CancelScope(shield=True):
+                await self._pool.aclose()
+            self._stopped.set()
+
+    async def finish(self) -> None:
+        """End it from this side, and return when its tasks have ended."""
+        self.endpoint.close(now=trio.current_time())
+        self.wake()
+        await self._stopped.wait()
+
+    def wake(self) -> None:
+        """A verb was called: have what came of it seen to."""
+        self._pump.wake()
+
+    async def _until_room(self) -> None:
+        if self._room.is_short:
+            await self._room.wait()
+
+    async def _keep_turning(self) -> None:
+        endpoint = self.endpoint
+        while True:
+            endpoint.handle_timeout(trio.current_time())
+            self._turn()
+            deadline = endpoint.next_timeout()
+            with trio.move_on_at(math.inf if deadline is None else deadline):
+                await self._pump.sleep()
+
+    def _turn(self) -> None:
+        """Handle all events, and begin and end what the endpoint wants begun and ended."""
+        endpoint = self.endpoint
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            while (event := endpoint.next_event()) is not None:
+                self._handle(event)
+                has_changed = True
+            for aborted in endpoint.aborts():
+                if scope := self._moving.get(aborted):
+                    scope.cancel()
+            while (exchange := endpoint.next_exchange()) is not None:
+                scope = self._moving[exchange] = trio.CancelScope()
+                self._tasks.start_soon(self._move, exchange, scope, name=exchange.purpose.name)
+        self._room.look()
+
+    # ---------------------------------------------------------------------------- exchanges
+
+    async def _move(self, exchange: ClientExchange, scope: trio.CancelScope) -> None:
+        """Carry one exchange from its beginning to its end."""
+        try:
+            with scope:
+                if exchange.awaited:
+                    async with self._turns:
+                        await self._carry(exchange, scope)
+                else:  # what is said about others must not wait for them
+                    await self._carry(exchange, scope)
+        except _BROKEN as error:
+            exchange.receive_failure(_sentence(error), now=trio.current_time())
+        if scope.cancelled_caught and not exchange.over:
+            exchange.receive_failure("the server was silent for too long", now=trio.current_time())
+        del self._moving[exchange]
+        self.wake()
+
+    async def _carry(self, exchange: ClientExchange, scope: trio.CancelScope) -> None:
+        link = await self._pool.take(exchange.origin)
+        try:
+            data = link.http.send(exchange)
+            sent = link.stream.send_now(data)
+            if sent == len(data):
+                await self._read(exchange, scope, link)
+            else:
+                async with unwrapped(), trio.open_nursery() as both:
+                    # A server may answer, and read no more, while this is written.
+                    both.start_soon(_send_rest, link, memoryview(data)[sent:])
+                    await self._read(exchange, scope, link)
+                    both.cancel_scope.cancel()
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await link.aclose()
+            raise
+        await self._pool.give_back(link)
+
+    async def _read(self, exchange: ClientExchange, scope: trio.CancelScope, link: Link) -> None:
+        http, stream, limits = link.http, link.stream, self._limits
+        if not exchange.awaited:
+            scope.deadline = trio.current_time() + limits.head
+        while not http.done:
+            data = await stream.receive_some()
+            now = trio.current_time()
+            http.receive(data, now=now, at=time.time())
+            if http.has_head:
+                scope.deadline = now + limits.silence
+            self._pump.wake()
+        scope.deadline = math.inf
+
+    # ---------------------------------------------------------------------------- events
+
+    def _handle(self, event: ClientHTTPEvent) -> None:
+        match event:
+            case AuthorizationRequired():
+                self._note_refusal(event, event.request)
+                if event.kept:
+                    self._authorize(event)
+            case MessageRefused():
+                self._note_refusal(event, event.request)
+                if event.request is None:
+                    LOGGER.warning("the server has refused a message: HTTP %d", event.status)
+            case MessageUndelivered():
+                LOGGER.info("a message was lost with its connection")
+            case StreamUnavailable():
+                LOGGER.info("%s", event.text)
+            case SessionLost():
+                self._ready = trio.Event()
+                event.start.data = Mailbox[Any]()  # nobody waits for it there, but for `_ready`
+            case _:
+                self._handle_event(event)
+                if isinstance(event, ConnectionClosed):
+                    self._closed.set()
+
+    def _note_refusal(
+        self, event: AuthorizationRequired | MessageRefused, request: OutgoingRequest | None
+    ) -> None:
+        if request is None:
+            self._refused = event
+        else:
+            self._refusals[request] = event
+
+    def _authorize(self, event: AuthorizationRequired) -> None:
+        """Have the application asked, once for all that is refused meanwhile."""
+        if not self._is_authorizing:
+            self._is_authorizing = True
+            self._tasks.start_soon(self._ask_for_authorization, event)
+
+    async def _ask_for_authorization(self, event: AuthorizationRequired) -> None:
+        assert self._on_unauthorized is not None  # else nothing is kept
+        headers: Headers | None = None
+        try:
+            outcome: Any = self._on_unauthorized(event)
+            headers = await outcome if inspect.isawaitable(outcome) else outcome
+            if headers is not None:
+                self.endpoint.authorize(headers, now=trio.current_time())
+        except Exception as error:
+            LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
+            headers = None
+        self._is_authorizing = False
+        if headers is None:
+            self.endpoint.give_up(now=trio.current_time())
+        self.wake()
+
+    # ---------------------------------------------------------------------------- asking
+
+    async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
+        """Open the conversation, or raise why that cannot be done."""
+        try:
+            await super().start(timeout, probe_timeout, hint)
+        except Exception as error:
+            if isinstance(self._refused, AuthorizationRequired):
+                raise _refused(str(error), self._refused) from error
+            raise
+
+    async def request(
+        self,
+        method: str,
+        params: JSONObject | None,
+        meta: JSONObject | None,
+        timeout: float | None,
+        max_timeout: float | None,
+        log_level: str | None,
+        on_progress: ProgressHandler | None,
+        serving: IncomingRequest | None,
+    ) -> JSONObject:
+        """As everywhere, and while a session is opened anew it waits for that."""
+        await self._while_reopening(method, timeout)
+        return await super().request(
+            method, params, meta, timeout, max_timeout, log_level, on_progress, serving
+        )
+
+    async def _while_reopening(self, method: str, timeout: float | None) -> None:
+        if self._ready.is_set():
+            return
+        seconds = self._request_timeout if timeout is None else timeout
+        with trio.move_on_after(seconds):
+            await self._ready.wait()
+            return
+        raise RequestTimeout(f"{method} was not sent: the session was lost, and is not open yet")
+
+    def _result(self, outcome: Outcome) -> JSONObject:
+        refusal = self._refusals.pop(outcome.request, None)
+        try:
+            return super()._result(outcome)
+        except RequestRefused as error:
+            if refusal is not None:
+                raise _refused(str(error), refusal) from None
+            raise
+
+
+def _refused(text: str, refusal: AuthorizationRequired | MessageRefused) -> RequestRefused:
+    if isinstance(refusal, AuthorizationRequired):
+        return RequestRefused(text, refusal.status, refusal.challenges)
+    return RequestRefused(text, refusal.status, retry_after=refusal.retry_after)
+
+
+async def _send_rest(link: Link, data: memoryview) -> None:
+    with suppress(*_BROKEN):  # what was said before it broke can still be read
+        while data:
+            data = data[await link.stream.send_some(data) :]
+
+
+def _sentence(error: BaseException) -> str:
+    """What went wrong, for events: without anything that the peer wrote."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not valid: {error.verify_message}"
+    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+    return f"the connection has failed: {cause or error}"

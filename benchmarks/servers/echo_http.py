@@ -1,0 +1,57 @@
+"""A server with one tool, `echo`, at `/mcp`: JSON answers, both eras, no sessions.
+
+`python -m benchmarks.servers.echo_http --adapter trio --port 8000`
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Config
+
+from .echo_stdio import CAPABILITIES, CODECS, HANDLERS, INFO
+
+
+def _serve_on_trio(handler: Callable[[Any], Any], port: int, config: Config) -> None:
+    import functools
+
+    import trio
+
+    from sansmcp_io.trio import serve_http
+
+    trio.run(
+        functools.partial(
+            serve_http,
+            handler,
+            port=port,
+            info=INFO,
+            capabilities=CAPABILITIES,
+            revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
+            sessions=False,
+            config=config,
+        )
+    )
+
+
+# An adapter is imported only when it is asked for: it needs its own extra.
+ADAPTERS: Final[dict[str, Callable[[Callable[[Any], Any], int, Config], None]]] = {
+    "trio": _serve_on_trio,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--adapter", choices=ADAPTERS, default="trio")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--codec", choices=CODECS, default="json")
+    parser.add_argument("--handler", choices=HANDLERS, default="plain")
+    options = parser.parse_args(arguments)
+    config = Config(codec=CODECS[options.codec]())
+    ADAPTERS[options.adapter](HANDLERS[options.handler], options.port, config)
+
+
+if __name__ == "__main__":
+    main()

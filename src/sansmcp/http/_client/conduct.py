@@ -1,0 +1,263 @@
+"""What a client does about the answers of a server: sessions, redirects, refusals, fallbacks.
+
+Source: MCP 2025-11-25, basic/transports; MCP 2026-07-28, basic/transports/streamable-http and
+basic/authorization; RFC 9110, sections 11 and 15.4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from ..._errors import ErrorCode
+from ..._events import CancelCause, CloseCause, LimitReached
+from ..._judge import Breach
+from ..._lifecycle import Phase, StateTrigger
+from ..._modern_methods import MODERN_REVISION
+from ..._values import JSONObject, is_list, is_object
+from .._headers import Headers
+from .challenges import read_challenges
+from .events import AuthorizationRequired, SessionLost
+from .exchange import ClientExchange
+from .fields import message_fields
+from .ground import Ground
+from .heads import Head
+from .lanes import Farewell
+from .machine import ClientMachine
+from .posts import Post
+from .streams import Listening, OldStream
+from .tools import BadAnnotation, Mirrored, read_annotations
+from .urls import resolve
+
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,4096}")
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_REPEATABLE: Final = frozenset({307, 308})
+_PERMANENT: Final = 308
+_MAX_REDIRECTS: Final = 5
+_MARKED_CHARACTERS: Final = 16_384
+"""More of one tool is not remembered: the table lasts as long as the client does."""
+_OLD_REVISION: Final = "2024-11-05"
+_VERSION_FIELD_SINCE: Final = "2025-06-18"
+_ONLY_THEN_OLD: Final = frozenset({400, 404, 405})
+_MODERN_ERRORS: Final = frozenset(
+    {
+        ErrorCode.HEADER_MISMATCH,
+        ErrorCode.MISSING_CLIENT_CAPABILITY,
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+    }
+)
+
+
+def _size_of(mirrored: Mirrored) -> int:
+    return sum(len(header) + sum(map(len, path)) for header, path in mirrored)
+
+
+class Conduct(Ground):
+    """Judges heads, and knows what the server has said of itself."""
+
+    __slots__ = ("_authorize", "_get_stream", "_is_useful", "_machine_settings", "_mirrored")
+
+    _authorize: bool
+    _get_stream: bool
+    _is_useful: bool  # a request was served since a session was lost, or none was lost yet
+    _machine_settings: dict[str, Any]
+    _mirrored: dict[str, Mirrored]  # parameters by the name of their tool
+
+    def _take(self) -> ClientExchange | None:
+        """The next exchange to be given out, with its fields."""
+        if not self._has_work():
+            return None
+        exchange = self._waiting.popleft()
+        self._machine._unsent -= len(exchange.body)
+        exchange._given_out = True
+        exchange._version = self._version
+        exchange.headers = self._fields(exchange)
+        self._live[exchange] = None
+        return exchange
+
+    # --------------------------------------------------------------------------------- fields
+
+    def _fields(self, exchange: ClientExchange) -> Headers:
+        """All fields of an exchange, in the order of who says them."""
+        lane = exchange._lane
+        fields = lane.fields(exchange)
+        machine = self._machine
+        if isinstance(lane, Post) and lane.is_modern:
+            return (*fields, (b"mcp-protocol-version", MODERN_REVISION.encode()), *self._headers)
+        revision = machine._peer.revision
+        if revision is not None and revision >= _VERSION_FIELD_SINCE:
+            fields += ((b"mcp-protocol-version", revision.encode()),)
+        if self._session is not None:
+            fields += ((b"mcp-session-id", self._session),)
+        return (*fields, *self._headers)
+
+    def _fields_of(self, method: str, params: JSONObject) -> Headers:
+        """What the fields of a modern message say of it."""
+        mirrored: Mirrored = ()
+        if method == "tools/call":
+            name: Any = params.get("name")
+            mirrored = self._mirrored.get(name, ()) if isinstance(name, str) else ()
+        return message_fields(method, params, mirrored)
+
+    def _learn(self, result: object) -> None:
+        """Tools were listed: which parameters go into fields; what breaks their rules goes out."""
+        tools: Any = result.get("tools") if is_object(result) else None
+        if not is_list(tools):
+            return
+        good = [tool for tool in tools if self._learn_tool(tool)]
+        if len(good) != len(tools):
+            tools[:] = good
+
+    def _learn_tool(self, tool: Any) -> bool:
+        name: Any = tool.get("name") if is_object(tool) else None
+        if not isinstance(name, str):
+            return True  # that is another fault
+        known = self._mirrored
+        known.pop(name, None)
+        try:
+            mirrored = read_annotations(tool.get("inputSchema"))
+        except BadAnnotation as bad:
+            text = f"the tool {name[:80]!r} is left out of the list: {bad}"
+            self._report(Breach(bad.rule, text))
+            return False
+        if mirrored:
+            if _size_of(mirrored) > _MARKED_CHARACTERS:
+                text = f"the tool {name[:80]!r} has too many marked parameters to be remembered"
+                self._events.append(LimitReached(rule="OWN-043", text=text))
+                return True
+            known[name] = mirrored
+            if len(known) > self._config.max_tool_schemas:
+                oldest = next(iter(known))
+                del known[oldest]
+                text = f"the marked parameters of the tool {oldest[:80]!r} were forgotten"
+                self._events.append(LimitReached(rule="OWN-043", text=text))
+        return True
+
+    # ---------------------------------------------------------------------------------- heads
+
+    def _judge_head(self, exchange: ClientExchange, head: Head) -> None:
+        status = head.status
+        if exchange._lane.over:
+            return  # its answer came elsewhere, and was faster
+        if status == 404 and self._names_session(exchange):
+            self._lose_session()
+        elif status == 401 or (status == 403 and head.challenges):
+            self._unauthorized(exchange, head)
+        elif status in _REDIRECTS:
+            self._redirected(exchange, head)
+        else:
+            exchange._lane.head(exchange, head)
+
+    def _names_session(self, exchange: ClientExchange) -> bool:
+        return self._session is not None and any(
+            name == b"mcp-session-id" for name, _ in exchange.headers
+        )
+
+    def _unauthorized(self, exchange: ClientExchange, head: Head) -> None:
+        lane = exchange._lane
+        if exchange._version != self._version:
+            lane.send()  # it was under way with fields that have been replaced since
+            return
+        text = f"the server wants authorization (status {head.status})"
+        kept = self._authorize and len(self._kept) < self._config.max_requests
+        challenges = read_challenges(head.challenges)
+        self._events.append(
+            AuthorizationRequired(
+                status=head.status, challenges=challenges, request=lane.request, kept=kept
+            )
+        )
+        if kept:
+            lane.exchange = None
+            self._kept[lane] = None
+        else:
+            lane.give_up(head.status, text)
+
+    def _redirected(self, exchange: ClientExchange, head: Head) -> None:
+        lane = exchange._lane
+        lane.redirects += 1
+        said = f"status {head.status}"
+        try:
+            url = resolve(exchange._url, head.fields.get("location", ""))
+        except ValueError as error:
+            self._refuse_redirect(exchange, head, f"{said} leads nowhere: {error}")
+            return
+        if url.origin != exchange._url.origin:
+            other = f"{url.origin.scheme}://{url.authority}"
+            self._refuse_redirect(exchange, head, f"{said} leads to another origin, {other}")
+        elif exchange.method != "GET" and head.status not in _REPEATABLE:
+            self._refuse_redirect(exchange, head, f"{said} would turn {exchange.method} into GET")
+        elif lane.redirects > _MAX_REDIRECTS:
+            self._refuse_redirect(exchange, head, f"{lane.redirects} redirects in a row")
+        else:
+            lane.url = url
+            if head.status == _PERMANENT and exchange._url is self._url:
+                self._url = url
+            lane.send()
+
+    def _refuse_redirect(self, exchange: ClientExchange, head: Head, text: str) -> None:
+        self._report(Breach("OWN-040", text))
+        exchange._lane.give_up(head.status, text)
+
+    # ------------------------------------------------------------------------------- sessions
+
+    def _opened(self) -> None:
+        """The handshake is done."""
+        if self._get_stream and self._post_url is None:
+            self._listening = Listening(self._whole())
+            self._listening.send()
+
+    def _keep_session(self, head: Head) -> None:
+        """The server has answered initialize, and may have named the session."""
+        session = head.fields.get("mcp-session-id")
+        self._session = None
+        if session is None:
+            return
+        if _VISIBLE.fullmatch(session):
+            self._session = session.encode()
+        else:
+            self._report(Breach("SESS-003", "the session id is not visible ASCII, or endless"))
+
+    def _lose_session(self) -> None:
+        """The server knows the session no more: open another one, once."""
+        old = self._machine
+        self._session = None
+        if not self._is_useful or old.phase is not Phase.OPERATING:
+            old._end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)
+            return
+        self._is_useful = False
+        self._drop_all()
+        self._machine = machine = ClientMachine(self._whole(), **self._machine_settings)
+        if old._now is not None:
+            machine._tell(old._now)
+        # The revision of before says that there is a handshake, and nothing to be found out.
+        start = machine._start(None, None, None, old._peer.revision, None, None)
+        self._events.append(SessionLost(start=start))
+        old.forsake()
+
+    def _finish(self) -> None:
+        """The connection is over: nothing is sent any more, but that the session is over, too."""
+        self._drop_all()
+        session, self._session = self._session, None
+        if session is not None:
+            Farewell(self._whole(), session).send()
+
+    # ------------------------------------------------------------------------------- HTTP+SSE
+
+    def _may_be_old(self, status: int, error: JSONObject | None) -> bool:
+        """Whether a refusal of initialize may come from a server of HTTP+SSE."""
+        machine = self._machine
+        if self._post_url is not None or _OLD_REVISION not in machine._legacy_revisions:
+            return False
+        if error is not None and error["error"]["code"] in _MODERN_ERRORS:
+            return False
+        newest = machine._revisions[-1]
+        if newest in ("2025-03-26", "2025-06-18"):
+            return 400 <= status < 500  # which said so
+        return status in _ONLY_THEN_OLD
+
+    def _open_old(self, post: Post) -> None:
+        OldStream(self._whole(), post).send()
+
+    def _whole(self) -> Any:
+        """Itself, as what it is in the end."""
+        return self

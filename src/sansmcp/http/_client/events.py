@@ -1,0 +1,103 @@
+"""What an endpoint of a client has to say beside the events of a connection."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, final
+
+import attrs
+
+from ..._events import Event
+from ..._handles import OutgoingRequest, Start
+from ..._values import JSONValue
+from .._events import MessageUndelivered
+from .challenges import Challenge
+
+
+@final
+@attrs.frozen(kw_only=True)
+class AuthorizationRequired:
+    """The server wants to know who asks, or to be shown more than it was: 401, or 403.
+
+    Attributes:
+        status: 401 or 403.
+        challenges: What the server names, in its order.
+        request: The request of ours that was refused; None for anything else.
+        kept: It waits for `authorize()` or `give_up()`. False: it ends now.
+
+    Source: MCP 2026-07-28, basic/authorization; RFC 9110, section 11.6.
+    """
+
+    status: int
+    challenges: tuple[Challenge, ...]
+    request: OutgoingRequest | None = None
+    kept: bool
+
+
+@final
+@attrs.frozen(kw_only=True)
+class MessageRefused:
+    """The server has refused a message of ours with an HTTP status.
+
+    Where that was a request, its ending comes, too.
+
+    Attributes:
+        status: The status.
+        request: The request of the application that it was; None for anything else.
+        code: Of the JSON-RPC error in the body; None where there was none.
+        message: The same.
+        data: The same.
+        retry_after: Seconds after which the server wants to be asked again; None: it did not say.
+        excerpt: The start of a body that was no error. Not for logs that others read.
+
+    Source: MCP 2025-11-25, basic/transports, Sending Messages to the Server.
+    """
+
+    status: int
+    request: OutgoingRequest | None = None
+    code: int | None = None
+    message: str | None = None
+    data: JSONValue = None
+    retry_after: float | None = None
+    excerpt: bytes = b""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class StreamUnavailable:
+    """There is no stream any more for what belongs to no request: the server does not give one.
+
+    Requests go on as before. 405 says that a server has no such stream: that is no event.
+
+    Attributes:
+        status: Of the answer; None where none came.
+        text: What happened.
+    """
+
+    status: int | None
+    text: str
+
+
+@final
+@attrs.frozen(kw_only=True)
+class SessionLost:
+    """The server has ended the session. What was open in it ends; a new one is being opened.
+
+    Until that is open no request can be sent. Messages that were under way are lost.
+
+    Attributes:
+        start: The opening of the new session; its `Ready` or `ConnectionFailed` follows.
+
+    Source: MCP 2025-11-25, basic/transports, Session Management.
+    """
+
+    start: Start
+
+
+ClientHTTPEvent: TypeAlias = (
+    Event
+    | AuthorizationRequired
+    | MessageRefused
+    | MessageUndelivered
+    | SessionLost
+    | StreamUnavailable
+)

@@ -1,0 +1,273 @@
+"""One HTTP request of a client, and the response to it: bytes in, and whose they are."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, final
+
+from ..._handles import OutgoingRequest
+from ..._judge import Breach
+from .._headers import Headers, Text
+from .._sse import SSEDecoder
+from .heads import Head
+from .urls import URL, Origin
+
+if TYPE_CHECKING:
+    from .lanes import Lane
+
+_EXCERPT_BYTES = 120
+
+
+@final
+class ExchangePurpose(enum.Enum):
+    """What an exchange is for."""
+
+    POST = "a message"
+    CANCEL = "a message that cancels a request"
+    GET = "a stream for what belongs to no request"
+    RESUME = "the rest of a stream"
+    DELETE = "the end of a session"
+
+
+class Reading(enum.Enum):
+    """What becomes of the body of a response."""
+
+    NOTHING = 0
+    WHOLE = 1
+    STREAM = 2
+
+
+@final
+class ClientExchange:
+    """One HTTP request that a client has to make; given out by `ClientEndpoint.next_exchange`.
+
+    It says what to send, and is told what comes back: a head, pieces of a body, and its end, or a
+    failure. The methods `receive_*` never raise for what the peer did.
+
+    Attributes:
+        aborted: Close the connection of this exchange now, in the midst of it if need be.
+        body: The body to send; empty where there is none.
+        headers: The fields to send, names in lower case. `Host`, `Content-Length` and
+            `Connection` are added by who sends them.
+        method: `POST`, `GET` or `DELETE`.
+        over: Nothing more is expected: it has ended, failed, or was aborted.
+        purpose: What it is for.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_decoder",
+        "_given_out",
+        "_head",
+        "_lane",
+        "_parts",
+        "_reading",
+        "_size",
+        "_url",
+        "_version",
+        "aborted",
+        "body",
+        "headers",
+        "method",
+        "over",
+        "purpose",
+    )
+
+    def __init__(
+        self, lane: Lane, method: str, url: URL, purpose: ExchangePurpose, body: bytes = b""
+    ) -> None:
+        self._lane = lane
+        self._url = url
+        self._version = 0  # of the caller's fields, which may change
+        self._given_out = False
+        self._head: Head | None = None
+        self._reading = Reading.NOTHING
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._decoder: SSEDecoder | None = None
+        self.method: str = method
+        self.headers: Headers = ()
+        self.body: bytes = body
+        self.purpose: ExchangePurpose = purpose
+        self.over: bool = False
+        self.aborted: bool = False
+
+    # ------------------------------------------------------------------------------- looking
+
+    @property
+    def url(self) -> str:
+        """The whole URL."""
+        return self._url.text
+
+    @property
+    def origin(self) -> Origin:
+        """Whom to connect to. It is the same for all exchanges of an endpoint."""
+        return self._url.origin
+
+    @property
+    def authority(self) -> str:
+        """The value of `Host`."""
+        return self._url.authority
+
+    @property
+    def target(self) -> str:
+        """Path and query, as in a request line."""
+        return self._url.target
+
+    @property
+    def request(self) -> OutgoingRequest | None:
+        """The request of the application that it carries, or resumes the answer to."""
+        return self._lane.request
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a request waits for its answer: that one has the time that it was given."""
+        return self._lane.awaited
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the response is an event stream, which may say nothing for long."""
+        return self._reading is Reading.STREAM
+
+    def __repr__(self) -> str:  # the query may hold a secret, and fields do
+        path = self._url.target.partition("?")[0]
+        return f"<ClientExchange {self.method} {self._url.authority}{path} {self.purpose.name}>"
+
+    # -------------------------------------------------------------------- from the transport
+
+    def receive_head(
+        self,
+        status: int,
+        headers: Iterable[tuple[Text, Text]],
+        *,
+        now: float | None = None,
+        at: float | None = None,
+    ) -> None:
+        """Take the head of the response.
+
+        Args:
+            status: The status. Those below 200 are not the answer yet, and are passed over.
+            headers: Names and values, in any case, as text or bytes.
+            now: The caller's clock in seconds.
+            at: The time in Unix seconds, for fields that name one; None: the server's own clock.
+        """
+        endpoint = self._lane.endpoint
+        if now is not None:
+            endpoint._tell(now)
+        if self.over or self._head is not None or status < 200:
+            return
+        self._head = head = Head(status, headers, at)
+        if self.purpose is ExchangePurpose.DELETE:
+            return  # whatever it says, this side is done
+        coding = head.fields.get("content-encoding", "identity").lower()
+        if coding not in ("identity", ""):
+            text = f"the body is encoded ({coding[:40]}), which was not asked for"
+            endpoint._report(Breach("OWN-042", text))
+            self._lane.unreadable(head, text)
+            self._abort()
+        else:
+            endpoint._judge_head(self, head)
+        endpoint._settle()
+
+    def receive_data(
+        self, data: bytes | bytearray | memoryview, *, now: float | None = None
+    ) -> None:
+        """Take the next bytes of the body, cut anywhere.
+
+        Args:
+            data: Any number of bytes, after the decoding of chunks.
+            now: The caller's clock in seconds.
+        """
+        endpoint = self._lane.endpoint
+        if now is not None:
+            endpoint._tell(now)
+        if self.over or self._reading is Reading.NOTHING:
+            return
+        if self._decoder is not None:
+            self._feed(self._decoder, data)
+        else:
+            self._size += len(data)
+            if self._size > endpoint._config.max_message_bytes:
+                limit = endpoint._config.max_message_bytes
+                text = f"the body of a response is longer than {limit} bytes"
+                start = bytes(self._parts[0] if self._parts else data)[:_EXCERPT_BYTES]
+                endpoint._report(Breach("OWN-001", text), start)
+                assert self._head is not None  # a body comes after it
+                self._lane.unreadable(self._head, text)
+                self._abort()
+            else:
+                self._parts.append(bytes(data))
+        endpoint._settle()
+
+    def receive_end(self, *, now: float | None = None) -> None:
+        """The response is complete. Spare calls do nothing."""
+        endpoint = self._lane.endpoint
+        if now is not None:
+            endpoint._tell(now)
+        if self.over:
+            return
+        self._end()
+        head, parts, reading = self._head, self._parts, self._reading
+        self._parts = []
+        if head is None:
+            self._lane.broken(self, "the connection ended before there was an answer")
+        elif reading is Reading.STREAM:
+            self._lane.broken(self, "the stream ended")
+        elif reading is Reading.WHOLE:
+            self._lane.whole(head, parts[0] if len(parts) == 1 else b"".join(parts))
+        endpoint._settle()
+
+    def receive_failure(self, text: str, *, now: float | None = None) -> None:
+        """The request could not be made, or the response broke off. Spare calls do nothing.
+
+        Args:
+            text: What happened, in one sentence. It stands in events: no secrets.
+            now: The caller's clock in seconds.
+        """
+        endpoint = self._lane.endpoint
+        if now is not None:
+            endpoint._tell(now)
+        if self.over:
+            return
+        self._end()
+        self._parts = []
+        if self._head is None or self._reading is not Reading.NOTHING:
+            self._lane.broken(self, text)
+        endpoint._settle()
+
+    # --------------------------------------------------------------------------- for the lanes
+
+    def _read_whole(self) -> None:
+        self._reading = Reading.WHOLE
+
+    def _read_stream(self, last_event_id: str) -> None:
+        self._reading = Reading.STREAM
+        limit = self._lane.endpoint._config.max_message_bytes
+        self._decoder = SSEDecoder(limit, last_event_id)
+
+    def _feed(self, decoder: SSEDecoder, data: bytes | bytearray | memoryview) -> None:
+        lane = self._lane
+        items = decoder.feed(data)
+        if decoder.retry_ms is not None:
+            lane.retry_ms = decoder.retry_ms
+        for item in items:
+            if self.over:
+                return  # one of the events before has ended all of it
+            lane.event(self, item)
+        if not self.over:
+            lane.last_event_id = decoder.last_event_id
+
+    def _end(self) -> None:
+        """It is over by itself."""
+        self.over = True
+        self._lane.endpoint._forget(self)
+
+    def _abort(self) -> None:
+        """It is over, whatever still comes."""
+        if not self.over:
+            self.over = self.aborted = True
+            self._parts = []
+            self._lane.endpoint._forget(self)
+            if self._given_out:
+                self._lane.endpoint._aborted.append(self)

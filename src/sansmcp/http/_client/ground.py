@@ -1,0 +1,221 @@
+"""The ground that an endpoint of a client stands on: clock, events, and what is to be done."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..._config import Config
+from ..._judge import Breach
+from ..._timers import Timed, Timers
+from .._headers import Headers
+from .._sse import OverlongEvent, ServerSentEvent
+from .exchange import ClientExchange
+from .heads import Head
+from .lanes import Lane
+from .machine import ClientMachine
+from .posts import Post
+from .retry_after import retry_after
+from .urls import URL
+
+_EXCERPT_BYTES: Final = 120
+_SHOWN_OF_SECRETS: Final = 3
+_SPARE: Final = 8
+_SECRET: Final = frozenset({b"authorization", b"cookie", b"proxy-authorization", b"x-api-key"})
+
+
+class Ground:
+    """Exchanges that wait, and those that are under way."""
+
+    __slots__ = (
+        "__weakref__",
+        "_aborted",
+        "_barrier",
+        "_config",
+        "_events",
+        "_headers",
+        "_kept",
+        "_listening",
+        "_live",
+        "_machine",
+        "_post_url",
+        "_secrets",
+        "_session",
+        "_timers",
+        "_told_deadline",
+        "_told_events",
+        "_told_work",
+        "_url",
+        "_version",
+        "_waiting",
+        "_wake",
+        "_waking",
+    )
+
+    _machine: ClientMachine
+
+    def __init__(
+        self, url: URL, headers: Headers, config: Config, wake: Callable[[], None] | None
+    ) -> None:
+        self._url = url
+        self._post_url: URL | None = None  # of HTTP+SSE, where the server speaks that
+        self._config = config
+        self._timers = Timers()
+        self._events: deque[Any] = deque()
+        self._session: bytes | None = None
+        self._waiting: deque[ClientExchange] = deque()
+        self._live: dict[ClientExchange, None] = {}
+        self._aborted: list[ClientExchange] = []
+        self._kept: dict[Lane, None] = {}  # until it is known who asks
+        self._listening: Lane | None = None  # the stream for what belongs to no request
+        # The message before whose answer nothing else is sent: `notifications/initialized`.
+        self._barrier: Post | None = None
+        self._version = 0  # of the caller's fields
+        self._set_headers(headers)
+        self._wake = wake
+        self._waking = False
+        self._told_work = False
+        self._told_events = False
+        self._told_deadline: float | None = None
+
+    def _set_headers(self, headers: Headers) -> None:
+        self._headers = (*headers, (b"accept-encoding", b"identity"))
+        secrets = [value for name, value in headers if name in _SECRET]
+        secrets += [value.rpartition(b" ")[2] for value in secrets]
+        self._secrets = tuple(secret for secret in secrets if secret)
+
+    # -------------------------------------------------------------------------- time and wake
+
+    def _tell(self, now: float) -> None:
+        self._machine._tell(now)
+
+    def _wait(self, lane: Lane, seconds: float) -> None:
+        """Let a lane send again after so many seconds; at once where there is no clock."""
+        now = self._machine._now
+        if now is None:
+            lane.send()
+        else:
+            self._timers.arm(self, lane, now + seconds)
+
+    def _linger(self, lane: Lane, seconds: float) -> None:
+        """Close what a lane still has open, unless it ends by itself before."""
+        now = self._machine._now
+        if now is not None:
+            self._timers.arm(self, lane, now + seconds)
+
+    def _timer_fired(self, subject: Timed) -> None:
+        assert isinstance(subject, Lane)
+        if subject.over:
+            subject.drop()
+        else:
+            subject.send()
+
+    def _settle(self) -> None:
+        """The last act of every call: end what has overflowed, then run `wake` if there is news."""
+        if self._machine._restless:
+            self._machine._settle()
+        if self._wake is None or self._waking:
+            return
+        while self._has_news():
+            self._waking = True
+            try:
+                self._wake()
+            finally:
+                self._waking = False
+
+    def _has_news(self) -> bool:
+        deadline, earliest = self._told_deadline, self._timers.earliest()
+        work, events = self._told_work, self._told_events
+        self._told_work = bool(self._aborted) or self._has_work()
+        self._told_events = bool(self._events)
+        self._told_deadline = earliest
+        return (
+            self._told_work > work
+            or self._told_events > events
+            or (earliest is not None and (deadline is None or earliest < deadline))
+        )
+
+    # ------------------------------------------------------------------------------ exchanges
+
+    def _enqueue(self, exchange: ClientExchange) -> None:
+        """An exchange is to be given out; it is the one of its lane."""
+        lane = exchange._lane
+        lane.exchange = exchange
+        self._machine._unsent += len(exchange.body)
+        if lane is self._barrier:
+            self._waiting.appendleft(exchange)
+        else:
+            self._waiting.append(exchange)
+
+    def _has_work(self) -> bool:
+        """Whether there is an exchange that may be given out now; it is the first that waits."""
+        waiting = self._waiting
+        while waiting and waiting[0].over:
+            waiting.popleft()
+        return (
+            bool(waiting)
+            and (self._barrier is None or waiting[0]._lane is self._barrier)
+            # Each request has one, and so may as many messages that are none, and a few streams.
+            and len(self._live) < 2 * self._config.max_requests + _SPARE
+        )
+
+    def _forget(self, exchange: ClientExchange) -> None:
+        """An exchange is over."""
+        if exchange._given_out:
+            self._live.pop(exchange, None)
+        else:
+            self._machine._unsent -= len(exchange.body)
+        if exchange._lane.exchange is exchange:
+            exchange._lane.exchange = None
+
+    def _passed(self, post: Post) -> None:
+        """The server has, or will never have, a message: what waited for that goes on."""
+        if self._barrier is post:
+            self._barrier = None
+
+    def _drop_all(self) -> None:
+        """Nothing that is under way, or was about to be, is of use any more."""
+        self._barrier = None
+        for exchange in [*self._live, *self._waiting]:
+            exchange._lane.drop()
+            exchange._abort()
+        self._waiting.clear()
+        lanes = [*self._kept] if self._listening is None else [*self._kept, self._listening]
+        self._listening = None
+        for lane in lanes:
+            lane.drop()
+
+    # ------------------------------------------------------------------------------ receiving
+
+    def _receive_event(self, item: ServerSentEvent | OverlongEvent, *, standalone: bool) -> None:
+        """An event of any stream; those of another type than `message` mean nothing here."""
+        machine = self._machine
+        if isinstance(item, OverlongEvent):
+            text = f"an event is longer than {self._config.max_message_bytes} bytes"
+            self._report(Breach("OWN-001", text), item.excerpt)
+        elif item.type == "message" and item.data:
+            machine._is_standalone = standalone
+            machine._receive(item.data)
+            machine._is_standalone = False
+
+    def _retry_after(self, head: Head) -> float | None:
+        fields = head.fields
+        return retry_after(fields.get("retry-after"), fields.get("date"), head.at)
+
+    def _report(self, breach: Breach, excerpt: bytes | None = None) -> None:
+        self._machine._report(breach, excerpt=excerpt)
+
+    def _excerpt(self, data: bytes) -> bytes:
+        """The start of what the server has said, without what the caller keeps secret."""
+        secrets = self._secrets if self._session is None else (*self._secrets, self._session)
+        start = data[: _EXCERPT_BYTES + max(map(len, secrets), default=0)]
+        for secret in secrets:
+            start = start.replace(secret, b"***")
+        start = start[:_EXCERPT_BYTES]
+        for secret in secrets:
+            # What is cut off in the midst of a secret still shows the start of it.
+            for size in range(min(len(secret) - 1, len(start)), _SHOWN_OF_SECRETS, -1):
+                if start.endswith(secret[:size]):
+                    return start[:-size]
+        return start

@@ -1,0 +1,279 @@
+"""The protocol machine of a client whose every message is an HTTP request of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ..._asking import Outcome
+from ..._errors import ErrorCode, LocalProtocolError
+from ..._events import (
+    CancelCause,
+    CloseCause,
+    ErrorReceived,
+    FailureCause,
+    FailureReason,
+    ResponseReceived,
+)
+from ..._handles import OutgoingRequest, Purpose, Start
+from ..._judge import Breach
+from ..._lifecycle import STATES, Phase, RequestState, State, StateTrigger
+from ..._machine import Machine
+from ..._values import JSONObject, Side, id_key, is_list, is_object
+from ..._wellformed import retyped
+from .._headers import Headers
+from .exchange import ExchangePurpose
+from .fields import message_fields
+from .posts import Post
+
+if TYPE_CHECKING:
+    from .endpoint import ClientEndpoint
+
+_SAYS_NOTHING: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
+"""Statuses that say nothing of what a server speaks: another request would get the same."""
+
+
+class ClientMachine(Machine):
+    """All that a client says and hears; messages that go out become lanes of the endpoint."""
+
+    __slots__ = ("_endpoint", "_fields", "_is_opening", "_is_standalone")
+
+    def __init__(self, endpoint: ClientEndpoint, **settings: Any) -> None:
+        super().__init__(
+            Side.CLIENT,
+            instructions=None,
+            wake=None,
+            newline=b"",
+            timers=endpoint._timers,
+            **settings,
+        )
+        events: Any = endpoint._events  # with some that only the endpoint has
+        self._events = events
+        self._endpoint = endpoint
+        self._fields: Headers | None = None  # of the message that a verb is about to send
+        self._is_opening = False  # what is being queued is `notifications/initialized`
+        self._is_standalone = False  # what is being received came on the stream of a GET
+
+    # -------------------------------------------------------------------------------- output
+
+    def _launch(
+        self,
+        call: OutgoingRequest,
+        message: bytes,
+        timeout: float | None,
+        max_timeout: float | None,
+    ) -> None:
+        fields, self._fields = self._fields, None
+        is_modern = call._is_modern
+        if fields is None:
+            fields = message_fields(call._method, {}, ()) if is_modern else ()
+        call._route = self._post(call, fields, is_modern=is_modern)
+        super()._launch(call, message, timeout, max_timeout)
+
+    def _post(
+        self,
+        call: OutgoingRequest | None,
+        fields: Headers,
+        *,
+        is_modern: bool,
+        purpose: ExchangePurpose = ExchangePurpose.POST,
+    ) -> Any:
+        return Post(self, call, fields, is_modern=is_modern, purpose=purpose)
+
+    def _queue(self, message: bytes, route: Any) -> None:
+        unsent = self._unsent + len(message)
+        if unsent > self._config.max_unsent_bytes:
+            self._overflowing = self._restless = True
+            return
+        post: Post | None = route
+        if post is None:
+            is_modern = self._conversation.dialect.is_modern
+            fields, self._fields = self._fields, None
+            post = self._post(None, fields or (), is_modern=is_modern)
+            if self._is_opening:
+                self._endpoint._barrier = post
+        elif post.body is not None:
+            call = post.call
+            assert call is not None  # else it would be no route
+            if call.open:  # the same call once more
+                post.concluded(is_answered=True)
+                post = call._route = self._post(call, post.more, is_modern=post.is_modern)
+            else:
+                post = self._post(
+                    None, (), is_modern=post.is_modern, purpose=ExchangePurpose.CANCEL
+                )
+        assert post is not None
+        post.body = message
+        post.send()
+
+    def _report(self, breach: Breach, *, excerpt: bytes | None = None, **about: Any) -> None:
+        if excerpt is not None:
+            excerpt = self._endpoint._excerpt(excerpt)
+        super()._report(breach, excerpt=excerpt, **about)
+
+    # -------------------------------------------------------------------------------- opening
+
+    def _agree_as_client(self, start: Start, result: JSONObject) -> None:
+        self._is_opening = True
+        super()._agree_as_client(start, result)
+        self._is_opening = False
+        if self._conversation.phase is Phase.OPERATING and self._state is State.OPEN:
+            self._endpoint._opened()
+
+    def _start_refused(self, start: Start, error: ErrorReceived) -> None:
+        self._endpoint._session = None
+        super()._start_refused(start, error)
+
+    def fail_start(self, call: OutgoingRequest, cause: FailureCause, text: str) -> None:
+        """The server cannot be opened, in whatever revision."""
+        start: Any = call._owner
+        self._conclude(call, RequestState.CANCELLED)
+        self._start_failed(start, cause, text)
+
+    # ------------------------------------------------------------------------------- answers
+
+    def _call_of(self, raw: object) -> OutgoingRequest | None:
+        key = id_key(raw)
+        if key is None:
+            return None
+        call = self._outgoing.get(key)
+        if call is None and (other := retyped(key)) is not None:
+            call = self._outgoing.get(other)
+        return call
+
+    def _receive_answer(self, message: JSONObject) -> None:
+        call = self._call_of(message.get("id"))
+        if self._is_standalone:
+            text = "an answer came on a stream that belongs to no request"
+            self._report(Breach("SSE-024", text, tolerated=True), request=call)
+        if call is not None:
+            route: Any = call._route
+            post: Post = route
+            post.heard = True
+            if call._is_modern:
+                if call._method == "tools/list":
+                    self._endpoint._learn(message.get("result"))
+                elif call._method == "tools/call" and self._refreshes(call, post, message):
+                    return
+        super()._receive_answer(message)
+
+    def answer_with(self, call: OutgoingRequest, message: JSONObject) -> None:
+        """The answer to a call is this error, although it may not name it."""
+        error: Any = message["error"]
+        self._receive_answer({"jsonrpc": "2.0", "id": call._id, "error": error})
+
+    def refuse(self, call: OutgoingRequest, status: int, text: str) -> None:
+        """The server has refused a request, with a status that may say what it speaks, or 0."""
+        may_be_legacy = 400 <= status < 502 and status not in _SAYS_NOTHING
+        if call._purpose is Purpose.DISCOVER and not may_be_legacy:
+            self.fail_start(call, FailureCause.REFUSED, text)
+        else:
+            self._abandon(call, FailureReason.REFUSED, text, None)
+
+    def fail(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
+        """A request has no proper answer, and will not have one."""
+        if call._purpose is Purpose.DISCOVER and reason is FailureReason.LOST:
+            self.fail_start(call, FailureCause.LOST, text)
+        else:
+            self._abandon(call, reason, text, None)
+
+    # -------------------------------------------------------------- the fields of tools' arguments
+
+    def _refreshes(self, call: OutgoingRequest, post: Post, message: JSONObject) -> bool:
+        """Whether a call is to be tried again once it is known which fields it needs."""
+        error: Any = message.get("error")
+        if (
+            post.retried
+            or not is_object(error)
+            or error.get("code") != ErrorCode.HEADER_MISMATCH
+            or self._state is not State.OPEN
+            or len(self._outgoing) >= self._config.max_requests
+        ):
+            return False
+        post.retried = True
+        post.refusal = message
+        if post.exchange is not None:
+            post.exchange._abort()
+        self._list_tools(call, post, {})
+        return True
+
+    def _list_tools(self, call: OutgoingRequest, post: Post, params: JSONObject) -> None:
+        body = self._enveloped(params, None)
+        post.refresh = self._send_own("tools/list", body, Purpose.SCHEMAS, call)
+
+    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        if call._purpose is not Purpose.SCHEMAS:
+            super()._ended(call, outcome)
+            return
+        owner: Any = call._owner
+        waiting: OutgoingRequest = owner
+        if not waiting.open:
+            return
+        route: Any = waiting._route
+        post: Post = route
+        post.refresh = None
+        result: Any = outcome.result if isinstance(outcome, ResponseReceived) else {}
+        message: Any = self._codec.decode(post.body or b"")
+        params: Any = message["params"]
+        if self._sends_again(post, params):
+            return
+        cursor: Any = result.get("nextCursor")
+        post.pages += 1
+        if (
+            isinstance(cursor, str)
+            and not _has_tool(result, params.get("name"))
+            and post.pages < self._config.max_pages
+            and self._state is State.OPEN
+        ):
+            self._list_tools(waiting, post, {"cursor": cursor})
+        else:
+            refusal: Any = post.refusal
+            super()._receive_answer(refusal)
+
+    def _sends_again(self, post: Post, params: JSONObject) -> bool:
+        """Send a call with the fields that it needs by now, if these are others than before."""
+        try:
+            fields = self._endpoint._fields_of("tools/call", params)
+        except LocalProtocolError:
+            return False  # they can hold no such value
+        if fields == post.more:
+            return False
+        post.more = fields
+        post.heard = False
+        post.send()
+        return True
+
+    # --------------------------------------------------------------------------------- ending
+
+    def _conclude(self, call: OutgoingRequest, state: RequestState) -> None:
+        super()._conclude(call, state)
+        route: Any = call._route
+        post: Post = route
+        post.concluded(is_answered=state is RequestState.ANSWERED)
+        if post.refresh is not None and post.refresh.open:
+            text = "nobody waits for it any more"
+            self._abandon(post.refresh, FailureReason.CANCELLED, text, None)
+
+    def _abandon(
+        self, call: OutgoingRequest, reason: FailureReason, text: str, message: bytes | None
+    ) -> None:
+        route: Any = call._route
+        post: Post = route
+        if call._is_modern or post.is_unsent:
+            message = None  # the end of the exchange says it; or there is nothing to cancel
+        super()._abandon(call, reason, text, message)
+        if call._is_modern:
+            self._late.pop(call._id, None)  # no answer can come
+
+    def _closed(self, cause: CloseCause) -> None:
+        super()._closed(cause)
+        self._endpoint._finish()
+
+    def forsake(self) -> None:
+        """The session is gone, and with it all that was open in it; another machine goes on."""
+        self._state = STATES[State.OPEN, StateTrigger.CLOSE]
+        self._end_requests(CancelCause.FAILED)
+
+
+def _has_tool(page: JSONObject, name: object) -> bool:
+    tools: Any = page.get("tools")
+    return is_list(tools) and any(is_object(tool) and tool.get("name") == name for tool in tools)

@@ -1,0 +1,300 @@
+"""One message of a client on its way to the server, and its answer on the way back.
+
+Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/transports.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ..._events import FailureReason
+from ..._handles import OutgoingRequest, Purpose
+from ..._judge import Breach
+from ..._values import JSONObject, id_key
+from .._events import MessageUndelivered
+from .._headers import Headers
+from .._sse import OverlongEvent, ServerSentEvent
+from .errors import error_in
+from .events import MessageRefused
+from .exchange import ClientExchange, ExchangePurpose, Reading
+from .fields import event_id_value
+from .heads import Head
+from .lanes import JSON, SSE, Lane
+
+if TYPE_CHECKING:
+    from .machine import ClientMachine
+
+_LINGER: Final = 5.0
+"""Seconds in which a stream may end by itself after its answer; then it is closed."""
+_CALLING: Final[Headers] = (
+    (b"content-type", b"application/json"),
+    (b"accept", b"application/json, text/event-stream"),
+)
+_TRIES: Final = frozenset({Purpose.DISCOVER, Purpose.INITIALIZE})
+"""Requests that are refused by servers that speak something else: their start says what counts."""
+_LOST: Final = FailureReason.LOST
+_INVALID: Final = FailureReason.INVALID_ANSWER
+
+
+class Post(Lane):
+    """A message that is POSTed; the route of the call, where it is a request.
+
+    Attributes:
+        body: The message; None until it is there.
+        call: The request that it is; None for a notification or an answer.
+        heard: An answer to it came.
+        is_modern: It is of the revision in which fields repeat what it says.
+        machine: Whose it is. After the loss of a session there is another one.
+        more: The fields that repeat what it says.
+        pages: Pages of that listing that have come.
+        purpose: What for.
+        refresh: The listing of tools that it waits for, where the server has found that fields and
+            body of it differ.
+        refusal: What the server has said to it, until it is certain that this counts.
+        retried: It was sent a second time with other fields.
+    """
+
+    __slots__ = (
+        "body",
+        "call",
+        "heard",
+        "is_modern",
+        "machine",
+        "more",
+        "pages",
+        "purpose",
+        "refresh",
+        "refusal",
+        "retried",
+    )
+
+    def __init__(
+        self,
+        machine: ClientMachine,
+        call: OutgoingRequest | None,
+        more: Headers,
+        *,
+        is_modern: bool,
+        purpose: ExchangePurpose = ExchangePurpose.POST,
+    ) -> None:
+        super().__init__(machine._endpoint)
+        self.machine = machine
+        self.call = call
+        self.more = more
+        self.is_modern = is_modern
+        self.purpose = purpose
+        self.body: bytes | None = None
+        self.heard = False
+        self.retried = False
+        self.pages = 0
+        self.refresh: OutgoingRequest | None = None
+        self.refusal: JSONObject | str = ""
+
+    @property
+    def awaited(self) -> bool:
+        return self.call is not None
+
+    @property
+    def request(self) -> OutgoingRequest | None:
+        call = self.call
+        return call if call is not None and call._purpose is Purpose.APPLICATION else None
+
+    @property
+    def is_unsent(self) -> bool:
+        """The server knows nothing of it yet."""
+        exchange = self.exchange
+        if exchange is None:
+            return self in self.endpoint._kept
+        return exchange.method == "POST" and not exchange._given_out
+
+    # -------------------------------------------------------------------------------- sending
+
+    def send(self) -> None:
+        endpoint = self.endpoint
+        if self.last_event_id:
+            self._get(ExchangePurpose.RESUME)
+            return
+        url = self.url or endpoint._post_url or endpoint._url
+        endpoint._enqueue(ClientExchange(self, "POST", url, self.purpose, self.body or b""))
+
+    def fields(self, exchange: ClientExchange) -> Headers:
+        if exchange.method == "GET":
+            return super().fields(exchange)
+        return _CALLING + self.more
+
+    # ------------------------------------------------------------------------------ receiving
+
+    def head(self, exchange: ClientExchange, head: Head) -> None:
+        if exchange.purpose is ExchangePurpose.RESUME:
+            text = f"the stream cannot be taken up again: GET was answered with {head.status}"
+            if not self._opens_stream(exchange, head, text):
+                self.lost(text)
+            return
+        self.endpoint._passed(self)
+        if not head.is_good:
+            exchange._read_whole()
+            return
+        self.redirects = 0
+        call = self.call
+        if call is None or self.endpoint._post_url is not None:
+            self._taken(exchange, head)
+            return
+        if call._purpose is Purpose.INITIALIZE:
+            self.endpoint._keep_session(head)
+        elif not self.is_modern:
+            self.endpoint._is_useful = True
+        if head.media_type == SSE:
+            exchange._read_stream("")
+        elif head.media_type == JSON:
+            exchange._read_whole()
+        else:
+            form = head.media_type[:80] or "no form"
+            text = f"{call._method} was answered with status {head.status} and {form}"
+            self.endpoint._report(Breach("HTTP-018", text))
+            self._fail(call, _INVALID, text)
+            exchange._abort()
+
+    def _taken(self, exchange: ClientExchange, head: Head) -> None:
+        """The server has it, and will answer elsewhere, if at all."""
+        if self.call is None:
+            self.over = True
+            if head.status != 202 and not self.is_modern and self.endpoint._post_url is None:
+                text = f"a message without an answer got the status {head.status}"
+                self.endpoint._report(Breach("HTTP-014", text, tolerated=True))
+        if head.media_type == SSE:
+            exchange._abort()  # it would never end
+
+    def event(self, exchange: ClientExchange, item: ServerSentEvent | OverlongEvent) -> None:
+        self.endpoint._receive_event(item, standalone=False)
+
+    def whole(self, head: Head, body: bytes) -> None:
+        call = self.call
+        if not head.is_good:
+            self._refused(head, body)
+        else:
+            assert call is not None  # nobody reads what is said to anything else
+            self.machine._receive(body)
+            if not self.heard:
+                text = f"the answer to {call._method} is none"
+                self._fail(call, _INVALID, text)
+
+    def broken(self, exchange: ClientExchange, text: str) -> None:
+        endpoint, call, head = self.endpoint, self.call, exchange._head
+        endpoint._passed(self)
+        if self.over:
+            endpoint._timers.drop(self)
+        elif exchange.purpose is ExchangePurpose.RESUME:
+            if head is None or not head.is_good:
+                self.attempts += 1
+            self.later(text)
+        elif call is None:
+            self.over = True
+            if head is None:
+                is_answer = b'"method"' not in (self.body or b"")[:30]
+                endpoint._events.append(MessageUndelivered(session=None, is_answer=is_answer))
+            else:
+                endpoint._events.append(MessageRefused(status=head.status))
+        elif self._can_be_resumed(exchange):
+            self.later(text)
+        else:
+            reason = _LOST
+            if exchange._reading is Reading.STREAM and call._purpose is Purpose.DISCOVER:
+                reason = _INVALID  # it is there, and does not know what to say
+            self._fail(call, reason, f"{call._method} got no answer: {text}")
+
+    def _can_be_resumed(self, exchange: ClientExchange) -> bool:
+        return (
+            exchange._reading is Reading.STREAM
+            and not self.is_modern
+            and event_id_value(self.last_event_id) is not None
+        )
+
+    def lost(self, text: str) -> None:
+        assert self.call is not None  # nothing else has a stream
+        self._fail(self.call, _LOST, f"{self.call._method} got no answer: {text}")
+
+    # -------------------------------------------------------------------------------- refused
+
+    def _refused(self, head: Head, body: bytes) -> None:
+        """The body of a status that says no."""
+        endpoint, call = self.endpoint, self.call
+        status, error = head.status, error_in(body, self.machine)
+        wait = endpoint._retry_after(head)
+        if call is not None:
+            id: Any = None if error is None else error.get("id")
+            if id is not None and id_key(id) != call._id:
+                # The exchange says whose it is.
+                text = f"an answer has the id {id!r:.80} instead of {call._id!r}"
+                endpoint._report(Breach("OWN-019", text, tolerated=True))
+        is_try = call is not None and call._purpose in _TRIES
+        if call is None or wait is not None or (error is None and not is_try):
+            said: Any = {} if error is None else error["error"]
+            endpoint._events.append(
+                MessageRefused(
+                    status=status,
+                    request=self.request,
+                    code=said.get("code"),
+                    message=said.get("message"),
+                    data=said.get("data"),
+                    retry_after=wait,
+                    excerpt=endpoint._excerpt(body) if error is None else b"",
+                )
+            )
+        if call is None:
+            self.over = True
+            return
+        text = f"the server answered {call._method} with status {status}"
+        if wait is not None:
+            text += f", and wants to be asked again in {wait:.4g} s"
+        self.refusal = text if error is None else error
+        if call._purpose is Purpose.INITIALIZE and endpoint._may_be_old(status, error):
+            endpoint._open_old(self)
+        elif error is not None:
+            self.machine.answer_with(call, error)
+        else:
+            self.machine.refuse(call, status, text)
+
+    def refused_for_good(self, text: str | None) -> None:
+        """There is no other transport to try: what was said to initialize counts."""
+        call, refusal = self.call, self.refusal
+        assert call is not None  # it is initialize
+        if isinstance(refusal, str):
+            self.machine.refuse(call, 0, f"{refusal}; {text}" if text else refusal)
+        else:
+            self.machine.answer_with(call, refusal)
+
+    def unreadable(self, head: Head, text: str) -> None:
+        if self.call is None:
+            self.give_up(head.status, text)
+        else:
+            self.endpoint._passed(self)
+            self._fail(self.call, _INVALID, f"{self.call._method}: {text}")
+
+    def give_up(self, status: int, text: str) -> None:
+        self.endpoint._passed(self)
+        if self.call is None:
+            self.over = True
+            self.endpoint._events.append(MessageRefused(status=status))
+        else:
+            self.machine.refuse(self.call, 0, f"{self.call._method}: {text}")
+
+    def _fail(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
+        if call.open:
+            self.machine.fail(call, reason, text)
+
+    # --------------------------------------------------------------------------------- ending
+
+    def concluded(self, *, is_answered: bool) -> None:
+        """The call has had its ending."""
+        endpoint, exchange = self.endpoint, self.exchange
+        self.over = True
+        endpoint._timers.drop(self)
+        endpoint._kept.pop(self, None)
+        if exchange is None:
+            return
+        if is_answered and endpoint._post_url is not None and exchange._given_out:
+            return  # the answer was faster than the thanks for the question
+        if is_answered and exchange._reading is Reading.STREAM:
+            endpoint._linger(self, _LINGER)
+        else:
+            exchange._abort()

@@ -1,0 +1,76 @@
+"""URLs: what an endpoint is at, what is of the same origin, and what a relative one means.
+
+Source: RFC 3986, section 5; RFC 6454, section 4.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, final
+from urllib.parse import urljoin, urlsplit
+
+import attrs
+
+_PORTS: Final = {"http": 80, "https": 443}
+_SAFE: Final = re.compile(r"[\x21-\x7e]+")
+_AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::[0-9]*)?")
+_MAX_CHARACTERS: Final = 8192
+
+
+@final
+@attrs.frozen
+class Origin:
+    """Whom a connection goes to. Two URLs of one origin differ in path and query only.
+
+    Attributes:
+        scheme: `http` or `https`.
+        host: A name or an address in lower case, an IPv6 one without its brackets.
+        port: The port, also where the URL leaves it out.
+    """
+
+    scheme: str
+    host: str
+    port: int
+
+
+@attrs.frozen
+class URL:
+    """An absolute URL of HTTP, taken apart."""
+
+    text: str
+    origin: Origin
+    authority: str
+    target: str
+
+
+def read_url(text: str) -> URL:
+    """Take an absolute URL apart.
+
+    Raises:
+        ValueError: It is none, or has no place in an HTTP request.
+    """
+    if len(text) > _MAX_CHARACTERS or not _SAFE.fullmatch(text):
+        raise ValueError("a URL is visible ASCII, and not endless")
+    parts = urlsplit(text)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise ValueError("the URL is no absolute one of http or https")
+    if "@" in parts.netloc:
+        raise ValueError("the URL holds a name or a password; they belong into headers=")
+    if not _AUTHORITY.fullmatch(parts.netloc):
+        raise ValueError("the URL has no valid host")
+    port = parts.port  # which raises, too
+    origin = Origin(parts.scheme, parts.hostname, _PORTS[parts.scheme] if port is None else port)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    authority = parts.netloc.lower().removesuffix(":")
+    return URL(f"{parts.scheme}://{authority}{target}", origin, authority, target)
+
+
+def resolve(base: URL, reference: str) -> URL:
+    """The URL that a reference of the server's means.
+
+    Raises:
+        ValueError: As `read_url`.
+    """
+    if len(reference) > _MAX_CHARACTERS or not _SAFE.fullmatch(reference):
+        raise ValueError("a URL is visible ASCII, and not endless")
+    return read_url(urljoin(base.text, reference))

@@ -1,0 +1,307 @@
+"""What an application says through an endpoint by itself: the verbs of a client connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..._handles import IncomingRequest, Listing, OutgoingRequest, Ping, Start, Subscription
+from ..._values import MISSING, JSONObject, JSONValue, Missing, is_object
+from .conduct import Conduct
+from .fields import read_headers
+
+
+class Verbs(Conduct):
+    """The application's side of `ClientEndpoint`."""
+
+    __slots__ = ()
+
+    # --------------------------------------------------------------------------------- opening
+
+    def start(
+        self,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        probe_timeout: float | None = None,
+        hint: str | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Start:
+        """Open the conversation: as `ClientConnection.start`.
+
+        Ends in one `Ready` or `ConnectionFailed`. A server that knows handshakes only is
+        recognised by what it answers to the probe, and one of HTTP+SSE by what it answers to
+        `initialize`; each is then tried as such.
+
+        Source: MCP 2026-07-28, basic/transports/streamable-http, Backward Compatibility.
+        """
+        start = self._machine._start(meta, timeout, probe_timeout, hint, data, now)
+        self._settle()
+        return start
+
+    # ---------------------------------------------------------------------- asking and telling
+
+    def send_request(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        progress: bool = False,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        log_level: str | None = None,
+        id: int | str | None = None,
+        request: IncomingRequest | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Ask the server: as `ClientConnection.send_request`.
+
+        Each request has an exchange of its own, so `request` makes no difference.
+
+        Raises:
+            LocalProtocolError: As there; and where the method, or an integer that the tool wants
+                to have in a field, has no form in one.
+        """
+        machine = self._machine
+        if machine._conversation.dialect.is_modern:
+            machine._fields = self._fields_of(str(method), params if is_object(params) else {})
+        try:
+            call = machine.send_request(
+                method,
+                params,
+                meta=meta,
+                progress=progress,
+                timeout=timeout,
+                max_timeout=max_timeout,
+                log_level=log_level,
+                id=id,
+                data=data,
+                now=now,
+            )
+        finally:
+            machine._fields = None
+        self._settle()
+        return call
+
+    def send_notification(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> None:
+        """Tell the server something: as `ClientConnection.send_notification`."""
+        machine = self._machine
+        if machine._conversation.dialect.is_modern:
+            machine._fields = self._fields_of(str(method), {})
+        try:
+            machine.send_notification(method, params, meta=meta, now=now)
+        finally:
+            machine._fields = None
+        self._settle()
+
+    def send_paginated(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        auto: bool = True,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Listing:
+        """List everything, page by page: as `ClientConnection.send_paginated`."""
+        listing = self._machine.send_paginated(
+            method,
+            params,
+            meta=meta,
+            timeout=timeout,
+            max_timeout=max_timeout,
+            auto=auto,
+            data=data,
+            now=now,
+        )
+        self._settle()
+        return listing
+
+    def next_page(self, listing: Listing, *, now: float | None = None) -> bool:
+        """Ask for the next page of a listing: as `ClientConnection.next_page`."""
+        done = self._machine.next_page(listing, now=now)
+        self._settle()
+        return done
+
+    def ping(
+        self,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Ping:
+        """Ping the server: as `ClientConnection.ping`."""
+        ping = self._machine.ping(meta=meta, timeout=timeout, data=data, now=now)
+        self._settle()
+        return ping
+
+    def cancel(
+        self,
+        call: OutgoingRequest | Listing | Ping | Start | Subscription,
+        *,
+        reason: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Cancel what is in flight: as `ClientConnection.cancel`.
+
+        Its exchange is aborted. In 2026-07-28 that is what tells the server; before, it is also
+        sent `notifications/cancelled`.
+
+        Source: MCP 2026-07-28, basic/transports/streamable-http, Cancellation.
+        """
+        done = self._machine.cancel(call, reason=reason, meta=meta, now=now)
+        self._settle()
+        return done
+
+    def listen(
+        self,
+        notifications: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Subscription:
+        """Subscribe to changes: as `ClientConnection.listen`, on a stream of its own."""
+        subscription = self._machine._listen(notifications, meta, timeout, data, now)
+        self._settle()
+        return subscription
+
+    def provide_input(
+        self,
+        call: OutgoingRequest,
+        responses: Mapping[str, JSONObject],
+        *,
+        meta: JSONObject | None = None,
+        log_level: str | None = None,
+        progress: bool = False,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Send a request again with the answers: as `ClientConnection.provide_input`."""
+        machine = self._machine
+        if call._body is not None:
+            params: Any = self._config.codec.decode(call._body)
+            machine._fields = self._fields_of(call._method, params)
+        try:
+            renewed = machine._provide_input(
+                call, responses, meta, log_level, progress, timeout, max_timeout, data, now
+            )
+        finally:
+            machine._fields = None
+        self._settle()
+        return renewed
+
+    # ------------------------------------------------------------------------------ answering
+
+    def send_result(
+        self,
+        request: IncomingRequest,
+        result: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Answer a request of the server with a result: as `ClientConnection.send_result`."""
+        done = self._machine.send_result(request, result, meta=meta, now=now)
+        self._settle()
+        return done
+
+    def send_error(
+        self,
+        request: IncomingRequest,
+        code: int,
+        message: str,
+        data: JSONValue | Missing = MISSING,
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Answer a request of the server with an error: as `ClientConnection.send_error`."""
+        done = self._machine.send_error(request, code, message, data, now=now)
+        self._settle()
+        return done
+
+    def send_progress(
+        self,
+        request: IncomingRequest,
+        progress: float,
+        *,
+        total: float | None = None,
+        message: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Tell how far a request of the server has come: as `ClientConnection.send_progress`."""
+        done = self._machine.send_progress(
+            request, progress, total=total, message=message, meta=meta, now=now
+        )
+        self._settle()
+        return done
+
+    # -------------------------------------------------------------------------- authorization
+
+    def authorize(self, headers: Iterable[tuple[str, str]], *, now: float | None = None) -> int:
+        """Send these fields from now on, in place of those before, and what was kept again.
+
+        Args:
+            headers: As for `ClientEndpoint`. They are sent to its origin only.
+            now: The caller's clock in seconds.
+
+        Returns:
+            How many messages and streams had waited for it (`AuthorizationRequired.kept`).
+
+        Raises:
+            ValueError: As for `ClientEndpoint`.
+        """
+        fields = read_headers(headers)
+        if now is not None:
+            self._tell(now)
+        self._set_headers(fields)
+        self._version += 1
+        kept, self._kept = self._kept, {}
+        for lane in kept:
+            lane.send()
+        self._settle()
+        return len(kept)
+
+    def give_up(self, *, now: float | None = None) -> int:
+        """There is no authorization to be had: what was kept for it ends as refused.
+
+        Returns:
+            How many messages and streams that were.
+        """
+        if now is not None:
+            self._tell(now)
+        kept, self._kept = self._kept, {}
+        for lane in kept:
+            lane.give_up(401, "the server wants authorization, and there is none")
+        self._settle()
+        return len(kept)
+
+    # --------------------------------------------------------------------------------- ending
+
+    def close(self, *, now: float | None = None) -> None:
+        """End the conversation. Every open request ends; `ConnectionClosed` comes last.
+
+        Exchanges under way are aborted. If there is a session, one exchange more tells the server
+        that it is over; nothing depends on how that comes out. A second call does nothing.
+        """
+        self._machine.close(now=now)
+        self._settle()

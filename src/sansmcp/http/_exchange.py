@@ -1,0 +1,295 @@
+"""One HTTP request and its response: what comes in is judged here, step by step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, final
+
+from .._judge import Breach
+from .._values import IdKey
+from ._events import MessageUndelivered
+from ._getting import receive_delete, receive_get, receive_options
+from ._headers import NO_FIELDS, Fields, Headers, Text, text_of
+from ._negotiation import Accepted
+from ._output import Output
+from ._posting import receive_post
+
+if TYPE_CHECKING:
+    from ._endpoint import ServerEndpoint
+    from ._reply import Reply
+    from ._streams import Stream
+
+_NAME: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
+_CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_OURS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
+"""Fields that say what the body is: they are written with it."""
+
+
+@final
+class ServerExchange(Output):
+    """One HTTP request that an endpoint serves; made by `ServerEndpoint.exchange`.
+
+    Bytes of the request's body go in; head, body and end of the response come out. The methods
+    `receive_*` never raise for what the peer did.
+
+    Attributes:
+        principal: Who sent the request, as `exchange()` was told. It may be set until the body is
+            complete (`receive_end`), and counts from then on.
+        context: What else it was told.
+        is_stream: Whether the response is an event stream.
+    """
+
+    __slots__ = (
+        "_accepted",
+        "_body",
+        "_deadline",
+        "_fields",
+        "_is_complete",
+        "_json_first",
+        "_method",
+        "_route",
+        "_target",
+        "context",
+        "principal",
+    )
+
+    _accepted: Accepted  # which the head says
+    _json_first: bool  # where nothing comes before the answer, it is one object
+    _deadline: float | None  # for the next sign of life, where it is a stream
+
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        method: Text,
+        target: Text,
+        fields: Fields,
+        principal: Any,
+        context: Any,
+    ) -> None:
+        self._endpoint = endpoint
+        self._ledger = None
+        self._status = 0
+        self._taken = 0
+        self._pieces = []
+        self._behind = None
+        self._over = False
+        self.is_stream = False
+        self.principal: Any = principal
+        self.context: Any = context
+        self._method = text_of(method)
+        self._target = target
+        self._fields = fields
+        self._body: bytes | bytearray | None = b""  # None: what comes is of no use any more
+        self._is_complete = False
+        self._route: Stream | Reply | None = None
+
+    # -------------------------------------------------------------------- from the transport
+
+    def receive_data(
+        self, data: bytes | bytearray | memoryview, *, now: float | None = None
+    ) -> None:
+        """Take the next bytes of the request's body, cut anywhere.
+
+        Args:
+            data: Any number of bytes. Those of a request that was refused are not kept.
+            now: The caller's clock in seconds.
+        """
+        endpoint = self._endpoint
+        if now is not None:
+            endpoint._tell(now)
+        body, limit = self._body, endpoint._config.max_message_bytes
+        if body is None:
+            return
+        if len(body) + len(data) > limit:
+            self._refuse(413, Breach("OWN-001", f"the body is longer than {limit} bytes"))
+            endpoint._settle()
+        elif not body:
+            self._body = bytes(data)  # most bodies come in one piece
+        elif isinstance(body, bytearray):
+            body += data
+        else:
+            self._body = bytearray(body) + data
+
+    def receive_end(self, *, now: float | None = None) -> None:
+        """The body is complete. Call it for every request, also for one without a body."""
+        endpoint = self._endpoint
+        if now is not None:
+            endpoint._tell(now)
+        body, self._body = self._body, None
+        if body is None:
+            return
+        self._is_complete = True
+        if endpoint._closing:
+            self._refuse(503, Breach("OWN-021", "the server is closing"))
+        elif self._method == "POST":
+            receive_post(self, body)
+        elif self._method == "GET":
+            receive_get(self)
+        elif self._method == "DELETE":
+            receive_delete(self)
+        else:
+            receive_options(self)
+        self._fields = NO_FIELDS  # the response may be open for long
+        if endpoint._wake is not None:
+            endpoint._settle()
+
+    def receive_disconnect(self, *, now: float | None = None) -> None:
+        """The client is gone, before the response was over.
+
+        In 2026-07-28 that cancels the request. Before, it does not: the client may come back for
+        the rest of a stream, if there is an event log. Spare calls do nothing.
+        """
+        endpoint = self._endpoint
+        if now is not None:
+            endpoint._tell(now)
+        self._body = None
+        route = self._route
+        if route is not None and route.over and not self.is_stream:
+            if self._pieces:  # the answer was made, and never taken
+                session = route._machine._peer.session
+                endpoint._events.append(MessageUndelivered(session=session, is_answer=True))
+            route = None
+        self._close()
+        self._drop()
+        self._taken = 2
+        endpoint._ready.pop(self, None)
+        if route is not None:
+            endpoint._disconnected(route)
+        endpoint._settle()
+
+    def refuse(
+        self,
+        status: int,
+        text: str,
+        headers: Iterable[tuple[str, str]] = (),
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Answer for the transport, which has found that this request must not be served.
+
+        That is how a client is told to say who it is: 401 or 403, with `WWW-Authenticate`.
+
+        Args:
+            status: From 400 to 599.
+            text: One sentence for the client.
+            headers: Fields beside those that every response has.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether it was done. False: the request is answered, or being served, already.
+
+        Raises:
+            ValueError: The status is none of an error, a field is about the body, or it holds what
+                none may.
+        """
+        more = tuple(
+            (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in headers
+        )
+        if not 400 <= status <= 599 or any(
+            not _NAME.fullmatch(name) or name in _OURS or _CONTROLS.search(value)
+            for name, value in more
+        ):
+            raise ValueError(f"no response can have status {status} and the fields {more!r}")
+        endpoint = self._endpoint
+        if now is not None:
+            endpoint._tell(now)
+        if self._over or self._is_complete:
+            return False
+        self._body = None
+        self._answer(status, endpoint._error_body(text), more)
+        endpoint._settle()
+        return True
+
+    # ------------------------------------------------------------------------------- looking
+
+    @property
+    def needs_principal(self) -> bool:
+        """Whether it matters who sends this: to be found out before the body is complete.
+
+        It does not where the head is refused, and not for preflights of CORS, with which no
+        browser sends credentials (Fetch standard, CORS protocol and credentials).
+        """
+        return not self._over and self._method != "OPTIONS"
+
+    @property
+    def refused(self) -> bool:
+        """Whether the response is there before the body came: there is no need to read it."""
+        return self._over and not self._is_complete
+
+    @property
+    def ended(self) -> bool:
+        """Whether the response is over: nothing is added to it, or nobody is there to read it."""
+        return self._over
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait here: of a body that is not complete, and of output not yet taken."""
+        return sum(map(len, self._pieces)) + len(self._body or b"")
+
+    @property
+    def has_output(self) -> bool:
+        """Whether `next_output` has something now."""
+        if self._taken == 0:
+            return self._status != 0
+        return bool(self._pieces) or self._behind is not None or (self._over and self._taken == 1)
+
+    @property
+    def method(self) -> str:
+        """The method of the request."""
+        return self._method
+
+    @property
+    def path(self) -> str:
+        """The target of the request, without its query."""
+        return text_of(self._target).partition("?")[0]
+
+    @property
+    def _query(self) -> str:
+        return text_of(self._target).partition("?")[2]
+
+    # -------------------------------------------------------------------------- for the routes
+
+    @property
+    def _takes_stream(self) -> bool:
+        return (self.is_stream or self._accepted.stream) and not self._over
+
+    def _start_stream(self) -> None:
+        self._begin_stream()
+        self._deadline = None
+        self._endpoint._keep_alive(self)
+
+    def _end(self, status: int = 200) -> None:
+        """No message follows. Where none came either, an empty stream says so, or a status."""
+        if self._status == 0:
+            if status >= 400:
+                self._answer(status, self._endpoint._error_body("the conversation was ended"))
+            elif self._accepted.stream:
+                self._start_stream()
+            else:
+                self._answer(204, b"")
+        self._close()
+        self._endpoint._ready[self] = None
+
+    def _close(self) -> None:
+        self._over = True
+        self._route = None
+        if self.is_stream:
+            self._endpoint._timers.drop(self)
+
+    # ---------------------------------------------------------------------------- refusing
+
+    def _refuse(
+        self,
+        status: int,
+        breach: Breach,
+        id: IdKey | float | None = None,
+        *,
+        more: Headers = (),
+        excerpt: bytes | None = None,
+    ) -> None:
+        """Answer with an error of our own, and report why."""
+        self._body = None
+        self._endpoint._report(breach, excerpt)
+        body = self._endpoint._error_body(breach.text, breach.code, id, breach.data)
+        self._answer(status, body, more)

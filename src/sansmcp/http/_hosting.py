@@ -1,0 +1,127 @@
+"""The machines of an endpoint: one for each session, and few for all that needs none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from .._events import CancelCause
+from .._values import JSONObject
+from ._events import SessionEnd
+from ._ground import Ground
+from ._headers import Fields, Text
+from ._machines import SessionMachine
+from ._reply import Reply
+from ._sessions import Session, Sessions
+from ._shared import OpeningMachine, SharedMachine
+from ._streams import Stream
+from ._table import SessionTable
+from ._versions import ASSUMED, VERSION_FIELD
+
+if TYPE_CHECKING:
+    from ._endpoint import ServerEndpoint
+
+
+class Hosting(Ground):
+    """Makes machines when they are needed first, and knows all of them."""
+
+    __slots__ = (
+        "_legacy_revisions",
+        "_machine_settings",
+        "_modern_machine",
+        "_modern_revisions",
+        "_openings",
+        "_revisions",
+        "_stateless",
+        "_table",
+        "_whole_machine",
+    )
+
+    def _host(
+        self,
+        revisions: Sequence[str],
+        info: JSONObject,
+        capabilities: JSONObject | None,
+        instructions: str | None,
+        sessions: Sessions | None,
+    ) -> None:
+        # Pings make no sense where a client is reached by streams that it may close: comments do.
+        settings: dict[str, Any] = {
+            "instructions": instructions,
+            "config": attrs.evolve(self._config, ping_interval=None),
+        }
+        whole = SharedMachine(
+            self._whole(), revisions=revisions, info=info, capabilities=capabilities, **settings
+        )
+        # What the server says of itself never changes; the caller's dicts are not kept.
+        settings["info"] = self._config.codec.decode(whole._info)
+        settings["capabilities"] = whole._capabilities
+        self._machine_settings = settings
+        self._revisions = whole._revisions
+        self._legacy_revisions = whole._legacy_revisions
+        self._modern_revisions = whole._modern_revisions
+        self._whole_machine = whole
+        self._modern_machine = whole if self._modern_revisions else None
+        self._stateless: dict[Text, SharedMachine] = {}  # by the field that names the revision
+        self._openings: dict[OpeningMachine, None] = {}  # whose `initialize` is not answered yet
+        if sessions is not None and not self._legacy_revisions:
+            raise ValueError(f"revisions {', '.join(self._revisions)} have no sessions")
+        self._table = None if sessions is None else SessionTable(self._whole(), sessions)
+
+    def _whole(self) -> ServerEndpoint:
+        """Itself, as what it is in the end."""
+        whole: Any = self
+        endpoint: ServerEndpoint = whole
+        return endpoint
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        return () if self._table is None else tuple(self._table.sessions.values())
+
+    def _session_machine(self) -> SessionMachine:
+        return SessionMachine(
+            self._whole(), revisions=self._legacy_revisions, **self._machine_settings
+        )
+
+    def _stateless_machine(self, fields: Fields) -> SharedMachine:
+        """The machine of a revision, which was judged to be served."""
+        revision = fields.get(VERSION_FIELD) or ASSUMED.decode()
+        field = revision.encode()
+        machine = self._stateless.get(field)
+        if machine is None:
+            machine = self._stateless[field] = SharedMachine(
+                self._whole(), revisions=self._legacy_revisions, **self._machine_settings
+            )
+            machine.assume(revision)
+        return machine
+
+    def _opening_machine(self) -> OpeningMachine:
+        return OpeningMachine(
+            self._whole(), revisions=self._legacy_revisions, **self._machine_settings
+        )
+
+    def _machines(self) -> list[SessionMachine | SharedMachine]:
+        shared = [] if self._modern_machine is None else [self._modern_machine]
+        return [
+            *shared,
+            *self._stateless.values(),
+            *self._openings,
+            *(session._machine for session in self.sessions),
+        ]
+
+    def _disconnected(self, route: Stream | Reply) -> None:
+        """The client of an exchange is gone."""
+        route.detach()
+        if isinstance(route, Reply):
+            machine = route._machine
+            assert isinstance(machine, SharedMachine)
+            if machine is self._modern_machine:
+                machine._now = self._now
+                machine._cancel_route(route, CancelCause.PEER)
+        elif route.session._is_old:
+            route.session._table.end(route.session, SessionEnd.DISCONNECTED)
+        else:
+            route.session._table.touch(route.session)

@@ -1,0 +1,120 @@
+"""From where a request may come: `Host`, `Origin`, and what browsers are told about it.
+
+Source: MCP 2025-11-25, basic/transports, Security Warning; WHATWG Fetch, CORS protocol.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from ._headers import Fields, Headers
+
+_LOOPBACK: Final = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?"
+_LOOPBACK_HOST: Final = re.compile(_LOOPBACK, re.IGNORECASE)
+_LOOPBACK_ORIGIN: Final = re.compile("https?://" + _LOOPBACK, re.IGNORECASE)
+_TOKENS: Final = re.compile(
+    r"[-!#$%&'*+.^_`|~0-9A-Za-z]+(?:[ \t]*,[ \t]*[-!#$%&'*+.^_`|~0-9A-Za-z]+)*"
+)
+_PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
+_AUTHORITY: Final = r"(?:[^\x00-\x20:/?#@\[\]]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
+_HOST: Final = re.compile(r"\*|" + _AUTHORITY)
+_ORIGIN: Final = re.compile(r"\*|null|[A-Za-z][-A-Za-z0-9+.]*://" + _AUTHORITY)
+_SHOWN: Final = 80
+
+_EXPOSED: Final = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
+_ALLOWED_FIELDS: Final = (
+    b"Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, "
+    b"MCP-Protocol-Version, Mcp-Session-Id"
+)
+_PREFLIGHT_SECONDS: Final = b"600"
+
+
+class Origins:
+    """Which hosts and origins are served.
+
+    Args:
+        hosts: Names in `Host` that are served beside the loopback ones: with a port (exactly that
+            one) or without (any). `"*"`: all.
+        origins: Origins of web pages that may call, `"*"`: all; None: pages from loopback
+            addresses only, and without CORS.
+
+    Raises:
+        ValueError: One of them cannot stand in such a field.
+    """
+
+    __slots__ = ("_any_host", "_any_origin", "_hosts", "_origins")
+
+    def __init__(self, hosts: Sequence[str], origins: Sequence[str] | None) -> None:
+        for given in (hosts, origins):
+            if isinstance(given, str):
+                raise ValueError(f"hosts and origins are sequences of names, not {given!r}")
+        # What no browser or client ever sends would refuse all of them without a word.
+        for name in hosts:
+            if not _HOST.fullmatch(name):
+                raise ValueError(f'a host is like "api.example", "[::1]:8443" or "*", not {name!r}')
+        for name in origins or ():
+            if not _ORIGIN.fullmatch(name):
+                raise ValueError(f'an origin is like "https://app.example" or "*", not {name!r}')
+        self._hosts = frozenset(name.lower() for name in hosts)
+        self._any_host = "*" in self._hosts
+        self._origins = None if origins is None else frozenset(name.lower() for name in origins)
+        self._any_origin = self._origins is not None and "*" in self._origins
+
+    def refusal(self, fields: Fields) -> str | None:
+        """Why a request is not served here, or None."""
+        host = fields.get(b"host")
+        if host is not None and not self._any_host and not self._serves_host(host):
+            return (
+                f"the host {host[:_SHOWN]!r} is not served: only loopback names are, and those "
+                "in hosts= of the endpoint"
+            )
+        origin = fields.get(b"origin")
+        if origin is not None and not self._serves_origin(origin):
+            return (
+                f"the origin {origin[:_SHOWN]!r} may not call: only loopback origins may, or "
+                "those in origins= of the endpoint"
+            )
+        return None
+
+    def _serves_host(self, host: str) -> bool:
+        host = host.lower().removesuffix(":")  # which may stand there without a port (RFC 3986)
+        if _LOOPBACK_HOST.fullmatch(host):
+            return True
+        name, colon, port = host.rpartition(":")
+        if colon and port.isdecimal():
+            return host in self._hosts or name in self._hosts
+        return host in self._hosts
+
+    def _serves_origin(self, origin: str) -> bool:
+        if self._any_origin:
+            return _PRINTABLE.fullmatch(origin) is not None
+        if self._origins is None:
+            return _LOOPBACK_ORIGIN.fullmatch(origin) is not None
+        return origin.lower() in self._origins
+
+    def cors(self, fields: Fields) -> Headers:
+        """What every response to this origin says, so that a page may read it."""
+        origin = fields.get(b"origin")
+        if origin is None or self._origins is None:
+            return ()
+        if not self._serves_origin(origin) or not _PRINTABLE.fullmatch(origin):
+            return ((b"vary", b"Origin"),)
+        return (
+            (b"access-control-allow-origin", origin.encode()),
+            (b"access-control-expose-headers", _EXPOSED),
+            (b"vary", b"Origin"),
+        )
+
+    def preflight(self, fields: Fields, methods: bytes) -> Headers:
+        """What a browser is told that asks before it calls."""
+        if self._origins is None or b"access-control-request-method" not in fields.raw:
+            return ()
+        asked = fields.get(b"access-control-request-headers") or ""
+        allowed = asked.encode() if _TOKENS.fullmatch(asked) else _ALLOWED_FIELDS
+        return (
+            (b"access-control-allow-methods", methods),
+            (b"access-control-allow-headers", allowed),
+            (b"access-control-max-age", _PREFLIGHT_SECONDS),
+        )

@@ -1,0 +1,227 @@
+"""Server-sent events: bytes in any pieces to events, and events to bytes.
+
+Source: WHATWG HTML, section 9.2, Server-sent events. Where that standard says text this module
+says bytes: a message is decoded once, by the JSON codec, which refuses what is not UTF-8 instead
+of replacing it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from .._errors import LocalProtocolError
+
+DEFAULT_MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
+_BOM: Final = b"\xef\xbb\xbf"
+_LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_NAME_BYTES: Final = 8
+"""No name of a field is longer, so that much of a line says which field it is."""
+_RETRY_DIGITS: Final = 15
+_EXCERPT_BYTES: Final = 120
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ServerSentEvent:
+    """One event of a stream.
+
+    Attributes:
+        data: The bytes of its data, lines joined by a line feed; not checked to be UTF-8.
+        type: The name of the event, `message` where the stream gives none.
+        id: The last event id of the stream, up to and with this event; `""` where there was none.
+    """
+
+    data: bytes
+    type: str = "message"
+    id: str = ""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class OverlongEvent:
+    """An event that was thrown away, up to its end, because it grew over the limit.
+
+    Attributes:
+        excerpt: The first bytes of its data. Not for logs that others read.
+        id: As in `ServerSentEvent`.
+    """
+
+    excerpt: bytes
+    id: str = ""
+
+
+StreamItem: TypeAlias = ServerSentEvent | OverlongEvent
+
+
+@final
+class SSEDecoder:
+    """Cuts the bytes of an event stream, in any pieces, into events. Linear and bounded.
+
+    Args:
+        max_event_bytes: Bytes of one event's data, and of one line of any kind; a longer event
+            becomes one `OverlongEvent`, and a longer comment nothing at all.
+        last_event_id: Where the stream is resumed: the id of the last event before.
+
+    Attributes:
+        last_event_id: What `Last-Event-ID` says when the stream is resumed.
+        retry_ms: Milliseconds to wait before that, as the stream has said; None where it has not.
+    """
+
+    __slots__ = (
+        "_after_cr",
+        "_bytes",
+        "_data",
+        "_id",
+        "_limit",
+        "_line",
+        "_overlong",
+        "_skipping",
+        "_started",
+        "_type",
+        "last_event_id",
+        "retry_ms",
+    )
+
+    def __init__(
+        self, max_event_bytes: int = DEFAULT_MAX_EVENT_BYTES, last_event_id: str = ""
+    ) -> None:
+        self._limit = max_event_bytes
+        self._line = bytearray()  # the unfinished last line
+        self._skipping = False  # that line is too long to be kept
+        self._after_cr = False  # a line feed that comes next belongs to the line before
+        self._started = False  # the place for a byte order mark is past
+        self._data: list[bytes] = []
+        self._bytes = 0
+        self._type = ""
+        self._id = last_event_id
+        self._overlong: bytes | None = None
+        self.last_event_id: str = last_event_id
+        self.retry_ms: int | None = None
+
+    def feed(self, data: bytes | bytearray | memoryview) -> list[StreamItem]:
+        """Take the next bytes of the stream; the events that they complete.
+
+        What is unfinished when the stream ends is no event: there is nothing to call then.
+        """
+        data = bytes(data)
+        if self._after_cr and data:
+            self._after_cr = False
+            if data[:1] == b"\n":
+                data = data[1:]
+        if b"\r" in data:
+            self._after_cr = data.endswith(b"\r")
+            lines = _LINE_END.split(data)
+        else:
+            lines = data.split(b"\n")
+        rest = lines.pop()
+        items: list[StreamItem] = []
+        for piece in lines:
+            item = self._end_line(piece)
+            if item is not None:
+                items.append(item)
+        self._keep(rest)
+        return items
+
+    # ------------------------------------------------------------------------------- lines
+
+    def _keep(self, piece: bytes) -> None:
+        """Add to the unfinished line, or only to what tells which field it is."""
+        if self._skipping:
+            return
+        self._line += piece
+        if len(self._line) > self._limit + _NAME_BYTES:
+            self._skipping = True
+            del self._line[_NAME_BYTES + _EXCERPT_BYTES :]
+
+    def _end_line(self, piece: bytes) -> StreamItem | None:
+        self._keep(piece)
+        line, self._line = bytes(self._line), bytearray()
+        skipped, self._skipping = self._skipping, False
+        if not self._started:
+            self._started = True
+            line = line.removeprefix(_BOM)
+        if not line:
+            return self._end_event()
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if skipped:
+            if name == b"data" and self._overlong is None:
+                self._give_up(value)
+        else:
+            self._field(name, value)
+        return None
+
+    def _field(self, name: bytes, value: bytes) -> None:
+        if name == b"data":
+            if self._overlong is None:
+                self._bytes += len(value) + 1
+                self._data.append(value)
+                if self._bytes > self._limit + 1:
+                    self._give_up(b"\n".join(self._data))
+        elif name == b"id":
+            if b"\0" not in value:
+                self._id = value.decode("utf-8", "replace")
+        elif name == b"event":
+            self._type = value.decode("utf-8", "replace")
+        elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
+            self.retry_ms = int(value)
+
+    def _give_up(self, start: bytes) -> None:
+        self._overlong = start[:_EXCERPT_BYTES]
+        self._data = []
+
+    # ------------------------------------------------------------------------------ events
+
+    def _end_event(self) -> StreamItem | None:
+        self.last_event_id = self._id
+        data, self._data, self._bytes = self._data, [], 0
+        kind, self._type = self._type, ""
+        overlong, self._overlong = self._overlong, None
+        if overlong is not None:
+            return OverlongEvent(excerpt=overlong, id=self._id)
+        if not data:
+            return None
+        return ServerSentEvent(data=b"\n".join(data), type=kind or "message", id=self._id)
+
+
+def encode_event(
+    data: bytes | None,
+    *,
+    type: str | None = None,
+    id: str | None = None,
+    retry_ms: int | None = None,
+) -> bytes:
+    """The bytes of one event.
+
+    Args:
+        data: Any bytes; each of its lines becomes a line of its own. None: no data, so that
+            nobody is told of an event, while `id` and `retry_ms` count.
+        type: The name of the event; None: `message`.
+        id: The event id.
+        retry_ms: Milliseconds that the client waits before it connects again.
+
+    Raises:
+        LocalProtocolError: `type` or `id` holds CR or LF, or `id` holds NUL; or `retry_ms` is
+            negative.
+    """
+    lines: list[bytes] = []
+    for name, value in ((b"id", id), (b"event", type)):
+        if value is not None:
+            if "\r" in value or "\n" in value or "\0" in value:
+                raise LocalProtocolError("OWN-036", f"{value[:40]!r} has no form in an event")
+            lines.append(b"%b: %b" % (name, value.encode("utf-8", "replace")))
+    if retry_ms is not None:
+        if retry_ms < 0:
+            raise LocalProtocolError("OWN-036", f"nobody can wait {retry_ms} ms")
+        lines.append(b"retry: %d" % retry_ms)
+    if data is not None:
+        lines += [b"data: %b" % line if line else b"data:" for line in _LINE_END.split(data)]
+    return b"\n".join(lines) + b"\n\n"
+
+
+def encode_comment(text: str = "") -> bytes:
+    """The bytes of a comment, which clients ignore: a sign of life. Line breaks become spaces."""
+    return b":%b\n\n" % re.sub(r"[\r\n\0]", " ", text).encode("utf-8", "replace")

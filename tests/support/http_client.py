@@ -1,0 +1,162 @@
+"""A client endpoint whose server is written out by the test: heads and bodies, byte by byte."""
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from sansmcp import JSONObject, OutgoingRequest, Ready
+from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent
+
+from .http import JSON, LEGACY, SSE
+from .http_pair import events_of, exchanges_of, new_client, only
+from .modern import MODERN, complete, discovered
+from .wire import SERVER_CAPABILITIES, SERVER_INFO, error, result
+
+Headers = Mapping[str, str]
+NO_FIELDS: Final[Headers] = {}
+SESSION: Final = "S-1"
+OK: Final[JSONObject] = {"content": [{"type": "text", "text": "ok"}]}
+ERAS: Final = (LEGACY, MODERN)
+
+
+def fields_of(exchange: ClientExchange) -> dict[str, str]:
+    """The fields of an exchange, each of which stands there once and could be sent."""
+    for part in (part for pair in exchange.headers for part in pair):
+        assert not set(part) & {0, 10, 13}
+    fields = {name.decode(): value.decode("latin-1") for name, value in exchange.headers}
+    assert len(fields) == len(exchange.headers)
+    assert all(name == name.lower() for name in fields)
+    return fields
+
+
+def message_of(exchange: ClientExchange) -> Any:
+    """What an exchange carries."""
+    return json.loads(exchange.body)
+
+
+def take(client: ClientEndpoint) -> ClientExchange:
+    """The one exchange that a client wants made."""
+    (exchange,) = exchanges_of(client)
+    return exchange
+
+
+# ------------------------------------------------------------------------------------- answers
+
+
+def head(
+    exchange: ClientExchange,
+    status: int,
+    form: str | None = None,
+    more: Headers = NO_FIELDS,
+    **times: Any,
+) -> None:
+    """The head of a response arrives."""
+    fields = dict(more) if form is None else {"Content-Type": form, **more}
+    exchange.receive_head(status, list(fields.items()), **times)
+
+
+def respond(
+    exchange: ClientExchange,
+    status: int = 200,
+    body: object = b"",
+    more: Headers = NO_FIELDS,
+    form: str | None = None,
+    **times: Any,
+) -> None:
+    """A whole response; anything but bytes is sent as JSON."""
+    if not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+        form = JSON if form is None else form
+    head(exchange, status, form, more, **times)
+    if body:
+        exchange.receive_data(body)
+    exchange.receive_end()
+
+
+def event(message: object, id: str | None = None) -> bytes:
+    """An event of a stream."""
+    text = b"" if id is None else f"id: {id}\n".encode()
+    return text + b"data: " + json.dumps(message).encode() + b"\n\n"
+
+
+def stream(exchange: ClientExchange, *pieces: bytes, ends: bool = False, **times: Any) -> None:
+    """An answer as a stream, which goes on unless it `ends`."""
+    head(exchange, 200, SSE, **times)
+    for piece in pieces:
+        exchange.receive_data(piece)
+    if ends:
+        exchange.receive_end()
+
+
+def chunks(*texts: str) -> list[bytes]:
+    """Pieces of a stream out of the shared file of cases."""
+    return [base64.b64decode(text) for text in texts]
+
+
+# ------------------------------------------------------------------------------------- opening
+
+
+def initialized(id: object, revision: str = LEGACY) -> JSONObject:
+    """The answer to `initialize`."""
+    return result(
+        id,
+        {
+            "protocolVersion": revision,
+            "capabilities": SERVER_CAPABILITIES,
+            "serverInfo": SERVER_INFO,
+        },
+    )
+
+
+def begun(revision: str = LEGACY, now: float | None = None, **settings: Any) -> ClientEndpoint:
+    """A client that has sent its first message, and speaks the revisions up to this one."""
+    settings.setdefault("revisions", (revision,))
+    client = new_client(**settings)
+    client.start(now=now)
+    return client
+
+
+def opened(
+    revision: str = LEGACY,
+    *,
+    session: str | None = SESSION,
+    now: float | None = 0.0,
+    get: bool = False,
+    **settings: Any,
+) -> ClientEndpoint:
+    """A client that is open at a revision; the stream of GET waits, if it is wanted."""
+    client = begun(revision, now, get_stream=get, **settings)
+    first = take(client)
+    if revision == MODERN:
+        respond(first, body=result(message_of(first)["id"], discovered()))
+    else:
+        fields = {} if session is None else {"Mcp-Session-Id": session}
+        respond(first, body=initialized(message_of(first)["id"], revision), more=fields)
+        respond(take(client), 202)
+    only(Ready, events_of(client))
+    return client
+
+
+def ask(
+    client: ClientEndpoint, method: str = "tools/call", params: JSONObject | None = None, **how: Any
+) -> tuple[OutgoingRequest, ClientExchange]:
+    """Send a request; its exchange is under way."""
+    given: JSONObject = {"name": "t", "arguments": {}} if params is None else params
+    call = client.send_request(method, given, **how)
+    return call, take(client)
+
+
+def answer(client: ClientEndpoint, call: OutgoingRequest, value: JSONObject = OK) -> JSONObject:
+    """The message that answers a call."""
+    return complete(call.id, value) if client.revision == MODERN else result(call.id, value)
+
+
+def refusal(call: OutgoingRequest, code: int, data: Any = None) -> JSONObject:
+    """The message that answers a call with an error."""
+    return error(call.id, code) if data is None else error(call.id, code, "no", data)
+
+
+def kinds(events: Iterable[ClientHTTPEvent]) -> list[type[ClientHTTPEvent]]:
+    """What happened, in order."""
+    return [type(one) for one in events]

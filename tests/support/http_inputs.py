@@ -1,0 +1,110 @@
+"""What may come over HTTP: heads and bodies, from the usual to the hostile."""
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from .http import JSON, SSE, body_of, modern_tool_call, tool_call
+from .modern import CAPABILITIES, LEVEL, MODERN, VERSION, envelope, listen, modern
+from .wire import INITIALIZED, call, initialize, note, result
+
+METHODS = st.sampled_from(["POST", "POST", "POST", "GET", "DELETE", "OPTIONS", "PUT", "", "\r\n"])
+NAMES = st.sampled_from(
+    [
+        *("accept", "content-type", "host", "origin", "mcp-session-id", "mcp-protocol-version"),
+        *("mcp-method", "mcp-name", "mcp-param-x", "last-event-id", "content-encoding"),
+        *("content-length", "access-control-request-method", "access-control-request-headers", "X"),
+    ]
+)
+VALUES = st.one_of(
+    st.sampled_from(
+        [
+            *(JSON, SSE, "*/*", "s1", MODERN, "2025-11-25", "2025-03-26", "tools/call", "t"),
+            *("localhost", "https://app.example", "null", "141538f0-1-1", "a\r\nx: y", "a\0", ""),
+        ]
+    ),
+    st.text(max_size=8),
+    st.binary(max_size=8),
+)
+MESSAGES: list[Any] = [
+    initialize(0, "2025-11-25"),
+    initialize(0, "2025-03-26"),
+    INITIALIZED,
+    tool_call(1),
+    call(2, "tools/call", {"name": "t", "_meta": {"progressToken": 1}}),
+    modern_tool_call(1),
+    modern(3, "tools/call", {"name": "t"}, envelope(progressToken=1, level="debug")),
+    modern(4, "server/discover"),
+    listen(5, {"toolsListChanged": True}),
+    note("notifications/cancelled", {"requestId": 1}),
+    result(1, {}),
+    [tool_call(7), call(8, "ping")],
+    call(9, "resources/subscribe", {"uri": "x:y"}),
+    call(10, "logging/setLevel", {"level": "debug"}),
+]
+HOSTILE = ["\r\n\r\nHTTP/1.1 200 OK", "\nid: 9\ndata: x", "\0", "\ud800", "é…", "x" * 400, ""]
+"""Texts that would do harm in a field of HTTP or of an event stream."""
+IDS: st.SearchStrategy[Any] = st.one_of(
+    st.sampled_from(list[Any]([1, 2, "1", 1.0, 1.5, 10**30, -1, True, None, [], {}, *HOSTILE])),
+    st.integers(),
+    st.text(max_size=4),
+)
+KEYS = st.sampled_from(
+    [
+        *("jsonrpc", "id", "method", "params", "result", "error", "code", "name", "arguments", "x"),
+        *("_meta", "progressToken", "protocolVersion", "capabilities", "requestId", "uri", "level"),
+        *(VERSION, CAPABILITIES, LEVEL, "notifications", *HOSTILE),
+    ]
+)
+ATOMS: st.SearchStrategy[Any] = st.one_of(
+    IDS,
+    st.sampled_from(["2.0", "2025-03-26", MODERN, "t", "debug", "tools/call", "initialize"]),
+    st.sampled_from(["notifications/cancelled", "ping", "subscriptions/listen", "un/known"]),
+)
+VALUES_OF_JSON = st.recursive(
+    ATOMS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@st.composite
+def changed_messages(draw: st.DrawFn) -> Any:
+    """A message with other members than it should have, here and there; or a batch of some."""
+    message: Any = json.loads(json.dumps(draw(st.sampled_from(MESSAGES))))
+    if isinstance(message, list):
+        return [*message, *draw(st.lists(VALUES_OF_JSON, max_size=2))]
+    if "id" in message:
+        message["id"] = draw(IDS)
+    for _ in range(draw(st.integers(0, 2))):
+        within: Any = message
+        while draw(st.booleans()):
+            inner: list[Any] = [one for one in within.values() if isinstance(one, dict) and one]
+            if not inner:
+                break
+            within = draw(st.sampled_from(inner))
+        key = draw(st.sampled_from(sorted(within)) | KEYS)
+        if draw(st.booleans()):
+            within.pop(key, None)
+        else:
+            within[key] = draw(VALUES_OF_JSON)
+    return message
+
+
+@st.composite
+def broken_bytes(draw: st.DrawFn) -> bytes:
+    """The bytes of a message, of which some are others, twice there, or gone."""
+    body = body_of(draw(st.sampled_from(MESSAGES)))
+    at, end = sorted((draw(st.integers(0, len(body))), draw(st.integers(0, len(body)))))
+    return body[:at] + draw(st.sampled_from([b"", body[at:end] * 2]) | st.binary()) + body[end:]
+
+
+BODIES = st.one_of(
+    st.sampled_from(MESSAGES).map(body_of),
+    changed_messages().map(body_of),
+    VALUES_OF_JSON.map(body_of),
+    broken_bytes(),
+    st.binary(max_size=30),
+)
+TARGETS = st.sampled_from(["/mcp", "/sse", "/messages?session_id=s1", "/messages", "", "?", "\0"])

@@ -1,0 +1,180 @@
+"""What clients of one endpoint have posted, read and lost; and what each of them is owed.
+
+The books are kept from outside: from bytes, and from what the application was told and has called.
+An entry that contradicts another one is an assertion error at the moment it is made.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from sansmcp import IncomingRequest
+from sansmcp.http import (
+    SendBody,
+    SendEnd,
+    SendHead,
+    ServerEndpoint,
+    ServerExchange,
+    ServerSentEvent,
+)
+
+from .http import Headers, request
+from .http_readers import Label, Posted, Reader, Reading, label_of
+
+_STATUSES: Final = {200, 202, 204, 400, 404, 405, 406, 503}
+
+
+class Ledger:
+    """All the books of one endpoint."""
+
+    def __init__(self, endpoint: ServerEndpoint) -> None:
+        self.endpoint = endpoint
+        self.readings: dict[ServerExchange, Reading] = {}
+        self.sent: dict[Label, Posted | None] = {}  # by which POST it has to come, if by one
+        self.places: dict[Label, str] = {}
+        self.due: list[tuple[Label, Reader]] = []
+
+    # ------------------------------------------------------------------------------- requests
+
+    def send(
+        self,
+        client: Reader,
+        method: str,
+        more: Headers,
+        body: bytes = b"",
+        *,
+        post: Posted | None = None,
+        target: str = "",
+        stream: str = "",
+        last: int | None = None,
+    ) -> Reading:
+        """One whole HTTP request of a client, entered before anything of the answer is read."""
+        exchange = request(
+            self.endpoint,
+            method,
+            {**client.fields, **more},
+            body,
+            target=target or client.target,
+            context=post,
+        )
+        place = f"exchange {len(self.readings)}"
+        reading = self.readings[exchange] = Reading(place, client, exchange, post, stream, last)
+        if post is not None:
+            reading.last = 0
+            post.reading = reading
+        return reading
+
+    def owner_of(self, handle: IncomingRequest, old: Iterable[Reader]) -> Posted:
+        """What a request came with."""
+        for client in old:
+            if handle.peer.session is client.session:
+                return client.old_posts[handle.id]
+        assert isinstance(handle.context, Posted)
+        return handle.context
+
+    # -------------------------------------------------------------------------------- reading
+
+    def read(self) -> None:
+        """Each client reads what there is. All that has something is ready, and nothing else."""
+        while ready := self.endpoint.ready():  # what is taken here can be output there
+            for exchange in ready:
+                if exchange in self.readings:
+                    self._take(self.readings[exchange])
+        for exchange in self.readings:
+            assert exchange.next_output() is None
+
+    def _take(self, reading: Reading) -> None:
+        assert not reading.gone
+        while (output := reading.exchange.next_output()) is not None:
+            assert not reading.ended
+            if isinstance(output, SendHead):
+                assert reading.head is None
+                assert output.status in _STATUSES
+                reading.head = output
+            elif isinstance(output, SendBody):
+                assert reading.head is not None
+                if reading.is_stream:
+                    for item in reading.decoder.feed(output.data):
+                        assert isinstance(item, ServerSentEvent)
+                        self._saw_event(reading, item)
+                else:
+                    reading.body += output.data
+            else:
+                assert isinstance(output, SendEnd)
+                assert reading.head is not None
+                reading.ended = True
+                if not reading.is_stream:
+                    self._saw_object(reading)
+
+    def _saw_event(self, reading: Reading, event: ServerSentEvent) -> None:
+        client = reading.client
+        if event.type == "endpoint":
+            return
+        if event.id:
+            name, _, number = event.id.rpartition("-")
+            if reading.stream not in ("", name):
+                # Only one that listens may be followed by another one: the first had given way.
+                assert reading.resumes, "one connection carries one stream"
+                assert client.streams[reading.stream] is client.streams.get(name) is None
+                reading.resumes, reading.last = False, None
+            reading.stream = name
+            assert reading.last is None or int(number) == reading.last + 1, "none is left out"
+            reading.last = int(number)
+            assert client.streams.setdefault(name, reading.post) is reading.post or not reading.post
+            if not reading.resumes:
+                assert event.id not in client.events, "nobody has asked for it again"
+            assert client.events.setdefault(event.id, event.data) == event.data
+        if event.data:
+            owner = reading.post or client.streams.get(reading.stream)
+            self._saw(reading, json.loads(event.data), owner, event.id or reading.place)
+
+    def _saw_object(self, reading: Reading) -> None:
+        if reading.body:
+            self._saw(reading, json.loads(reading.body), reading.post, reading.place)
+
+    def _saw(self, reading: Reading, value: Any, owner: Posted | None, place: str) -> None:
+        messages: list[Any] = value if value.__class__ is list else [value]
+        for message in messages:
+            if "method" in message:
+                self._saw_call(reading, message, owner, place)
+            elif "id" in message:
+                self._saw_answer(reading.client, message["id"], owner, place)
+            elif owner is not None:
+                assert not owner.answers
+                owner.refused = True
+
+    def _saw_call(self, reading: Reading, message: Any, owner: Posted | None, place: str) -> None:
+        label = label_of(message)
+        if label is None:
+            assert owner is None or owner.listens
+            return
+        if "id" in message:
+            label = (reading.client, *label)
+            reading.client.questions[message["id"]] = message["method"]
+        assert self.sent[label] is owner, "it belongs to another stream"
+        assert self.places.setdefault(label, place) == place, "it came on two streams"
+
+    def _saw_answer(self, client: Reader, id: Any, owner: Posted | None, place: str) -> None:
+        owner = client.old_posts.get(id, owner)
+        assert owner is not None
+        assert id in owner.ids, "it is the answer to another request"
+        assert not owner.refused
+        assert owner.owed.get(id, True), "nobody is to have an answer"
+        assert owner.answers.setdefault(id, place) == place, "there are two answers"
+        assert set(owner.answers.values()) == {place}, "a batch is answered as one"
+
+    # ------------------------------------------------------------------------------- settling
+
+    def check(self, posts: Iterable[Posted]) -> None:
+        """All was answered and read: what is due has come."""
+        for post in posts:
+            if post.refused or not post.is_reachable:
+                continue
+            for id in post.ids:
+                assert (id in post.answers) == post.owed[id], (id, post)
+        for label, client in self.due:
+            owner = self.sent[label]
+            if owner is not None and owner.is_reachable:
+                assert label in self.places, label
+            if owner is None and client.misses_nothing:
+                assert label in self.places, label

@@ -1,0 +1,294 @@
+"""A client and a server whose applications do what they may do at any moment, in any weather."""
+
+import itertools
+from collections import Counter
+from typing import Any, Final
+
+from sansmcp import (
+    MODERN_REVISIONS,
+    ConnectionClosed,
+    ConnectionFailed,
+    ErrorReceived,
+    FailureReason,
+    IncomingRequest,
+    JSONObject,
+    ListingEnded,
+    NotificationReceived,
+    OutgoingRequest,
+    PingEnded,
+    ProgressReceived,
+    Ready,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    SubscriptionEnded,
+    ToolsListChanged,
+)
+from sansmcp.http import (
+    SessionLost,
+    StreamUnavailable,
+)
+
+from .http_weather import Weather
+
+TELL: Final = "custom/number"
+_ROOTS: Final[JSONObject] = {"roots": []}
+
+
+class Storm(Weather):
+    """One run.
+
+    Attributes:
+        asked: Requests that the server's application has not answered yet.
+        endings: How often each handle has ended.
+        handles: All that the client's application has been given.
+        heard: The numbers of the notifications that have arrived.
+        questions: Requests that the client's application has not answered yet.
+        ready: Sessions whose handshake is done.
+        server_calls: How often each request of the server has ended.
+        told: The numbers of the notifications that were sent.
+        tokens: What each call has to be answered with.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.numbers = itertools.count(1)
+        self.is_open = False
+        self.asked: dict[IncomingRequest, None] = {}
+        self.questions: dict[IncomingRequest, None] = {}
+        self.server_calls: Counter[OutgoingRequest] = Counter()
+        self.tokens: dict[OutgoingRequest, str] = {}
+        self.handles: list[Any] = [self.client.start(timeout=300.0, probe_timeout=60.0, now=0.0)]
+        self.endings: Counter[Any] = Counter()
+        self.ready: set[Any] = set()
+        self.told: list[int] = []
+        self.heard: list[int] = []
+
+    def flush(self) -> None:
+        """Nothing of what both sides have to say is left."""
+        super().flush()
+        self.hear()
+        self.serve()
+
+    def forget(self) -> None:
+        self.asked.clear()
+        self.server_calls.clear()
+
+    # ------------------------------------------------------------------------------ the client
+
+    def hear(self) -> None:
+        """What the client says is looked at: the right ending of the right call, and only one."""
+        for event in self.pair.events():
+            match event:
+                case ResponseReceived():
+                    assert event.result["content"][0]["text"] == self.tokens[event.request]
+                    self.endings[event.request] += 1
+                case RequestFailed():
+                    self.endings[event.request] += 1
+                    if event.reason is FailureReason.LOST and event.request in self.primed:
+                        assert self.restarts or self.client.revision in MODERN_REVISIONS
+                case ErrorReceived():
+                    self.endings[event.request] += 1
+                case ProgressReceived():
+                    assert event.message == self.tokens[event.request]
+                    assert not self.endings[event.request]
+                case ListingEnded():
+                    self.endings[event.listing] += 1
+                case SubscriptionEnded():
+                    self.endings[event.subscription] += 1
+                case PingEnded():
+                    self.endings[event.ping] += 1
+                case Ready() | ConnectionFailed():
+                    self.endings[event.start] += 1
+                    self.is_open = isinstance(event, Ready)
+                case SessionLost():
+                    self.handles.append(event.start)
+                    self.is_open = False
+                case ConnectionClosed():
+                    self.is_open = False
+                case StreamUnavailable():
+                    self.unprimed = True
+                case RequestReceived():
+                    self.questions[event.request] = None
+                case RequestCancelled():
+                    del self.questions[event.request]
+                case NotificationReceived() if event.method == TELL:
+                    self.heard.append(event.params["number"])
+                case _:
+                    pass
+
+    def ask(self) -> None:
+        """The client's application does something."""
+        client, random, now = self.client, self.random, self.pair.now
+        is_modern = client.revision in MODERN_REVISIONS
+        match random.choice(["call", "call", "call", "cancel", "list", "listen", "ping", "note"]):
+            case "call":
+                token = f"token {next(self.numbers)}"
+                call = client.send_request(
+                    "tools/call",
+                    {"name": "t", "arguments": {"token": token}},
+                    progress=random.random() < 0.7,
+                    timeout=random.choice([None, None, 4.0, 90.0]),
+                    now=now,
+                )
+                self.tokens[call] = token
+                self.handles.append(call)
+            case "cancel":
+                client.cancel(random.choice(self.handles), now=now)
+            case "list":
+                self.handles.append(client.send_paginated("tools/list", now=now))
+            case "listen" if is_modern:
+                self.handles.append(client.listen({"toolsListChanged": True}, now=now))
+            case "ping" if not is_modern:
+                self.handles.append(client.ping(now=now))
+            case _:
+                client.send_notification("custom/note", now=now)
+
+    def answer_server(self) -> None:
+        """The client's application answers."""
+        question = self.random.choice(list(self.questions))
+        del self.questions[question]
+        assert self.client.send_result(question, dict(_ROOTS), now=self.pair.now)
+
+    # ------------------------------------------------------------------------------ the server
+
+    def serve(self) -> None:
+        """What the server says."""
+        for event in self.pair.served():
+            match event:
+                case RequestReceived():
+                    self.asked[event.request] = None
+                case RequestCancelled():
+                    self.asked.pop(event.request, None)
+                case Ready():
+                    self.ready.add(event.peer.session)
+                case ResponseReceived() | ErrorReceived() | RequestFailed():
+                    self.server_calls[event.request] += 1
+                case _:
+                    pass
+
+    def do(self) -> None:
+        """The server's application does something."""
+        server, random, now = self.pair.server, self.random, self.pair.now
+        session: Any = random.choice(server.sessions) if server.sessions else None
+        request = random.choice(list(self.asked)) if self.asked else None
+        what = (
+            "answer"
+            if self.is_calm
+            else random.choice(
+                [
+                    "answer",
+                    "answer",
+                    "progress",
+                    "ask",
+                    "close",
+                    "tell",
+                    "tell",
+                    "publish",
+                    "stream",
+                ]
+            )
+        )
+        if request is not None and what == "answer":
+            self.answer_client(request)
+        elif request is not None and what == "progress":
+            progress = 1 + (request.data or 0)
+            if server.send_progress(request, progress, message=self.token_of(request), now=now):
+                request.data = progress
+        elif request is not None and what == "stream":
+            server.start_stream(request, now=now)
+        elif what == "publish":
+            server.publish(ToolsListChanged(), now=now)
+        elif session in self.ready:
+            if what == "ask":
+                target: dict[str, Any] = {"session": session}
+                if request is not None and request.peer.session is session:
+                    target = {"request": request}
+                self.server_calls[
+                    server.send_request("roots/list", timeout=100.0, now=now, **target)
+                ] += 0
+            elif what == "tell":
+                number = next(self.numbers)
+                server.send_notification(TELL, {"number": number}, session=session, now=now)
+                self.told.append(number)
+            elif what == "close":
+                where = request if request is not None else session
+                server.close_stream(where, retry_ms=random.choice([None, 0, 500]), now=now)
+
+    @staticmethod
+    def token_of(request: IncomingRequest) -> str:
+        """What a call has to be answered with."""
+        token: str = request.params.get("arguments", {}).get("token", "")
+        return token
+
+    def answer_client(self, request: IncomingRequest) -> None:
+        """A request gets its result."""
+        del self.asked[request]
+        result: dict[str, Any] = {"content": [{"type": "text", "text": self.token_of(request)}]}
+        if request.method == "tools/list":
+            result = {"tools": []}
+        self.pair.server.send_result(request, result, now=self.pair.now)
+
+    # ------------------------------------------------------------------------------------ a run
+
+    def step(self) -> None:
+        """One thing happens."""
+        random = self.random
+        choice = random.random()
+        wire = [exchange for exchange in self.pair.wire if not exchange.over]
+        if choice < 0.22 and self.waiting:
+            self.arrive(self.waiting.pop(random.randrange(len(self.waiting))))
+        elif choice < 0.55 and wire:
+            self.bring(random.choice(wire))
+        elif choice < 0.68:
+            self.do()
+        elif choice < 0.80 and self.is_open:
+            self.ask()
+        elif choice < 0.84 and self.questions:
+            self.answer_server()
+        elif choice < 0.88 and wire:
+            self.break_off(random.choice(wire))
+        elif choice < 0.90 and self.gone:
+            self.gone.pop().receive_disconnect(now=self.pair.now)
+        elif choice < 0.97:
+            self.pass_time(random.choice([0.1, 0.5, 1.0, 2.0, 5.0]))
+        elif choice < 0.973:
+            self.restart()
+        self.flush()
+
+    def pass_time(self, seconds: float) -> None:
+        """Time goes by."""
+        self.pair.now += seconds
+        self.client.handle_timeout(self.pair.now)
+        self.pair.server.handle_timeout(self.pair.now)
+
+    def open(self) -> None:
+        """The storm begins when the client is open; in some runs, before that."""
+        if self.random.random() < 0.85:
+            self.settle(1)
+            self.is_calm = False
+
+    def settle(self, leaps: int = 40) -> None:
+        """The weather is fine again: everything that is still to come does."""
+        self.is_calm = True
+        while self.gone:
+            self.gone.pop().receive_disconnect(now=self.pair.now)
+        for double in self.doubles:
+            double.receive_disconnect(now=self.pair.now)
+        self.doubles.clear()
+        for _ in range(leaps):
+            moved = True
+            while moved:
+                self.flush()
+                moved = bool(self.waiting or self.asked or self.questions)
+                while self.waiting:
+                    self.arrive(self.waiting.pop(0))
+                while self.asked:
+                    self.answer_client(next(iter(self.asked)))
+                while self.questions:
+                    self.answer_server()
+                for exchange in list(self.pair.wire):
+                    while exchange in self.pair.wire and not exchange.over and self.bring(exchange):
+                        moved = True
+            self.pass_time(10.0)

@@ -1,0 +1,239 @@
+"""`sansmcp inspect`, `call` and the others with `--url`: a server on HTTP instead of a process."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import BIN, DEMO, SECONDS, Done, hear_ctrl_c, sansmcp
+from tests.support.sockets import Lines, answering
+
+UNAUTHORIZED = (
+    b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n"
+    b'WWW-Authenticate: Bearer resource_metadata="https://x/y", scope="files"\r\n\r\n'
+)
+TEAPOT = b"HTTP/1.1 418 I'm a teapot\r\nContent-Length: 0\r\n\r\n"
+BUSY = b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"
+DISCOVERED: Any = {
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": {}},
+    "resultType": "complete",
+    "ttlMs": 0,
+    "cacheScope": "private",
+    "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s", "version": "1"}},
+}
+
+
+def ok(result: Any, id: int = 1) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return head.encode() + b"\r\n\r\n" + body
+
+
+@pytest.fixture(scope="module")
+def demo() -> Generator[str]:
+    """The URL of the demo's server."""
+    command = [*DEMO, "--http", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, encoding="utf-8") as process:
+        assert process.stderr is not None
+        found = re.search(r"http://\S+", process.stderr.readline())
+        assert found is not None
+        yield found[0]
+        process.terminate()
+
+
+def failure(done: Done) -> Any:
+    return json.loads(done.stdout)["error"]
+
+
+# ----------------------------------------------------------------------------------- it works
+
+
+@pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
+def test_server_looks_the_same_on_either_transport(demo: str, revision: str) -> None:
+    """Nothing that is shown depends on how it came."""
+    over_http = sansmcp("inspect", "--json", "--revision", revision, "--url", demo)
+    over_stdio = sansmcp("inspect", "--json", "--revision", revision, "--", *DEMO)
+
+    assert over_http.returncode == 0
+    instructions = {"instructions": None}  # only the one on stdio has any
+    assert json.loads(over_http.stdout) == {**json.loads(over_stdio.stdout), **instructions}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "out"),
+    [
+        (["call", "echo", '{"text": "héllo"}'], "héllo\n"),
+        (["request", "ping", "--json", "--revision", "2025-06-18"], "{}\n"),
+        (["call", "progress", '{"steps": 2}', "--progress"], "2 steps\n"),
+    ],
+)
+def test_commands_take_a_url_for_a_command(demo: str, arguments: list[str], out: str) -> None:
+    """It may stand anywhere among the options."""
+    done = sansmcp(arguments[0], "--url", demo, *arguments[1:])
+
+    assert done.stdout == out
+    assert done.returncode == 0
+    assert ("progress: 2 of 2" in done.stderr) == ("--progress" in arguments)
+
+
+def test_errors_of_the_server_come_with_advice(demo: str) -> None:
+    """As on stdio."""
+    done = sansmcp("call", "ehco", "--url", demo)
+
+    assert done.returncode == 3
+    assert f"the server at {demo} answered tools/call with an error: unknown tool" in done.stderr
+    assert "did you mean echo?" in done.stderr
+
+
+def test_ctrl_c_ends_the_request() -> None:
+    """The server must not work on for somebody who has left."""
+    lines = Lines()
+    with answering([ok(DISCOVERED), b""], lines) as port:
+        process: subprocess.Popen[str] = subprocess.Popen(
+            [BIN, "call", "slow", "--json", "--url", f"http://127.0.0.1:{port}/mcp"],
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            preexec_fn=hear_ctrl_c,
+        )
+        with process:
+            lines.wait()
+            lines.wait()
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=SECONDS)
+    assert process.returncode == 130
+    assert json.loads(out)["error"]["text"] == "interrupted by SIGINT: tools/call was given up"
+
+
+# ---------------------------------------------------------------------------------- its fields
+
+
+def test_fields_are_sent_with_every_request(tmp_path: Path) -> None:
+    """Also those of a file, which is the place for secrets: `ps` shows the command line to all."""
+    secrets = tmp_path / "secrets"
+    secrets.write_text("Authorization: Bearer SECRET\n\nX-Two:2\n")
+    lines = Lines()
+    answers = [ok(DISCOVERED, 1), ok({"resultType": "complete", "content": []}, 2)]
+    with answering(answers, lines) as port:
+        done = sansmcp(
+            *("call", "x", "--url", f"http://127.0.0.1:{port}/mcp"),
+            *("--header", f"@{secrets}", "--header", "X-One:  1 "),
+        )
+    assert done.returncode == 0, done.stderr
+    for head in lines.heads:
+        assert "\r\nauthorization: bearer secret\r\n" in head.lower()
+        assert "\r\nx-one: 1\r\n" in head.lower()
+        assert "\r\nx-two: 2\r\n" in head.lower()
+    assert len(lines.heads) == 2
+    assert "SECRET" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--header", "SECRET"], "--header takes 'NAME: VALUE'"),
+        (["--header", "A b: SECRET"], "--header takes 'NAME: VALUE'"),
+        (["--header", "A: SECRET\xe9"], "--header A: the value is not of visible ASCII"),
+        (["--header", "A: SECRET\nB: x"], "--header A: the value is not of visible ASCII"),
+        (["--header", "Host: SECRET"], "the field Host is written by the library"),
+        (["--header", "@/nonexistent/file"], "/nonexistent/file"),
+        (["--env", "A=SECRET"], "--env is for a server with a command"),
+    ],
+)
+def test_field_that_cannot_be_sent_is_refused(options: list[str], complaint: str) -> None:
+    """Before anything is sent, and without showing what may be a secret."""
+    done = sansmcp("inspect", "--url", "http://127.0.0.1:1/mcp", *options)
+
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert "SECRET" not in done.stdout + done.stderr
+
+
+def test_fields_of_a_process_are_refused() -> None:
+    """They would be lost without a word."""
+    done = sansmcp("inspect", "--header", "A: b", "--", *DEMO)
+
+    assert done.returncode == 2
+    assert "--header is for a server with a URL" in done.stderr
+
+
+@pytest.mark.parametrize("url", ["ftp://x/", "x", "http://user:SECRET@x/", "http://x:y/", "http:"])
+def test_url_that_is_none_is_refused(url: str) -> None:
+    """A mistake in the command line is no failure of the server."""
+    done = sansmcp("inspect", "--url", url)
+
+    assert done.returncode == 2
+    assert "SECRET" not in done.stdout + done.stderr.replace(url, "")
+
+
+def test_proxy_of_the_environment_is_not_gone_around() -> None:
+    """Whoever has set it may have a reason."""
+    env = {name: "" for name in os.environ if name.lower().endswith("_proxy")}
+    done = sansmcp("inspect", "--url", "http://host.invalid/", **{**env, "HTTP_PROXY": "http://p"})
+
+    assert done.returncode == 2
+    assert "NO_PROXY=host.invalid" in done.stderr
+
+
+# ----------------------------------------------------------------------------------- it fails
+
+
+def test_server_that_wants_to_know_who_asks_is_told_of() -> None:
+    """What it wants stands in the challenge, and what to do in the hint."""
+    with answering([UNAUTHORIZED] * 9) as port:
+        done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp?key=SECRET")
+    error = failure(done)
+
+    assert done.returncode == 3
+    assert error["kind"] == "unauthorized"
+    assert 'bearer resource_metadata="https://x/y" scope="files"' in error["details"][1]
+    assert error["text"].startswith(f"the server at http://127.0.0.1:{port}/mcp?... does not let")
+    assert "--header @FILE" in error["hints"][0]
+    assert "SECRET" not in done.stdout + done.stderr
+
+
+def test_status_of_a_request_is_told() -> None:
+    """A server that answers with a page of its own is often another server."""
+    with answering([ok(DISCOVERED), BUSY] + [BUSY] * 9) as port:
+        done = sansmcp("call", "x", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
+    error = failure(done)
+
+    assert error["kind"] == "http-status"
+    assert "503" in error["details"][0]
+    assert error["details"][-1] == "it may be asked again in 7 s"
+
+
+def test_path_that_is_no_endpoint_is_told() -> None:
+    """The commonest mistake with a URL."""
+    with answering([TEAPOT] * 9) as port:
+        done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/")
+    assert done.returncode == 3
+    assert any("make sure that the path of the URL" in hint for hint in failure(done)["hints"])
+
+
+def test_server_that_does_not_run_is_told() -> None:
+    """Nothing listens there."""
+    with answering([]) as port:
+        pass
+    done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
+    error = failure(done)
+
+    assert error["kind"] == "lost"
+    assert error["hints"] == ["make sure that it runs, and listens at this address"]
+    assert "failed" in error["details"][0]
+
+
+def test_server_that_says_nothing_is_given_up() -> None:
+    """It takes the connection, and that is all."""
+    with answering([b""]) as port:
+        done = sansmcp(
+            *("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp", "--timeout", "0.5")
+        )
+    assert failure(done)["kind"] == "timeout"
+    assert not any("standard input" in hint for hint in failure(done)["hints"])

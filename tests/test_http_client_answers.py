@@ -1,0 +1,745 @@
+"""What servers answer to a POST, in whatever form, and how the call ends because of it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    Config,
+    ConnectionClosed,
+    ErrorReceived,
+    ErrorWithoutIdReceived,
+    FailureReason,
+    InputRequired,
+    JSONObject,
+    ListingEnd,
+    ListingEnded,
+    LocalProtocolError,
+    PingEnded,
+    ProgressReceived,
+    ProtocolViolation,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    SubscriptionEnd,
+    SubscriptionEnded,
+)
+from sansmcp.http import ClientExchange, ExchangePurpose, MessageRefused, MessageUndelivered
+from tests.support.http import CHANGED, LEGACY, SSE, progressing
+from tests.support.http_client import (
+    OK,
+    answer,
+    ask,
+    event,
+    fields_of,
+    head,
+    kinds,
+    message_of,
+    opened,
+    refusal,
+    respond,
+    stream,
+    take,
+)
+from tests.support.http_pair import events_of, exchanges_of, only
+from tests.support.modern import FORM, MODERN, input_required
+from tests.support.wire import call as request
+from tests.support.wire import error, note, result
+
+ERAS = pytest.mark.parametrize("revision", [LEGACY, MODERN])
+
+
+def failure(client: Any) -> tuple[FailureReason, list[str]]:
+    """How the one call has failed, and the rules that were broken."""
+    events = events_of(client)
+    rules = [one.rule for one in events if isinstance(one, ProtocolViolation)]
+    return only(RequestFailed, events).reason, rules
+
+
+# --------------------------------------------------------------------------------- good answers
+
+
+@ERAS
+def test_every_post_takes_both_forms(revision: str) -> None:
+    """A server chooses, request by request (HTTP-009)."""
+    client = opened(revision)
+    call, exchange = ask(client)
+    fields = fields_of(exchange)
+
+    assert (exchange.method, exchange.purpose) == ("POST", ExchangePurpose.POST)
+    assert (exchange.url, exchange.target) == ("http://localhost/mcp", "/mcp")
+    assert (exchange.authority, exchange.origin.port) == ("localhost", 80)
+    assert exchange.request is call
+    assert fields["accept"] == "application/json, text/event-stream"
+    assert fields["content-type"] == "application/json"
+    assert fields["accept-encoding"] == "identity"
+    assert message_of(exchange)["method"] == "tools/call"
+    assert client.exchanges == (exchange,)
+    assert client.unsent_bytes == 0
+
+
+@ERAS
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_a_body_may_come_in_any_pieces(revision: str, size: int) -> None:
+    """Neither form knows where the network cuts."""
+    client = opened(revision)
+    call, exchange = ask(client)
+    body = json.dumps(answer(client, call)).encode()
+    head(exchange, 200, "application/json")
+    for at in range(0, len(body), size):
+        exchange.receive_data(memoryview(body)[at : at + size])
+    assert events_of(client) == []
+    exchange.receive_end()
+    assert only(ResponseReceived, events_of(client)).request is call
+    assert exchange.over
+    assert not exchange.is_stream
+
+    call, exchange = ask(client)
+    body = event(answer(client, call))
+    head(exchange, 200, SSE)
+    assert exchange.is_stream
+    for at in range(0, len(body), size):
+        exchange.receive_data(bytearray(body[at : at + size]))
+    assert only(ResponseReceived, events_of(client)).request is call
+
+
+def test_a_stream_brings_what_comes_before_the_answer() -> None:
+    """Progress, and what the server asks; the answer to that is a POST of its own."""
+    client = opened(LEGACY)
+    call, exchange = ask(client, progress=True)
+    stream(exchange, event(note("notifications/progress", {"progressToken": 2, "progress": 1})))
+    stream_asks = event(request(1, "roots/list"))
+    exchange.receive_data(stream_asks)
+    progress, asked = events_of(client)
+    assert isinstance(progress, ProgressReceived)
+    assert isinstance(asked, RequestReceived)
+    assert len(client.open_requests) == 1
+
+    assert client.send_result(asked.request, {"roots": []})
+    posted = take(client)
+    assert message_of(posted) == result(1, {"roots": []})
+    respond(posted, 202)
+    exchange.receive_data(event(answer(client, call)))
+    assert kinds(events_of(client)) == [ResponseReceived]
+    assert not client.open_requests
+
+
+def test_a_request_of_the_server_may_be_answered_with_an_error_or_progress() -> None:
+    """Each is a POST of its own."""
+    client = opened(LEGACY)
+    _, exchange = ask(client)
+    stream(exchange, event(request(1, "roots/list", {"_meta": {"progressToken": "p"}})))
+    asked = only(RequestReceived, events_of(client)).request
+    assert client.send_progress(asked, 1)
+    assert message_of(take(client))["method"] == "notifications/progress"
+    assert client.send_error(asked, -1, "no")
+    assert message_of(take(client))["error"]["code"] == -1
+
+
+def test_a_batch_of_the_server_is_answered_with_one() -> None:
+    """In the one revision that has them (HTTP-010)."""
+    client = opened("2025-03-26")
+    _, exchange = ask(client)
+    stream(exchange, event([request(1, "ping"), request(2, "roots/list"), CHANGED]))
+    asked = only(RequestReceived, events_of(client)).request
+    assert exchanges_of(client) == []
+    client.send_result(asked, {"roots": []})
+    posted = take(client)
+    assert message_of(posted) == [result(1, {}), result(2, {"roots": []})]
+    posted.receive_failure("reset")
+    assert events_of(client) == [MessageUndelivered(session=None, is_answer=True)]
+
+
+def test_what_the_server_asks_is_answered_while_the_limit_is_reached() -> None:
+    """The call waits for it: there must be a way."""
+    client = opened(config=Config(max_requests=1), get=True)
+    listening = take(client)
+    call, exchange = ask(client)
+    stream(listening)
+    stream(exchange, event(request(1, "roots/list")))
+    client.send_result(only(RequestReceived, events_of(client)).request, {"roots": []})
+    respond(take(client), 202)
+    exchange.receive_data(event(answer(client, call)))
+    assert kinds(events_of(client)) == [ResponseReceived]
+
+
+def test_a_server_may_take_its_time_to_end_a_stream() -> None:
+    """Then it is closed: a stream that brings nothing more is not kept."""
+    client = opened(LEGACY, now=0.0)
+    call, exchange = ask(client)
+    stream(exchange, event(answer(client, call)), now=1.0)
+    assert only(ResponseReceived, events_of(client)).request is call
+    assert not exchange.over
+    assert client.next_timeout() == 6.0
+    client.handle_timeout(6.0)
+    assert exchange.aborted
+    assert client.aborts() == [exchange]
+    assert client.aborts() == []
+    assert client.exchanges == ()
+
+
+def test_without_a_clock_such_a_stream_is_left_alone() -> None:
+    """Nobody knows how long it has been."""
+    client = opened(LEGACY, now=None)
+    call, exchange = ask(client)
+    stream(exchange, event(answer(client, call)))
+    assert client.next_timeout() is None
+    exchange.receive_end()
+    assert client.exchanges == ()
+
+
+@ERAS
+def test_an_answer_on_another_stream_ends_the_exchange(revision: str) -> None:
+    """It is the one answer, wherever it comes: nothing is left to wait for."""
+    client = opened(revision)
+    first, exchange = ask(client)
+    second, other = ask(client)
+    stream(exchange, event(answer(client, second)))
+
+    assert only(ResponseReceived, events_of(client)).request is second
+    assert other.aborted
+    exchange.receive_data(event(answer(client, first)))
+    assert only(ResponseReceived, events_of(client)).request is first
+
+
+def test_an_answer_names_its_request_in_another_type() -> None:
+    """It is taken, as on any transport, and reported."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    respond(exchange, body={**answer(client, call), "id": str(call.id)})
+    events = events_of(client)
+    assert only(ProtocolViolation, events).rule == "OWN-019"
+    assert only(ResponseReceived, events).request is call
+
+
+def test_questions_are_answered_with_the_same_fields() -> None:
+    """The second round is a POST like the first one."""
+    client = opened(MODERN, capabilities={"elicitation": {}})
+    call, exchange = ask(client)
+    respond(exchange, body=input_required(call.id, {"q": FORM}, "state"))
+    asked = only(InputRequired, events_of(client))
+    renewed = client.provide_input(asked.request, {"q": {"action": "decline"}})
+    again = take(client)
+    assert fields_of(again) == fields_of(exchange)
+    assert message_of(again)["params"]["requestState"] == "state"
+    respond(again, body=answer(client, renewed))
+    assert only(ResponseReceived, events_of(client)).request is renewed
+    with pytest.raises(LocalProtocolError, match="nothing is asked"):
+        client.provide_input(renewed, {})
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_a_request_that_is_to_be_sent_again_is(is_stream: bool) -> None:
+    """Nothing is asked: the same call goes on, and the stream of before is of no more use."""
+    client = opened(MODERN, now=0.0)
+    call, exchange = ask(client)
+    again = input_required(call.id, None, "state")
+    if is_stream:
+        stream(exchange, event(again))
+    else:
+        respond(exchange, body=again)
+    second = take(client)
+    assert fields_of(second) == fields_of(exchange)
+    assert message_of(second)["params"]["requestState"] == "state"
+    assert second.request is call
+    assert client.next_timeout() == (5.0 if is_stream else None)
+    respond(second, body=answer(client, call))
+    assert only(ResponseReceived, events_of(client)).request is call
+    if is_stream:
+        client.handle_timeout(5.0)
+        assert client.aborts() == [exchange]
+    assert client.exchanges == ()
+
+
+def test_listings_pings_and_pages_go_the_same_way() -> None:
+    """What the library sends itself is not the application's request."""
+    client = opened(LEGACY, now=0.0)
+    listing = client.send_paginated("tools/list", auto=False)
+    exchange = take(client)
+    assert exchange.request is None
+    respond(exchange, body=result(2, {"tools": [], "nextCursor": "c"}))
+    assert client.next_page(listing)
+    respond(take(client), 500)
+    ended = events_of(client)[-1]
+    assert isinstance(ended, ListingEnded)
+    assert (ended.reason, ended.code) == (ListingEnd.ERROR, None)
+    ping = client.ping(timeout=3.0, now=1.0)
+    respond(take(client), body=result(4, {}), now=2.0)
+    assert only(PingEnded, events_of(client)) == PingEnded(ping=ping, seconds=1.0)
+
+
+# ------------------------------------------------------------------------------------ no answers
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("form", "body"),
+    [
+        ("text/html", b"<html>"),
+        (None, b""),
+        ("application/jsonx", b"{}"),
+    ],
+)
+def test_an_answer_in_another_form_is_none(revision: str, form: str | None, body: bytes) -> None:
+    """A login page is not an answer; it is not even read."""
+    client = opened(revision)
+    _, exchange = ask(client)
+    respond(exchange, 200, body, form=form)
+    assert failure(client) == (FailureReason.INVALID_ANSWER, ["HTTP-018"])
+    assert client.aborts() == [exchange]
+
+
+@ERAS
+def test_a_request_is_not_answered_with_accepted(revision: str) -> None:
+    """202 is for what has no answer: waiting for one would be waiting for ever."""
+    client = opened(revision)
+    _, exchange = ask(client)
+    respond(exchange, 202)
+    assert failure(client) == (FailureReason.INVALID_ANSWER, ["HTTP-018"])
+
+
+@ERAS
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[]", b"7", b'{"jsonrpc":"2.0"}'])
+def test_a_body_that_holds_no_answer_ends_the_call(revision: str, body: bytes) -> None:
+    """Whatever it is: nothing else will come."""
+    client = opened(revision)
+    _, exchange = ask(client)
+    respond(exchange, 200, body, form="application/json")
+    reason, rules = failure(client)
+    assert reason is FailureReason.INVALID_ANSWER
+    assert rules
+
+
+@ERAS
+def test_a_body_that_answers_another_request_ends_the_call(revision: str) -> None:
+    """It does not answer this one."""
+    client = opened(revision)
+    _, exchange = ask(client)
+    respond(exchange, body=result(77, OK))
+    assert failure(client)[0] is FailureReason.INVALID_ANSWER
+
+
+def test_an_error_that_names_no_request_ends_the_call() -> None:
+    """It is told as it came; what it is about cannot be known."""
+    client = opened(LEGACY)
+    _, exchange = ask(client)
+    respond(exchange, body={"jsonrpc": "2.0", "error": {"code": -32700, "message": "no"}})
+    assert kinds(events_of(client)) == [ErrorWithoutIdReceived, RequestFailed]
+
+
+@ERAS
+def test_a_body_over_the_limit_is_not_kept(revision: str) -> None:
+    """It is given up as soon as it is too long, not when it ends, if it ever does."""
+    client = opened(revision, config=Config(max_message_bytes=1000))
+    _, exchange = ask(client)
+    head(exchange, 200, "application/json")
+    exchange.receive_data(b" " * 999)
+    assert events_of(client) == []
+    exchange.receive_data(b"xx")
+    exchange.receive_data(b"more")
+    assert failure(client) == (FailureReason.INVALID_ANSWER, ["OWN-001"])
+    assert client.aborts() == [exchange]
+
+
+def test_a_body_may_be_over_the_limit_at_once() -> None:
+    """The report shows how it begins."""
+    client = opened(LEGACY, config=Config(max_message_bytes=1000))
+    client.send_notification("notifications/roots/list_changed")
+    exchange = take(client)
+    head(exchange, 400, "text/plain")
+    exchange.receive_data(b"x" * 1001)
+    violation, refused = events_of(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert violation.excerpt == b"x" * 120
+    assert refused == MessageRefused(status=400)
+
+
+def test_an_event_over_the_limit_is_passed_over() -> None:
+    """The stream goes on, and the answer may still come."""
+    client = opened(MODERN, config=Config(max_message_bytes=1000))
+    call, exchange = ask(client)
+    stream(exchange, b"data: " + b"x" * 1001 + b"\n\n", event(answer(client, call)))
+    events = events_of(client)
+    assert only(ProtocolViolation, events).rule == "OWN-001"
+    assert only(ResponseReceived, events).request is call
+
+
+def test_a_stream_of_comments_only_ends_with_the_timeout() -> None:
+    """Signs of life are none of progress."""
+    client = opened(MODERN, now=0.0)
+    call, exchange = ask(client, timeout=5.0, now=0.0)
+    stream(exchange)
+    for second in range(1, 5):
+        exchange.receive_data(b": still here\n\n", now=float(second))
+    client.handle_timeout(5.0)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.TIMED_OUT)
+    assert client.aborts() == [exchange]
+    exchange.receive_data(event(answer(client, call)))
+    exchange.receive_end()
+    exchange.receive_failure("late")
+    head(exchange, 200)
+    assert events_of(client) == []
+
+
+@ERAS
+@pytest.mark.parametrize("coding", ["gzip", "BR", "identity, gzip"])
+def test_a_coding_that_was_not_asked_for_is_not_read(revision: str, coding: str) -> None:
+    """It was asked for none: what is in there may be of any size."""
+    client = opened(revision)
+    _, exchange = ask(client)
+    respond(exchange, body=b"\x1f\x8b", form="application/json", more={"content-encoding": coding})
+    assert failure(client) == (FailureReason.INVALID_ANSWER, ["OWN-042"])
+    assert client.aborts() == [exchange]
+
+
+def test_the_coding_that_is_none_is_read() -> None:
+    """`identity` says nothing."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    more = {"Content-Encoding": "Identity", "Server": "x", "X-Odd": "y", "Mcp-Session-Id": "no"}
+    respond(exchange, body=answer(client, call), more=more)
+    assert kinds(events_of(client)) == [ResponseReceived]
+
+
+# --------------------------------------------------------------------------------- the network
+
+
+@ERAS
+def test_a_connection_that_fails_loses_the_call(revision: str) -> None:
+    """The server may have done it or not: nothing is sent twice."""
+    client = opened(revision)
+    call, exchange = ask(client)
+    exchange.receive_failure("connection refused")
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert "connection refused" in failed.text
+    assert exchanges_of(client) == []
+    assert client.exchanges == ()
+
+
+@ERAS
+def test_an_answer_that_breaks_off_loses_the_call(revision: str) -> None:
+    """Half a body is none."""
+    client = opened(revision)
+    _, exchange = ask(client)
+    head(exchange, 200, "application/json")
+    exchange.receive_data(b"{")
+    exchange.receive_failure("connection reset")
+    assert failure(client) == (FailureReason.LOST, [])
+
+
+@ERAS
+def test_a_response_without_a_head_is_a_broken_one(revision: str) -> None:
+    """Servers close connections that were idle for long."""
+    client = opened(revision)
+    _, exchange = ask(client)
+    exchange.receive_end()
+    assert failure(client) == (FailureReason.LOST, [])
+
+
+def test_a_head_may_be_announced() -> None:
+    """Informational responses come before the answer."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    head(exchange, 100)
+    head(exchange, 103)
+    respond(exchange, body=answer(client, call))
+    assert kinds(events_of(client)) == [ResponseReceived]
+
+
+def test_a_second_head_changes_nothing() -> None:
+    """An adapter that calls twice is not punished."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    head(exchange, 200, "application/json")
+    head(exchange, 404)
+    exchange.receive_data(json.dumps(answer(client, call)).encode())
+    exchange.receive_end()
+    assert kinds(events_of(client)) == [ResponseReceived]
+
+
+@pytest.mark.parametrize("is_answer", [True, False])
+def test_what_has_no_answer_may_be_lost(is_answer: bool) -> None:
+    """There is no ending that could say so: an event does."""
+    client = opened(LEGACY)
+    if is_answer:
+        _, exchange = ask(client)
+        stream(exchange, event(request(1, "roots/list")))
+        client.send_result(only(RequestReceived, events_of(client)).request, {"roots": []})
+    else:
+        client.send_notification("notifications/roots/list_changed")
+    take(client).receive_failure("connection refused")
+    assert events_of(client) == [MessageUndelivered(session=None, is_answer=is_answer)]
+
+
+def test_a_subscription_may_be_refused_or_lost() -> None:
+    """Its handle has an ending of its own for each."""
+    client = opened(MODERN)
+    subscription = client.listen({"toolsListChanged": True})
+    respond(take(client), 500)
+    ended = only(SubscriptionEnded, events_of(client)[1:])
+    assert (ended.subscription, ended.reason) == (subscription, SubscriptionEnd.ERROR)
+    client.listen({"toolsListChanged": True})
+    take(client).receive_failure("reset")
+    assert only(SubscriptionEnded, events_of(client)).reason is SubscriptionEnd.LOST
+
+
+# ------------------------------------------------------------------------------------ refusals
+
+
+@ERAS
+@pytest.mark.parametrize("status", [400, 404, 500])
+@pytest.mark.parametrize("id", ["right", None, "missing"])
+def test_an_error_in_a_refusal_is_the_answer(revision: str, status: int, id: str | None) -> None:
+    """Many servers leave out the id: the exchange says whose it is."""
+    client = opened(revision, session=None)
+    call, exchange = ask(client)
+    body: JSONObject = refusal(call, -32601, {"x": 1})
+    if id is None:
+        body["id"] = None
+    elif id == "missing":
+        del body["id"]
+    respond(exchange, status, body)
+    received = only(ErrorReceived, events_of(client))
+    assert (received.request, received.code, received.data) == (call, -32601, {"x": 1})
+
+
+def test_an_error_in_a_refusal_with_another_id_is_the_answer_too() -> None:
+    """It can be the answer to nothing else; that it is odd is reported."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    respond(exchange, 400, error(99, -32602))
+    violation, received = events_of(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.tolerated) == ("OWN-019", True)
+    assert isinstance(received, ErrorReceived)
+    assert received.request is call
+
+
+@ERAS
+@pytest.mark.parametrize(
+    "body", [b"", b"gone", b'{"error":"x"}', b'{"error":{"code":"1"}}', b'{"result":{}}', b"[1]"]
+)
+def test_a_refusal_without_an_error_is_told_by_its_status(revision: str, body: bytes) -> None:
+    """It is shaped unlike an error of the server, so that the two cannot be confused."""
+    client = opened(revision)
+    call, exchange = ask(client)
+    respond(exchange, 500, body, form="text/plain")
+    refused, failed = events_of(client)
+    assert refused == MessageRefused(status=500, request=call, excerpt=body)
+    assert isinstance(failed, RequestFailed)
+    assert failed.reason is FailureReason.REFUSED
+    assert "500" in failed.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "at", "wait"),
+    [
+        ({"retry-after": "7"}, None, 7.0),
+        ({"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, 946_684_789.0, 10.0),
+        ({"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, 946_684_800.0, 0.0),
+        (
+            {
+                "retry-after": "Tue, 29 Feb 2000 00:00:01 GMT",
+                "date": "Mon, 28 Feb 2000 23:59:59 GMT",
+            },
+            None,
+            2.0,
+        ),
+        ({"retry-after": "Fri, 31 Dec 1999 23:59:59 GMT"}, None, None),
+        ({"retry-after": "soon"}, 0.0, None),
+        ({"retry-after": "-1"}, 0.0, None),
+        ({}, None, None),
+    ],
+)
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_says_when_to_come_again(
+    status: int, fields: dict[str, str], at: float | None, wait: float | None
+) -> None:
+    """In seconds, or as a date, for which somebody has to know what time it is."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    respond(exchange, status, b"busy", fields, at=at)
+    refused, failed = events_of(client)
+    assert isinstance(refused, MessageRefused)
+    assert (refused.status, refused.retry_after) == (status, wait)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, "asked again" in failed.text) == (call, wait is not None)
+    assert exchanges_of(client) == []
+
+
+def test_an_error_may_come_with_a_time_to_wait() -> None:
+    """The ending is the error; the event beside it says when."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    respond(exchange, 503, refusal(call, -32603), {"Retry-After": "1"})
+    refused, received = events_of(client)
+    assert isinstance(refused, MessageRefused)
+    assert (refused.code, refused.retry_after) == (-32603, 1.0)
+    assert isinstance(received, ErrorReceived)
+
+
+def test_a_refusal_that_breaks_off_loses_what_it_was_for() -> None:
+    """Nobody knows how it would have gone on."""
+    client = opened(MODERN)
+    _, exchange = ask(client)
+    head(exchange, 400, "application/json")
+    exchange.receive_failure("reset")
+    assert failure(client) == (FailureReason.LOST, [])
+    client.send_notification("custom/note")
+    exchange = take(client)
+    head(exchange, 400, "application/json")
+    exchange.receive_failure("reset")
+    assert events_of(client) == [MessageRefused(status=400)]
+
+
+@pytest.mark.parametrize(("status", "rules"), [(200, ["HTTP-014"]), (204, ["HTTP-014"]), (202, [])])
+def test_a_notification_is_accepted_with_202(status: int, rules: list[str]) -> None:
+    """Servers that say so in another way are understood."""
+    client = opened(LEGACY)
+    client.send_notification("notifications/roots/list_changed")
+    exchange = take(client)
+    head(exchange, status, "text/plain")
+    exchange.receive_data(b"Accepted")
+    exchange.receive_end()
+    violations = [one for one in events_of(client) if isinstance(one, ProtocolViolation)]
+    assert [(one.rule, one.tolerated) for one in violations] == [(rule, True) for rule in rules]
+    assert client.exchanges == ()
+
+
+def test_a_notification_is_not_answered_with_a_stream() -> None:
+    """It would never end."""
+    client = opened(MODERN)
+    client.send_notification("custom/note")
+    exchange = take(client)
+    stream(exchange)
+    assert client.aborts() == [exchange]
+    assert events_of(client) == []
+
+
+def test_a_body_nobody_reads_may_break_off() -> None:
+    """What mattered was the status."""
+    client = opened(LEGACY)
+    client.send_notification("notifications/roots/list_changed")
+    exchange = take(client)
+    head(exchange, 202)
+    exchange.receive_failure("reset")
+    assert events_of(client) == []
+    assert client.exchanges == ()
+
+
+# -------------------------------------------------------------------------------- cancellation
+
+
+def test_a_modern_request_is_cancelled_by_the_end_of_its_exchange() -> None:
+    """The server sees that; there is no notification for it on HTTP (CANC-017)."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    assert client.cancel(call, reason="user")
+    assert exchange.aborted
+    assert client.aborts() == [exchange]
+    assert only(RequestFailed, events_of(client)).reason is FailureReason.CANCELLED
+    assert exchanges_of(client) == []
+    assert not client.cancel(call)
+
+
+def test_a_legacy_request_is_cancelled_by_a_notification() -> None:
+    """There the end of an exchange means nothing (SSE-013)."""
+    client = opened(LEGACY)
+    call, exchange = ask(client)
+    assert client.cancel(call, reason="user")
+    assert client.aborts() == [exchange]
+    posted = take(client)
+    assert posted.purpose is ExchangePurpose.CANCEL
+    assert message_of(posted)["params"] == {"requestId": call.id, "reason": "user"}
+    assert "mcp-session-id" in fields_of(posted)
+    respond(posted, 202)
+    assert only(RequestFailed, events_of(client)).reason is FailureReason.CANCELLED
+
+
+@ERAS
+def test_what_was_never_sent_is_taken_back(revision: str) -> None:
+    """The server knows nothing of it, and need not be told."""
+    client = opened(revision)
+    call = client.send_request("tools/call", {"name": "t"})
+    assert client.unsent_bytes > 0
+    assert client.cancel(call)
+    assert client.unsent_bytes == 0
+    assert exchanges_of(client) == []
+    assert client.aborts() == []
+
+
+def test_a_request_that_times_out_is_cancelled() -> None:
+    """In either era in its own way."""
+    client = opened(LEGACY, now=0.0)
+    _, exchange = ask(client, timeout=2.0)
+    client.handle_timeout(2.0)
+    assert client.aborts() == [exchange]
+    assert take(client).purpose is ExchangePurpose.CANCEL
+
+
+# ---------------------------------------------------------------------------------------- limits
+
+
+def test_messages_without_an_answer_wait_while_too_many_are_under_way() -> None:
+    """A server that does not answer cannot make a client open connections without end."""
+    client = opened(LEGACY, config=Config(max_requests=2))
+    for _ in range(16):
+        client.send_notification("notifications/roots/list_changed")
+    under_way = exchanges_of(client)
+    assert len(under_way) == 12
+    assert client.next_exchange() is None
+    waiting = client.unsent_bytes
+    respond(under_way[0], 202)
+    assert len(exchanges_of(client)) == 1
+    assert client.unsent_bytes < waiting
+
+
+def test_a_server_that_takes_nothing_ends_the_connection() -> None:
+    """What waits is bounded, as on any transport."""
+    client = opened(LEGACY, config=Config(max_unsent_bytes=400))
+    call = client.send_request("tools/call", {"name": "t"})
+    client.send_notification("notifications/roots/list_changed", {"x": "y" * 400})
+    events = events_of(client)
+    assert [one.rule for one in events if isinstance(one, ProtocolViolation)] == ["OWN-012"]
+    assert only(RequestFailed, events).request is call
+    assert [one.method for one in exchanges_of(client)] == ["DELETE"]
+
+
+def test_a_request_that_is_too_much_ends_the_connection() -> None:
+    """Its own ending comes, too."""
+    client = opened(LEGACY, config=Config(max_unsent_bytes=400), session=None)
+    call = client.send_request("tools/call", {"name": "t" * 400})
+    assert only(RequestFailed, events_of(client)).request is call
+    assert exchanges_of(client) == []
+
+
+def test_a_server_that_makes_the_client_talk_ends_the_connection() -> None:
+    """Answers that the library gives by itself are bounded, too."""
+    client = opened(LEGACY, config=Config(max_unsent_bytes=400), session=None)
+    _, exchange = ask(client)
+    stream(exchange, event(request("x" * 400, "ping")))
+    assert ConnectionClosed in kinds(events_of(client))
+    assert exchanges_of(client) == []
+
+
+def test_events_that_nobody_takes_are_a_reason_to_pause() -> None:
+    """It is advice: nothing is refused."""
+    client = opened(MODERN, config=Config(max_events=1))
+    assert not client.paused
+    _, exchange = ask(client)
+    stream(exchange, event(progressing()) * 2)
+    assert client.paused
+
+
+def test_an_exchange_shows_no_secrets() -> None:
+    """Neither fields nor the query of a URL."""
+    client = opened(MODERN, url="https://host:8443/mcp?key=secret")
+    exchange: ClientExchange
+    _, exchange = ask(client)
+    assert repr(exchange) == "<ClientExchange POST host:8443/mcp POST>"
+    assert repr(client) == "<ClientEndpoint host:8443 OPEN>"
+    assert client.url == exchange.url == "https://host:8443/mcp?key=secret"
+    assert exchange.target == "/mcp?key=secret"

@@ -1,0 +1,660 @@
+"""Who asks, and whom: challenges, new credentials, redirects, and what must never leak."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    Config,
+    ConnectionFailed,
+    FailureCause,
+    FailureReason,
+    LocalProtocolError,
+    ProtocolViolation,
+    Ready,
+    RequestFailed,
+    ResponseReceived,
+)
+from sansmcp.http import (
+    AuthorizationRequired,
+    Challenge,
+    ClientEndpoint,
+    ClientExchange,
+    ExchangePurpose,
+    MessageRefused,
+    Origin,
+    StreamUnavailable,
+)
+from tests.support.http import LEGACY
+from tests.support.http_client import (
+    answer,
+    ask,
+    begun,
+    fields_of,
+    head,
+    initialized,
+    kinds,
+    message_of,
+    opened,
+    respond,
+    stream,
+    take,
+)
+from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.modern import BOTH, MODERN, discovered
+from tests.support.wire import result
+
+TOKEN = "Bearer s3cret-t0ken"
+CHALLENGE = {"WWW-Authenticate": 'Bearer resource_metadata="https://a/x", scope="a b"'}
+
+
+def keeping(revision: str = MODERN, **settings: Any) -> ClientEndpoint:
+    """A client that keeps what it was not allowed."""
+    settings.setdefault("headers", [("Authorization", TOKEN)])
+    return opened(revision, authorize=True, **settings)
+
+
+# ----------------------------------------------------------------------------------- challenges
+
+
+@pytest.mark.parametrize(
+    ("field", "challenges"),
+    [
+        ("Bearer", [Challenge("bearer", {})]),
+        ("", []),
+        ("???", []),
+        ("Bearer realm=x", [Challenge("bearer", {"realm": "x"})]),
+        (
+            'BEARER Realm = "a, \\"b\\"" , error="insufficient_scope",Basic realm=""',
+            [
+                Challenge("bearer", {"realm": 'a, "b"', "error": "insufficient_scope"}),
+                Challenge("basic", {"realm": ""}),
+            ],
+        ),
+        (", ,Bearer ,Basic", [Challenge("bearer", {}), Challenge("basic", {})]),
+        (
+            "Negotiate ab==, Bearer",
+            [Challenge("negotiate", {}, "ab=="), Challenge("bearer", {})],
+        ),
+        ("Negotiate ab", [Challenge("negotiate", {}, "ab")]),
+        ('Bearer scope="open', [Challenge("bearer", {})]),
+        ("Bearer a=1, a=2", [Challenge("bearer", {"a": "1"})]),
+        ("A, " * 40, [Challenge("a", {})] * 32),
+    ],
+)
+def test_challenges_are_read(field: str, challenges: list[Challenge]) -> None:
+    """One line may hold several, and whatever cannot be read (AUTH-036)."""
+    client = opened(MODERN)
+    _, exchange = ask(client)
+    respond(exchange, 401, more={"WWW-Authenticate": field})
+    required = only(AuthorizationRequired, events_of(client)[:1])
+    assert list(required.challenges) == challenges
+
+
+def test_challenges_may_stand_on_several_lines() -> None:
+    """They are in the order of the server's."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    lines = [(b"WWW-Authenticate", b"Bearer"), (b"www-authenticate", b"Basic")]
+    exchange.receive_head(401, lines)
+    required = only(AuthorizationRequired, events_of(client)[:1])
+    assert [one.scheme for one in required.challenges] == ["bearer", "basic"]
+    assert (required.status, required.request, required.kept) == (401, call, False)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_call_without_authorization_ends(status: int) -> None:
+    """Where nobody wants to be asked."""
+    client = opened(MODERN)
+    call, exchange = ask(client)
+    respond(exchange, status, b"no", CHALLENGE)
+    required, failed = events_of(client)
+    assert isinstance(required, AuthorizationRequired)
+    assert required.challenges == (
+        Challenge("bearer", {"resource_metadata": "https://a/x", "scope": "a b"}),
+    )
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (call, FailureReason.REFUSED)
+    assert client.exchanges == ()
+
+
+def test_forbidden_without_a_challenge_is_a_refusal() -> None:
+    """There is nothing that could be shown."""
+    client = keeping()
+    _, exchange = ask(client)
+    respond(exchange, 403, b"no")
+    assert kinds(events_of(client)) == [MessageRefused, RequestFailed]
+
+
+def test_a_notification_without_authorization_is_refused() -> None:
+    """It has no ending but this."""
+    client = opened(MODERN)
+    client.send_notification("custom/note")
+    respond(take(client), 401)
+    assert events_of(client) == [
+        AuthorizationRequired(status=401, challenges=(), kept=False),
+        MessageRefused(status=401),
+    ]
+
+
+def test_a_stream_without_authorization_is_not_available() -> None:
+    """Requests are asked for theirs."""
+    client = opened(LEGACY, get=True)
+    respond(take(client), 401)
+    assert kinds(events_of(client)) == [AuthorizationRequired, StreamUnavailable]
+
+
+def test_a_start_without_authorization_fails() -> None:
+    """It says why."""
+    client = begun(revisions=BOTH)
+    respond(take(client), 401, more=CHALLENGE)
+    failed = only(ConnectionFailed, events_of(client)[1:2])
+    assert failed.cause is FailureCause.REFUSED
+    assert "401" in failed.text
+    assert exchanges_of(client) == []
+
+
+# ---------------------------------------------------------------------------- with new credentials
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_call_waits_for_authorization(status: int) -> None:
+    """Its handle stays the same, and so does its message (AUTH-036)."""
+    client = keeping()
+    call, exchange = ask(client)
+    respond(exchange, status, b"no", CHALLENGE)
+    assert only(AuthorizationRequired, events_of(client)).kept
+    assert exchanges_of(client) == []
+    assert client.authorize([("authorization", "Bearer new")]) == 1
+    again = take(client)
+    assert again.body == exchange.body
+    assert fields_of(again)["authorization"] == "Bearer new"
+    respond(again, body=answer(client, call))
+    assert only(ResponseReceived, events_of(client)).request is call
+    assert client.authorize([]) == 0
+    _, exchange = ask(client)
+    assert "authorization" not in fields_of(exchange)
+
+
+def test_a_start_waits_for_authorization() -> None:
+    """In either era, and the notification after it, too."""
+    client = begun(revisions=BOTH, authorize=True, get_stream=False)
+    respond(take(client), 401)
+    client.authorize([("authorization", "1")])
+    respond(take(client), 404)
+    respond(take(client), 401)
+    client.authorize([("authorization", "2")])
+    again = take(client)
+    assert message_of(again)["method"] == "initialize"
+    respond(again, body=initialized(2))
+    respond(take(client), 401)
+    client.send_request("tools/list")
+    assert exchanges_of(client) == []
+    client.authorize([("authorization", "3")])
+    ready = take(client)
+    assert message_of(ready)["method"] == "notifications/initialized"
+    respond(ready, 202)
+    assert len(exchanges_of(client)) == 1
+    assert Ready in kinds(events_of(client))
+
+
+def test_what_was_under_way_meanwhile_is_sent_again_by_itself() -> None:
+    """It was refused for credentials that are no longer used: nobody is asked twice."""
+    client = keeping()
+    first, one = ask(client)
+    second, other = ask(client)
+    respond(one, 401)
+    client.authorize([("authorization", "new")])
+    take(client)
+    events_of(client)
+    respond(other, 401)
+    assert events_of(client) == []
+    again = take(client)
+    assert again.request is second
+    respond(again, 401)
+    assert only(AuthorizationRequired, events_of(client)).request is second
+    assert client.pending_requests == (first, second)
+
+
+def test_the_stream_waits_for_authorization_too() -> None:
+    """Also where it is taken up again."""
+    client = keeping(LEGACY, get=True)
+    respond(take(client), 401)
+    client.authorize([])
+    again = take(client)
+    assert again.method == "GET"
+    stream(again, b"id: 1\ndata:\n\n", ends=True)
+    client.handle_timeout(1.0)
+    respond(take(client), 401)
+    client.authorize([])
+    assert take(client).purpose is ExchangePurpose.RESUME
+
+
+def test_the_rest_of_an_answer_waits_for_authorization_too() -> None:
+    """A token may expire while a stream is broken."""
+    client = keeping(LEGACY)
+    call, exchange = ask(client)
+    stream(exchange, b"id: a\ndata:\n\n", ends=True)
+    client.handle_timeout(1.0)
+    respond(take(client), 401)
+    client.authorize([])
+    again = take(client)
+    assert (again.purpose, again.request) == (ExchangePurpose.RESUME, call)
+    respond(again, 401)
+    client.give_up()
+    assert only(RequestFailed, events_of(client)[-1:]).reason is FailureReason.REFUSED
+
+
+def test_there_may_be_no_authorization() -> None:
+    """Then all that waits for it ends, each in its way."""
+    client = keeping(LEGACY, get=True)
+    listening = take(client)
+    call, exchange = ask(client)
+    client.send_notification("notifications/roots/list_changed")
+    posted = take(client)
+    for one in (listening, exchange, posted):
+        respond(one, 401)
+    events_of(client)
+    assert client.give_up(now=3.0) == 3
+    unavailable, failed, refused = events_of(client)
+    assert isinstance(unavailable, StreamUnavailable)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (call, FailureReason.REFUSED)
+    assert refused == MessageRefused(status=401)
+    assert client.give_up() == 0
+
+
+def test_a_start_may_get_no_authorization() -> None:
+    """What else waits ends with the conversation."""
+    client = begun(revisions=BOTH, authorize=True)
+    respond(take(client), 401)
+    assert client.give_up() == 1
+    assert isinstance(events_of(client)[1], ConnectionFailed)
+
+
+def test_the_session_may_end_while_others_wait() -> None:
+    """Giving up one may end all the others."""
+    client = begun(LEGACY, authorize=True, get_stream=False)
+    respond(take(client), body=initialized(1), more={"mcp-session-id": "s"})
+    respond(take(client), 202)
+    calls = [ask(client) for _ in range(2)]
+    for _, exchange in calls:
+        respond(exchange, 401)
+    client.close()
+    assert client.give_up() == 0
+    assert client.authorize([]) == 0
+    endings = [one.request for one in events_of(client) if isinstance(one, RequestFailed)]
+    assert endings == [call for call, _ in calls]
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout"])
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_a_call_may_end_while_it_waits(how: str, revision: str) -> None:
+    """The server has refused it: there is nothing to be cancelled there."""
+    client = keeping(revision, now=0.0)
+    call, exchange = ask(client, timeout=5.0)
+    respond(exchange, 401)
+    events_of(client)
+    if how == "cancel":
+        client.cancel(call)
+    else:
+        client.handle_timeout(5.0)
+    assert only(RequestFailed, events_of(client)).request is call
+    assert exchanges_of(client) == []
+    assert client.authorize([], now=6.0) == 0
+
+
+def test_not_more_is_kept_than_may_be_in_flight() -> None:
+    """What is over that ends."""
+    client = keeping(config=Config(max_requests=1))
+    _, exchange = ask(client)
+    respond(exchange, 401)
+    client.send_notification("custom/note")
+    respond(take(client), 401)
+    required = [one.kept for one in events_of(client) if isinstance(one, AuthorizationRequired)]
+    assert required == [True, False]
+
+
+def test_authorization_for_the_stream_of_http_sse() -> None:
+    """It is asked for like any other."""
+    client = begun(revisions=(("2024-11-05",)), authorize=True)
+    respond(take(client), 405)
+    respond(take(client), 401)
+    client.authorize([])
+    again = take(client)
+    assert again.method == "GET"
+    respond(again, 401)
+    client.give_up()
+    assert isinstance(events_of(client)[-2], ConnectionFailed)
+
+
+# -------------------------------------------------------------------------------------- redirects
+
+
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_a_post_follows_where_it_is_sent(status: int, revision: str) -> None:
+    """With its body, its fields and the credentials: it is the same origin."""
+    client = keeping(revision)
+    call, exchange = ask(client)
+    respond(exchange, status, b"moved", {"Location": "/mcp/?x=1"})
+    again = take(client)
+    assert (again.method, again.url) == ("POST", "http://localhost/mcp/?x=1")
+    assert (again.body, again.headers) == (exchange.body, exchange.headers)
+    respond(again, body=answer(client, call))
+    assert only(ResponseReceived, events_of(client)).request is call
+    _, exchange = ask(client)
+    assert exchange.url == (
+        "http://localhost/mcp/?x=1" if status == 308 else "http://localhost/mcp"
+    )
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_get_follows_where_it_is_sent(status: int) -> None:
+    """All of them keep it a GET."""
+    client = opened(LEGACY, get=True)
+    respond(take(client), status, more={"location": "http://LOCALHOST:80/stream"})
+    again = take(client)
+    assert (again.method, again.url) == ("GET", "http://localhost:80/stream")
+    stream(again)
+    assert events_of(client) == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_a_post_does_not_become_a_get(status: int) -> None:
+    """The message would be lost on the way (OWN-040)."""
+    client = opened(MODERN)
+    _, exchange = ask(client)
+    respond(exchange, status, more={"location": "/other"})
+    violation, failed = events_of(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert violation.rule == "OWN-040"
+    assert isinstance(failed, RequestFailed)
+    assert failed.reason is FailureReason.REFUSED
+    assert exchanges_of(client) == []
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "https://localhost/mcp",
+        "http://localhost:8080/mcp",
+        "http://other/mcp",
+        "//other/mcp",
+        "http://localhost@other/mcp",
+        "ftp://localhost/mcp",
+        "http://localhost:x/",
+        "/a b",
+        "/caf\xe9",
+        "/" + "x" * 9000,
+        "http://local^host/",
+        "http://[::1/",
+    ],
+)
+@pytest.mark.parametrize("what", ["call", "note", "stream", "start", "resume", "old"])
+def test_no_redirect_leads_to_another_origin(location: str, what: str) -> None:
+    """Not what is said, not who says it (OWN-040)."""
+    secret = [("Authorization", TOKEN)]
+    if what == "start":
+        client = begun(MODERN, headers=secret)
+        exchange = take(client)
+    elif what == "old":
+        client = begun(revisions=("2024-11-05",), headers=secret)
+        respond(take(client), 405)
+        exchange = take(client)
+    elif what == "stream":
+        client = opened(LEGACY, headers=secret, get=True)
+        exchange = take(client)
+    else:
+        client = opened(LEGACY, headers=secret)
+        if what == "note":
+            client.send_notification("notifications/roots/list_changed")
+            exchange = take(client)
+        else:
+            _, exchange = ask(client)
+            if what == "resume":
+                stream(exchange, b"id: a\ndata:\n\n", ends=True)
+                client.handle_timeout(1.0)
+                exchange = take(client)
+    assert fields_of(exchange)["authorization"] == TOKEN
+    respond(exchange, 307, more={"location": location})
+    assert exchanges_of(client) == []
+    events = events_of(client)
+    assert [one.rule for one in events if isinstance(one, ProtocolViolation)] == ["OWN-040"]
+    assert len(events) >= 2
+
+
+def test_a_redirect_says_where_to() -> None:
+    """One that does not leads nowhere."""
+    client = opened(MODERN)
+    _, exchange = ask(client)
+    respond(exchange, 308)
+    assert kinds(events_of(client)) == [ProtocolViolation, RequestFailed]
+    assert exchanges_of(client) == []
+
+
+def test_redirects_in_a_row_are_counted_and_a_success_ends_the_row() -> None:
+    """Five are enough for any server; a loop ends there."""
+    client = opened(LEGACY, get=True, now=0.0)
+    for _ in range(3):
+        for _ in range(5):
+            respond(take(client), 307, more={"location": "/x"})
+        stream(take(client), ends=True)
+        client.handle_timeout(client.next_timeout() or 0.0)
+    for _ in range(6):
+        respond(take(client), 307, more={"location": "/x"})
+    assert kinds(events_of(client)) == [ProtocolViolation, StreamUnavailable]
+
+
+@pytest.mark.parametrize("status", [300, 304, 305])
+def test_other_statuses_of_that_kind_are_refusals(status: int) -> None:
+    """They lead nowhere."""
+    client = opened(MODERN)
+    _, exchange = ask(client)
+    respond(exchange, status, more={"location": "/x"})
+    assert kinds(events_of(client)) == [MessageRefused, RequestFailed]
+
+
+def test_the_end_of_a_session_goes_nowhere_else() -> None:
+    """It is not worth following."""
+    client = opened(LEGACY)
+    client.close()
+    respond(take(client), 307, more={"location": "http://other/"})
+    assert exchanges_of(client) == []
+
+
+def test_where_a_redirect_was_for_one_it_is_not_for_all() -> None:
+    """A permanent one of another URL does not move the endpoint."""
+    client = opened(MODERN)
+    _, exchange = ask(client)
+    respond(exchange, 307, more={"location": "/a"})
+    respond(take(client), 308, more={"location": "/b"})
+    assert take(client).target == "/b"
+    assert client.url == "http://localhost/mcp"
+
+
+# ---------------------------------------------------------------------------------------- secrets
+
+
+def test_what_the_server_repeats_of_a_secret_is_not_shown() -> None:
+    """Events go into logs."""
+    secrets = [("Authorization", TOKEN), ("Cookie", "sid=c00kie")]
+    client = opened(LEGACY, headers=secrets, session="s3ss10n")
+    said = f"you said {TOKEN}; sid=c00kie; in s3ss10n; ".encode()
+    call, exchange = ask(client)
+    respond(exchange, 500, said * 9, form="text/plain")
+    _, exchange = ask(client)
+    respond(exchange, 200, b"s3cret-t0ken " * 20, form="application/json")
+    for cut in range(1, len(TOKEN)):
+        client.send_notification("notifications/roots/list_changed")
+        padding = b"x" * (120 - cut)
+        respond(take(client), 400, padding + TOKEN.encode(), form="text/plain")
+        _, exchange = ask(client)
+        stream(exchange, b"data: " + padding + TOKEN.encode() + b"\n\n")
+    events = events_of(client)
+    shown = repr(events) + repr(client) + repr(client.exchanges) + repr(call)
+    assert "s3cr" not in shown
+    assert "c00kie" not in shown
+    assert "s3ss10n" not in shown
+    assert "you said" in shown
+
+
+def test_credentials_are_on_every_request() -> None:
+    """Also within one session (AUTH-008)."""
+    client = new_client(headers=[("Authorization", TOKEN)], revisions=(LEGACY,))
+    client.start(now=0.0)
+    seen = [take(client)]
+    respond(seen[0], body=initialized(1), more={"mcp-session-id": "s"})
+    seen.append(take(client))
+    respond(seen[1], 202)
+    call, seen_get = client.send_request("tools/list"), exchanges_of(client)
+    seen += seen_get
+    stream(seen[-1], b"id: a\ndata:\n\n", ends=True)
+    client.handle_timeout(1.0)
+    seen += exchanges_of(client)
+    client.cancel(call)
+    seen += exchanges_of(client)
+    client.close()
+    seen += exchanges_of(client)
+    assert {one.purpose for one in seen} == set(ExchangePurpose)
+    assert {fields_of(one)["authorization"] for one in seen} == {TOKEN}
+    assert {one.origin for one in seen} == {Origin("http", "localhost", 80)}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("X-Y", "a\r\nInjected: 1"),
+        ("X-Y", "a\0"),
+        ("X-Y", "\u20ac"),
+        ("X Y", "a"),
+        ("", "a"),
+        ("X:Y", "a"),
+        ("Mcp-Session-Id", "mine"),
+        ("MCP-Protocol-Version", LEGACY),
+        ("Content-Type", "text/plain"),
+        ("Host", "other"),
+        ("Last-Event-ID", "1"),
+    ],
+)
+def test_fields_that_would_break_the_head_are_refused(name: str, value: str) -> None:
+    """And those that the library writes itself."""
+    with pytest.raises(ValueError, match="field") as raised:
+        new_client(headers=[(name, value)])
+    assert "Injected" not in str(raised.value)
+    client = opened(MODERN)
+    with pytest.raises(ValueError, match="field"):
+        client.authorize([(name, value)])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "/mcp",
+        "mcp.example",
+        "ws://host/",
+        "http://",
+        "http://user@host/",
+        "http://user:password@host/",
+        "http://host:70000/",
+        "http://host:x/",
+        "http://ho st/",
+        "http://host/\r\nX: 1",
+        "http://h\xf6st/",
+        "http://host\\evil/",
+    ],
+)
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    """At once, and without showing what may be a secret."""
+    with pytest.raises(ValueError) as raised:  # noqa: PT011  # each says something else
+        new_client(url)
+    assert "password" not in str(raised.value).replace("a password", "")
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "authority", "target"),
+    [
+        ("http://host", Origin("http", "host", 80), "host", "/"),
+        ("HTTPS://Host:8443/A?b#c", Origin("https", "host", 8443), "host:8443", "/A?b"),
+        ("http://[::1]:80/x", Origin("http", "::1", 80), "[::1]:80", "/x"),
+        ("https://host:/x?", Origin("https", "host", 443), "host", "/x"),
+    ],
+)
+def test_a_url_says_whom_to_ask_and_what_for(
+    url: str, origin: Origin, authority: str, target: str
+) -> None:
+    """As it goes into a request."""
+    client = begun(MODERN, url=url)
+    exchange = take(client)
+    assert (exchange.origin, exchange.authority, exchange.target) == (origin, authority, target)
+
+
+# ------------------------------------------------------------------------------- wake and copies
+
+
+def test_news_are_told_once() -> None:
+    """An exchange, an abort, an event, an earlier deadline; within itself it is not called."""
+    calls: list[str] = []
+    client = new_client(revisions=(MODERN,), wake=lambda: calls.append("woken"))
+    client.start(timeout=10.0, now=0.0)
+    assert calls == ["woken"]
+    probe = take(client)
+    assert client.next_exchange() is None
+    head(probe, 200, "application/json")
+    assert calls == ["woken"]
+    probe.receive_data(b"".join([b'{"jsonrpc":"2.0","id":1,"result":', b"7}"]))
+    probe.receive_end()
+    assert calls == ["woken"] * 2
+
+
+def test_it_may_do_all_that_is_to_be_done() -> None:
+    """A caller may take everything at once."""
+    taken: list[ClientExchange] = []
+    aborted: list[ClientExchange] = []
+
+    def pump() -> None:
+        events_of(client)
+        aborted.extend(client.aborts())
+        taken.extend(exchanges_of(client))
+
+    client = new_client(revisions=(LEGACY,), wake=pump)
+    client.start(now=0.0)
+    respond(taken[0], body=initialized(1))
+    call = client.send_request("tools/list")
+    assert len(taken) == 2  # the others wait for the answer to this one
+    respond(taken[1], 202)
+    assert [one.method for one in taken] == ["POST", "POST", "GET", "POST"]
+    client.cancel(call)
+    assert aborted == [taken[3]]
+    assert taken[4].purpose is ExchangePurpose.CANCEL
+
+
+def test_a_copy_goes_on_by_itself() -> None:
+    """All state is plain data; only `wake` is left out."""
+    client = opened(MODERN, wake=lambda: None)
+    call, exchange = ask(client)
+    copied, copied_call, copied_exchange = copy.deepcopy((client, call, exchange))
+    respond(copied_exchange, body=answer(copied, copied_call))
+    assert only(ResponseReceived, events_of(copied)).request is copied_call
+    assert events_of(client) == []
+    assert client.exchanges == (exchange,)
+
+
+def test_what_a_client_looks_like_before_it_starts() -> None:
+    """Nothing is known, and nothing may be sent."""
+    client = new_client()
+    assert (client.revision, client.peer.info, client.phase.name) == (None, None, "NEW")
+    with pytest.raises(LocalProtocolError):
+        client.send_request("tools/list")
+    with pytest.raises(LocalProtocolError):
+        client.ping()
+    with pytest.raises(LocalProtocolError):
+        client.listen({})
+    client.handle_timeout(1.0)
+    assert client.next_event() is None
+    assert client.next_exchange() is None
+    client.start()
+    respond(take(client), body=result(1, discovered()))
+    assert isinstance(client.next_event(), Ready)

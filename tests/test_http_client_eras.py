@@ -1,0 +1,480 @@
+"""How a client finds out over HTTP what a server speaks, and how it goes on from there."""
+
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    CloseCause,
+    Config,
+    ConnectionClosed,
+    ConnectionFailed,
+    FailureCause,
+    LocalProtocolError,
+    NotificationReceived,
+    ProtocolViolation,
+    Ready,
+    RequestFailed,
+    ResponseReceived,
+)
+from sansmcp.http import (
+    ClientEndpoint,
+    ClientExchange,
+    ExchangePurpose,
+    MessageRefused,
+)
+from tests.support.http import LEGACY
+from tests.support.http_client import (
+    answer,
+    ask,
+    begun,
+    event,
+    fields_of,
+    head,
+    initialized,
+    kinds,
+    message_of,
+    respond,
+    stream,
+    take,
+)
+from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.modern import BOTH, MODERN, discovered
+from tests.support.wire import error, note, result
+
+OLD = "2024-11-05"
+
+
+def probed(now: float | None = None, **settings: Any) -> tuple[ClientEndpoint, ClientExchange]:
+    """A client of both eras, and its probe."""
+    settings.setdefault("revisions", BOTH)
+    client = begun(now=now, **settings)
+    return client, take(client)
+
+
+def failed(client: ClientEndpoint) -> ConnectionFailed:
+    """How the start has failed; nothing is to be sent any more."""
+    assert exchanges_of(client) == []
+    assert client.exchanges == ()
+    found = [one for one in events_of(client) if isinstance(one, ConnectionFailed)]
+    (one,) = found
+    return one
+
+
+# ----------------------------------------------------------------------------------- the probe
+
+
+def test_the_probe_is_a_modern_request() -> None:
+    """It says all that such a request has to say (COMPAT-004)."""
+    client, probe = probed()
+    fields = fields_of(probe)
+    assert message_of(probe)["method"] == "server/discover"
+    assert (fields["mcp-method"], fields["mcp-protocol-version"]) == ("server/discover", MODERN)
+    assert "mcp-name" not in fields
+    respond(probe, body=result(1, discovered()))
+    assert only(Ready, events_of(client)).revision == MODERN
+
+
+def test_the_answer_to_the_probe_may_be_a_stream() -> None:
+    """Either form is an answer."""
+    client, probe = probed()
+    stream(probe, event(result(1, discovered())))
+    assert only(Ready, events_of(client)).revision == MODERN
+
+
+@pytest.mark.parametrize("status", [200, 400, 404])
+def test_a_server_that_does_not_know_the_probe_is_legacy(status: int) -> None:
+    """Modern servers have it, whatever else they lack."""
+    client, probe = probed()
+    respond(probe, status, error(1, -32601))
+    assert message_of(take(client))["method"] == "initialize"
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 406, 415, 422, 500, 501])
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":"no session"}'])
+def test_a_refusal_that_is_no_modern_error_means_a_handshake(status: int, body: bytes) -> None:
+    """Servers of before refuse what they do not know in all ways there are (COMPAT-006)."""
+    client, probe = probed()
+    respond(probe, status, body, form="text/plain")
+    again = take(client)
+    assert message_of(again)["method"] == "initialize"
+    respond(again, body=initialized(2), more={"mcp-session-id": "s"})
+    assert only(Ready, events_of(client)).revision == LEGACY
+    fields = fields_of(take(client))
+    assert (fields["mcp-session-id"], fields["mcp-protocol-version"]) == ("s", LEGACY)
+    assert "mcp-method" not in fields
+
+
+@pytest.mark.parametrize("code", [-32000, -32001, -32600, -32602, -32004])
+def test_any_other_error_means_a_handshake(code: int) -> None:
+    """No other code says what a server speaks (COMPAT-002)."""
+    client, probe = probed()
+    respond(probe, 400, error(None, code))
+    assert message_of(take(client))["method"] == "initialize"
+
+
+@pytest.mark.parametrize("code", [-32020, -32021, -32022])
+def test_a_modern_error_is_no_reason_to_fall_back(code: int) -> None:
+    """The server is modern, and wants something else (COMPAT-003, COMPAT-005)."""
+    client, probe = probed()
+    respond(probe, 400, error(1, code))
+    assert failed(client).code == code
+
+
+def test_a_modern_server_may_speak_another_revision() -> None:
+    """If it names one with a handshake, that is used."""
+    client, probe = probed()
+    respond(probe, 400, error(1, -32022, "no", {"supported": ["2025-06-18"], "requested": MODERN}))
+    again = take(client)
+    assert message_of(again)["params"]["protocolVersion"] == "2025-06-18"
+
+
+@pytest.mark.parametrize("status", [401, 403, 408, 429, 502, 503])
+def test_a_status_that_says_nothing_of_the_server_ends_the_start(status: int) -> None:
+    """A handshake would get the same."""
+    client, probe = probed()
+    respond(probe, status, b"no")
+    one = failed(client)
+    assert one.cause is FailureCause.REFUSED
+    assert str(status) in one.text
+
+
+def test_a_server_that_cannot_be_reached_ends_the_start() -> None:
+    """A handshake would not reach it either."""
+    client, probe = probed()
+    probe.receive_failure("connection refused")
+    one = failed(client)
+    assert one.cause is FailureCause.LOST
+    assert "connection refused" in one.text
+
+
+@pytest.mark.parametrize("how", ["html", "nothing", "stream", "broken", "encoded"])
+def test_no_answer_to_the_probe_means_a_handshake(how: str) -> None:
+    """It is there, and does not know what to say."""
+    client, probe = probed()
+    if how == "html":
+        respond(probe, 200, b"<html>", form="text/html")
+    elif how == "nothing":
+        respond(probe, 202)
+    elif how == "encoded":
+        respond(probe, 200, b"x", {"content-encoding": "gzip"}, "application/json")
+    else:
+        stream(probe, b": hello\n\n")
+        if how == "broken":
+            probe.receive_failure("reset")
+        else:
+            probe.receive_end()
+    assert message_of(take(client))["method"] == "initialize"
+
+
+def test_an_error_without_an_id_means_a_handshake() -> None:
+    """The server could not even read the probe."""
+    client, probe = probed()
+    respond(probe, body={"jsonrpc": "2.0", "error": {"code": -32600, "message": "no"}})
+    assert message_of(take(client))["method"] == "initialize"
+
+
+def test_silence_means_a_handshake() -> None:
+    """Past the probe's own deadline; its exchange is closed."""
+    client = new_client()
+    client.start(timeout=10.0, probe_timeout=2.0, now=0.0)
+    probe = take(client)
+    client.handle_timeout(2.0)
+    assert client.aborts() == [probe]
+    assert message_of(take(client))["method"] == "initialize"
+    client.handle_timeout(10.0)
+    assert only(ConnectionFailed, events_of(client)[:1]).cause is FailureCause.TIMED_OUT
+    assert len(client.aborts()) == 1
+    assert exchanges_of(client) == []
+
+
+def test_a_hint_saves_the_probe() -> None:
+    """What was found out once need not be found out again."""
+    client = new_client()
+    client.start(hint=LEGACY)
+    assert message_of(take(client))["method"] == "initialize"
+
+
+def test_a_client_of_one_era_says_what_the_server_may_speak() -> None:
+    """Whoever reads it knows what to change."""
+    client = begun(MODERN)
+    respond(take(client), 400, b"Bad Request", form="text/plain")
+    one = failed(client)
+    assert one.cause is FailureCause.REFUSED
+    assert "handshake" in one.text
+
+
+def test_a_server_may_be_modern_after_all() -> None:
+    """It was slow to start, and keeps to its era."""
+    client, probe = probed()
+    respond(probe, 404)
+    again = take(client)
+    data = {"supported": [MODERN], "requested": LEGACY}
+    respond(again, 400, error(2, -32022, "no", data))
+    third = take(client)
+    assert message_of(third)["method"] == "server/discover"
+    respond(third, body=result(3, discovered()))
+    assert only(Ready, events_of(client)).revision == MODERN
+
+
+def test_a_start_is_made_once() -> None:
+    """As on any transport."""
+    client, _ = probed()
+    with pytest.raises(LocalProtocolError):
+        client.start()
+    assert exchanges_of(client) == []
+
+
+# ------------------------------------------------------------------------------------ HTTP+SSE
+
+
+def old_stream(
+    client: ClientEndpoint, status: int = 405, body: object = b""
+) -> tuple[ClientExchange, ClientExchange]:
+    """`initialize` was refused like this: it, and the GET that follows."""
+    first = take(client)
+    assert message_of(first)["method"] == "initialize"
+    respond(first, status, body)
+    return first, take(client)
+
+
+def old(
+    url: str = "http://host/sse", now: float | None = 0.0
+) -> tuple[ClientEndpoint, ClientExchange]:
+    """A client that speaks HTTP+SSE with its server, and the stream of it."""
+    client = begun(revisions=LEGACY_REVISIONS, url=url, now=now)
+    _, exchange = old_stream(client)
+    stream(exchange, b"event: endpoint\ndata: /messages?id=1\n\n")
+    again = take(client)
+    assert again.url == "http://host/messages?id=1"
+    respond(again, 202, b"Accepted", form="text/plain")
+    exchange.receive_data(event(initialized(1, OLD)))
+    only(Ready, events_of(client))
+    respond(take(client), 202)
+    return client, exchange
+
+
+def test_a_server_of_http_sse_is_recognised() -> None:
+    """It refuses POST, and its stream says where to POST (COMPAT-008, HSSE-003)."""
+    client = begun(revisions=LEGACY_REVISIONS, url="http://host/a/sse")
+    first, exchange = old_stream(client)
+    assert (exchange.method, exchange.purpose) == ("GET", ExchangePurpose.GET)
+    assert exchange.url == "http://host/a/sse"
+    assert fields_of(exchange)["accept"] == "text/event-stream"
+    stream(exchange, b"event: endpoint\ndata: messages?session=1\n\n")
+    again = take(client)
+    assert again.url == "http://host/a/messages?session=1"
+    assert again.body == first.body
+    respond(again, 202, b"Accepted", form="text/plain")
+    exchange.receive_data(event(initialized(1, OLD)))
+    assert only(Ready, events_of(client)).revision == OLD
+    ready = take(client)
+    assert ready.url == again.url
+    assert "mcp-protocol-version" not in fields_of(ready)
+    respond(ready, 200, b"ok", form="text/plain")
+    assert events_of(client) == []
+    assert exchanges_of(client) == []
+
+
+def test_all_that_the_server_says_comes_on_the_one_stream() -> None:
+    """Also what answers a POST, before or after that is accepted."""
+    client, exchange = old()
+    call, posted = ask(client)
+    exchange.receive_data(event(answer(client, call)))
+    assert only(ResponseReceived, events_of(client)).request is call
+    assert not posted.aborted
+    respond(posted, 202)
+    call, posted = ask(client)
+    respond(posted, 202)
+    assert client.pending_requests == (call,)
+    exchange.receive_data(event(note("notifications/tools/list_changed")))
+    exchange.receive_data(event(answer(client, call)))
+    assert kinds(events_of(client)) == [NotificationReceived, ResponseReceived]
+    client.close()
+    assert client.aborts() == [exchange]
+    assert exchanges_of(client) == []
+
+
+def test_a_post_may_be_refused_or_lost_there() -> None:
+    """It ends the call, unless that was answered already."""
+    client, exchange = old()
+    call, posted = ask(client)
+    respond(posted, 400)
+    refused, failure = events_of(client)
+    assert isinstance(refused, MessageRefused)
+    assert isinstance(failure, RequestFailed)
+    call, posted = ask(client)
+    exchange.receive_data(event(answer(client, call)))
+    respond(posted, 500)
+    assert kinds(events_of(client)) == [ResponseReceived]
+    _, posted = ask(client)
+    posted.receive_failure("reset")
+    assert kinds(events_of(client)) == [RequestFailed]
+    call, posted = ask(client)
+    exchange.receive_data(event(answer(client, call)))
+    posted.receive_failure("reset")
+    assert kinds(events_of(client)) == [ResponseReceived]
+
+
+def test_a_post_is_not_answered_with_a_stream_there() -> None:
+    """It would never end."""
+    client, _ = old()
+    _, posted = ask(client)
+    stream(posted)
+    assert client.aborts() == [posted]
+    assert events_of(client) == []
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_the_conversation_ends_with_its_stream(breaks: bool) -> None:
+    """There is no way to take it up."""
+    client, exchange = old()
+    call, _ = ask(client)
+    if breaks:
+        exchange.receive_failure("reset")
+    else:
+        exchange.receive_end()
+    failure, closed = events_of(client)
+    assert isinstance(failure, RequestFailed)
+    assert failure.request is call
+    assert closed == ConnectionClosed(cause=CloseCause.EOF)
+    assert len(client.aborts()) == 1
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    ["https://host/m", "http://evil/m", "//evil/m", "http://host:8080/m", "ftp://host/m"],
+)
+def test_an_endpoint_of_another_origin_is_refused(endpoint: str) -> None:
+    """All that the client says would go there, its credentials too (OWN-040)."""
+    client = begun(revisions=LEGACY_REVISIONS, url="http://host/sse")
+    _, exchange = old_stream(client)
+    stream(exchange, f"event: endpoint\ndata: {endpoint}\n\n".encode())
+    assert client.aborts() == [exchange]
+    assert exchanges_of(client) == []
+    found = events_of(client)
+    one = only(ConnectionFailed, found[-2:-1])
+    assert one.cause is FailureCause.REFUSED
+    assert "endpoint" in one.text
+
+
+@pytest.mark.parametrize("data", [b"", b"caf\xc3\xa9", b"\xff", b"a b", b"x" * 9000, b"http://["])
+def test_an_endpoint_that_is_no_uri_is_refused(data: bytes) -> None:
+    """It has no place in a request line."""
+    client = begun(revisions=LEGACY_REVISIONS)
+    _, exchange = old_stream(client)
+    stream(exchange, b"event: endpoint\ndata:" + data + b"\n\n")
+    assert failed(client).cause is FailureCause.REFUSED
+    assert exchange.aborted
+
+
+@pytest.mark.parametrize(
+    "first", [b'data: {"jsonrpc":"2.0"}\n\n', b"data: " + b"x" * 2000 + b"\n\n"]
+)
+def test_the_first_event_names_the_endpoint(first: bytes) -> None:
+    """A stream that begins in another way is one of something else."""
+    client = begun(revisions=LEGACY_REVISIONS, config=Config(max_message_bytes=1500))
+    _, exchange = old_stream(client)
+    stream(exchange, first)
+    assert failed(client).cause is FailureCause.REFUSED
+    assert exchange.aborted
+
+
+@pytest.mark.parametrize("how", ["405", "html", "ends", "breaks", "refused", "401"])
+def test_a_server_that_has_no_such_stream_has_refused_initialize(how: str) -> None:
+    """That is what is told: the GET was one more try."""
+    client = begun(revisions=LEGACY_REVISIONS)
+    _, exchange = old_stream(client, 404, b"nothing here")
+    if how == "html":
+        head(exchange, 200, "text/html")
+    elif how == "ends":
+        stream(exchange, ends=True)
+    elif how == "breaks":
+        stream(exchange)
+        exchange.receive_failure("reset")
+    elif how == "refused":
+        exchange.receive_failure("connection refused")
+    else:
+        respond(exchange, int(how))
+    one = failed(client)
+    assert one.cause is FailureCause.REFUSED
+    assert "404" in one.text
+
+
+def test_what_the_server_has_said_to_initialize_is_told() -> None:
+    """An error is not lost on the way through the other transport."""
+    client = begun(revisions=LEGACY_REVISIONS)
+    _, exchange = old_stream(client, 400, error(None, -32000, "no way", {"x": 1}))
+    respond(exchange, 405)
+    one = failed(client)
+    assert (one.code, one.message, one.data) == (-32000, "no way", {"x": 1})
+
+
+def test_a_start_may_time_out_on_the_way() -> None:
+    """The stream that was asked for is closed."""
+    client = new_client(revisions=LEGACY_REVISIONS)
+    client.start(timeout=5.0, now=0.0)
+    _, exchange = old_stream(client)
+    client.handle_timeout(5.0)
+    assert client.aborts() == [exchange]
+    assert failed(client).cause is FailureCause.TIMED_OUT
+
+
+@pytest.mark.parametrize(
+    ("revisions", "status", "tried"),
+    [
+        (LEGACY_REVISIONS[1:], 405, False),
+        (LEGACY_REVISIONS, 405, True),
+        (LEGACY_REVISIONS, 400, True),
+        (LEGACY_REVISIONS, 406, False),
+        (LEGACY_REVISIONS, 500, False),
+        (LEGACY_REVISIONS[:3], 406, True),
+        (LEGACY_REVISIONS[:2], 422, True),
+        (LEGACY_REVISIONS[:3], 500, False),
+        (LEGACY_REVISIONS[:1], 405, True),
+    ],
+)
+def test_which_refusals_may_come_from_such_a_server(
+    revisions: tuple[str, ...], status: int, tried: bool
+) -> None:
+    """Each revision says which (COMPAT-007, COMPAT-008); none without 2024-11-05 among ours."""
+    client = begun(revisions=revisions)
+    respond(take(client), status)
+    assert [one.method for one in exchanges_of(client)] == (["GET"] if tried else [])
+
+
+def test_a_modern_error_comes_from_no_such_server() -> None:
+    """COMPAT-009."""
+    client = begun(revisions=LEGACY_REVISIONS)
+    respond(take(client), 400, error(1, -32022, "no", {"supported": [MODERN]}))
+    assert failed(client).code == -32022
+
+
+def test_initialize_is_refused_twice() -> None:
+    """Once it is known that it is that transport, a refusal is one."""
+    client = begun(revisions=LEGACY_REVISIONS)
+    _, exchange = old_stream(client)
+    stream(exchange, b"event: endpoint\ndata: /m\n\n")
+    respond(take(client), 404)
+    assert client.aborts() == [exchange]
+    assert failed(client).cause is FailureCause.REFUSED
+
+
+def test_from_the_probe_to_http_sse() -> None:
+    """The longest way there is."""
+    client, probe = probed()
+    respond(probe, 405)
+    _, exchange = old_stream(client)
+    stream(exchange, b"event: endpoint\ndata: /m\n\n")
+    respond(take(client), 202)
+    exchange.receive_data(event(initialized(2, OLD)))
+    assert only(Ready, events_of(client)).revision == OLD
+
+
+def test_where_nothing_is_known_nothing_is_violated() -> None:
+    """No way of finding out is a fault of the server's."""
+    client, probe = probed()
+    respond(probe, 405)
+    old_stream(client)
+    assert not [one for one in events_of(client) if isinstance(one, ProtocolViolation)]

@@ -1,0 +1,590 @@
+"""Sessions of the legacy revisions as a client keeps them, and the stream that it listens to."""
+
+import pytest
+
+from sansmcp import (
+    CloseCause,
+    Config,
+    ConnectionClosed,
+    ConnectionFailed,
+    FailureCause,
+    FailureReason,
+    ListingEnd,
+    ListingEnded,
+    NotificationReceived,
+    PingEnded,
+    ProtocolViolation,
+    Ready,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    State,
+)
+from sansmcp.http import ClientEndpoint, ExchangePurpose, SessionLost, StreamUnavailable
+from tests.support.http import LEGACY, STREAMABLE
+from tests.support.http_client import (
+    SESSION,
+    answer,
+    ask,
+    begun,
+    event,
+    fields_of,
+    head,
+    initialized,
+    kinds,
+    message_of,
+    opened,
+    respond,
+    stream,
+    take,
+)
+from tests.support.http_pair import events_of, exchanges_of, only
+from tests.support.modern import MODERN
+from tests.support.wire import call as request
+from tests.support.wire import error, note
+
+CHANGED = note("notifications/tools/list_changed")
+
+
+def listening(client: ClientEndpoint, *pieces: bytes) -> None:
+    """The stream of GET is open, and has brought these."""
+    stream(take(client), *pieces)
+
+
+# ------------------------------------------------------------------------------------- opening
+
+
+def test_nothing_is_sent_before_the_server_knows_that_the_client_is_ready() -> None:
+    """Requests and their order are the server's own; HTTP alone keeps none (LIFE-004)."""
+    client = begun(LEGACY)
+    respond(take(client), body=initialized(1), more={"mcp-session-id": SESSION})
+    only(Ready, events_of(client))
+    call = client.send_request("tools/call", {"name": "t"})
+    ready = take(client)
+    assert message_of(ready)["method"] == "notifications/initialized"
+    assert client.next_exchange() is None
+    head(ready, 202)
+    assert [one.method for one in exchanges_of(client)] == ["GET", "POST"]
+    assert client.pending_requests == (call,)
+
+
+@pytest.mark.parametrize("how", ["refused", "lost", "encoded"])
+def test_requests_follow_also_where_that_has_failed(how: str) -> None:
+    """The server may serve them all the same; if not, each of them says so."""
+    client = begun(LEGACY, get_stream=False)
+    respond(take(client), body=initialized(1))
+    ready = take(client)
+    if how == "refused":
+        respond(ready, 400)
+    elif how == "encoded":
+        head(ready, 202, more={"content-encoding": "gzip"})
+    else:
+        ready.receive_failure("reset")
+    client.send_request("tools/list")
+    assert len(exchanges_of(client)) == 1
+
+
+@pytest.mark.parametrize(
+    "session", ["", "a b", "caf\xe9", "x" * 4097, "a\x7f"], ids=lambda text: ascii(text)[:10]
+)
+def test_a_session_id_that_could_not_be_sent_is_not_kept(session: str) -> None:
+    """It is visible ASCII (SESS-003); anything else would break the head of every request."""
+    client = begun(LEGACY, get_stream=False)
+    respond(take(client), body=initialized(1), more={"Mcp-Session-Id": session})
+    events = events_of(client)
+    assert kinds(events) == [ProtocolViolation, Ready]
+    assert only(ProtocolViolation, events).rule == "SESS-003"
+    assert "mcp-session-id" not in fields_of(take(client))
+
+
+def test_a_session_may_be_opened_on_a_stream() -> None:
+    """The id stands in the head, whatever the body is."""
+    client = begun(LEGACY, get_stream=False)
+    first = take(client)
+    head(first, 200, "text/event-stream", {"MCP-Session-Id": "~!"})
+    first.receive_data(event(initialized(1)))
+    only(Ready, events_of(client))
+    assert fields_of(take(client))["mcp-session-id"] == "~!"
+
+
+def test_an_answer_to_initialize_in_vain_opens_no_session() -> None:
+    """What failed to start is not used; the server is told so."""
+    client = begun(LEGACY, requires=["tasks"])
+    respond(take(client), body=initialized(1), more={"mcp-session-id": SESSION})
+    assert only(ConnectionFailed, events_of(client)[:1]).cause is FailureCause.MISSING_CAPABILITY
+    goodbye = take(client)
+    assert goodbye.purpose is ExchangePurpose.DELETE
+    assert fields_of(goodbye)["mcp-session-id"] == SESSION
+
+
+def test_a_session_of_a_refused_initialize_is_none() -> None:
+    """An error opens nothing."""
+    client = begun(LEGACY)
+    respond(take(client), body=error(1, -32602), more={"mcp-session-id": SESSION})
+    assert only(ConnectionFailed, events_of(client)[:1]).cause is FailureCause.REFUSED
+    assert exchanges_of(client) == []
+
+
+# -------------------------------------------------------------------------------------- the end
+
+
+@pytest.mark.parametrize("status", [200, 204, 401, 404, 405, 500])
+def test_the_server_is_told_of_the_end(status: int) -> None:
+    """What it says to that changes nothing (SESS-010, SESS-011)."""
+    client = opened(authorize=True)
+    call, exchange = ask(client)
+    client.close()
+    assert kinds(events_of(client)) == [RequestFailed, ConnectionClosed]
+    assert client.aborts() == [exchange]
+    goodbye = take(client)
+    fields = fields_of(goodbye)
+    assert (goodbye.method, goodbye.body, goodbye.request) == ("DELETE", b"", None)
+    assert (fields["mcp-session-id"], fields["mcp-protocol-version"]) == (SESSION, LEGACY)
+    respond(goodbye, status, b"x", {"content-encoding": "gzip", "www-authenticate": "Bearer"})
+    assert events_of(client) == []
+    assert client.exchanges == ()
+    client.close()
+    assert exchanges_of(client) == []
+    assert not call.open
+
+
+def test_the_end_may_not_reach_the_server() -> None:
+    """The session expires there."""
+    client = opened()
+    client.close()
+    take(client).receive_failure("reset")
+    assert kinds(events_of(client)) == [ConnectionClosed]
+    assert (client.exchanges, client.state) == ((), State.CLOSED)
+
+
+def test_without_a_session_there_is_nothing_to_end() -> None:
+    """Nothing was opened on the server."""
+    client = opened(session=None, get=True)
+    listening(client)
+    client.close()
+    assert len(client.aborts()) == 1
+    assert exchanges_of(client) == []
+
+
+def test_what_waits_when_it_ends_is_not_sent() -> None:
+    """Neither a message nor a stream that was to be taken up again."""
+    client = opened(get=True)
+    stream(take(client), ends=True)
+    client.send_notification("notifications/roots/list_changed")
+    client.close()
+    assert [one.method for one in exchanges_of(client)] == ["DELETE"]
+    assert client.next_timeout() is None
+    assert client.unsent_bytes == 0
+
+
+# ----------------------------------------------------------------------------- a session is lost
+
+
+def test_all_that_was_open_in_a_lost_session_ends() -> None:
+    """Calls, listings, pings, what the server has asked, and the stream."""
+    client = opened(get=True, now=0.0)
+    listening(client, event(request(1, "roots/list")))
+    asked = only(RequestReceived, events_of(client)).request
+    call, _ = ask(client, timeout=9.0)
+    client.send_paginated("tools/list")
+    client.ping()
+    exchanges = exchanges_of(client)
+    respond(exchanges[0], 404)
+    events = events_of(client)
+
+    assert kinds(events) == [SessionLost, RequestCancelled, RequestFailed, ListingEnded, PingEnded]
+    assert only(RequestFailed, events).request is call
+    assert only(ListingEnded, events).reason is ListingEnd.LOST
+    assert len(client.aborts()) == 4
+    assert not client.send_result(asked, {"roots": []})
+    respond(take(client), body=initialized(1), more={"mcp-session-id": "S-2"}, now=1.0)
+    respond(take(client), 202)
+    assert take(client).purpose is ExchangePurpose.GET
+    assert client.next_timeout() is None
+
+
+@pytest.mark.parametrize("purpose", [ExchangePurpose.GET, ExchangePurpose.RESUME])
+def test_the_stream_may_learn_of_it_first(purpose: ExchangePurpose) -> None:
+    """404 says so on every request that names a session (SESS-009)."""
+    client = opened(get=True)
+    if purpose is ExchangePurpose.RESUME:
+        stream(take(client), b"id: 1\ndata:\n\n", ends=True)
+        client.handle_timeout(1.0)
+    exchange = take(client)
+    assert exchange.purpose is purpose
+    respond(exchange, 404)
+    assert kinds(events_of(client)) == [SessionLost]
+    assert message_of(take(client))["method"] == "initialize"
+
+
+def test_a_session_that_is_lost_again_at_once_is_the_last() -> None:
+    """Otherwise a server without memory would be asked for a session for ever."""
+    client = opened()
+    _, exchange = ask(client)
+    respond(exchange, 404)
+    respond(take(client), body=initialized(1), more={"mcp-session-id": "S-2"})
+    events_of(client)
+    respond(take(client), 404)
+    assert events_of(client) == [ConnectionClosed(cause=CloseCause.SESSION_LOST)]
+    assert exchanges_of(client) == []
+    assert client.exchanges == ()
+
+
+def test_a_session_that_is_lost_before_it_is_open_is_a_start_that_fails() -> None:
+    """The caller has one start under way, and it has one ending."""
+    client = begun(LEGACY, now=0.0)
+    first = take(client)
+    head(first, 200, "text/event-stream", {"mcp-session-id": "s"})
+    first.receive_data(b"id: 1\ndata:\n\n")
+    first.receive_end()
+    client.handle_timeout(1.0)
+    respond(take(client), 404)
+    failed, closed = events_of(client)
+    assert isinstance(failed, ConnectionFailed)
+    assert failed.cause is FailureCause.LOST
+    assert closed == ConnectionClosed(cause=CloseCause.SESSION_LOST)
+    assert exchanges_of(client) == []
+
+
+def test_a_session_that_has_served_a_request_may_be_lost_too() -> None:
+    """A server that is started again every hour loses one every hour."""
+    client = opened()
+    for _ in range(3):
+        call, exchange = ask(client)
+        respond(exchange, body=answer(client, call))
+        _, exchange = ask(client)
+        respond(exchange, 404)
+        respond(take(client), body=initialized(1), more={"mcp-session-id": "S-2"})
+        respond(take(client), 202)
+        assert only(Ready, events_of(client)[-1:]).revision == LEGACY
+
+
+def test_a_new_session_may_fail() -> None:
+    """Its start has an ending, as every other."""
+    client = opened()
+    _, exchange = ask(client)
+    respond(exchange, 404)
+    lost = only(SessionLost, events_of(client)[:1])
+    take(client).receive_failure("connection refused")
+    failed, closed = events_of(client)
+    assert isinstance(failed, ConnectionFailed)
+    assert (failed.start, failed.cause) == (lost.start, FailureCause.LOST)
+    assert isinstance(closed, ConnectionClosed)
+
+
+def test_without_a_session_404_is_a_refusal_like_any_other() -> None:
+    """Nothing was lost."""
+    client = opened(session=None)
+    _, exchange = ask(client)
+    respond(exchange, 404)
+    assert only(RequestFailed, events_of(client)[1:]).reason is FailureReason.REFUSED
+    assert exchanges_of(client) == []
+
+
+def test_a_lost_session_needs_no_clock() -> None:
+    """Nothing of it is timed."""
+    client = opened(now=None)
+    _, exchange = ask(client)
+    respond(exchange, 404)
+    assert kinds(events_of(client)) == [SessionLost, RequestFailed]
+
+
+def test_a_silent_session_is_pinged_until_it_is_given_up() -> None:
+    """Keep-alive is a POST like any other, and one that is refused has failed."""
+    client = opened(config=Config(ping_interval=10.0, max_failed_pings=2), now=0.0)
+    for now in (10.0, 20.0):
+        client.handle_timeout(now)
+        respond(take(client), 500, now=now)
+    closed = events_of(client)[-1]
+    assert closed == ConnectionClosed(cause=CloseCause.UNRESPONSIVE)
+
+
+# ------------------------------------------------------------------------- the stream of a GET
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+def test_the_stream_brings_what_belongs_to_no_request(revision: str) -> None:
+    """Notifications, and requests of the server (SSE-022)."""
+    client = opened(revision, get=True)
+    exchange = take(client)
+    assert (exchange.method, exchange.body) == ("GET", b"")
+    fields = fields_of(exchange)
+    assert fields["accept"] == "text/event-stream"
+    assert "last-event-id" not in fields
+    assert "content-type" not in fields
+    stream(exchange, event(CHANGED), event(request(1, "roots/list")))
+    assert kinds(events_of(client)) == [NotificationReceived, RequestReceived]
+
+
+def test_an_answer_on_that_stream_is_out_of_place() -> None:
+    """It is taken all the same: the call is waiting for it (SSE-024)."""
+    client = opened(get=True)
+    exchange = take(client)
+    call, _ = ask(client)
+    stream(exchange, event(answer(client, call)))
+    violation, received = events_of(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.tolerated) == ("SSE-024", True)
+    assert isinstance(received, ResponseReceived)
+
+
+def test_the_stream_need_not_be_asked_for() -> None:
+    """Some have no use for it, and each costs a connection."""
+    client = opened(get=False)
+    assert exchanges_of(client) == []
+
+
+def test_a_modern_server_has_no_such_stream() -> None:
+    """It is not even asked."""
+    client = opened(MODERN, get=True)
+    assert exchanges_of(client) == []
+
+
+@pytest.mark.parametrize("id", [None, "7", "\xe4\u20ac"])
+def test_a_stream_that_ends_is_asked_for_again(id: str | None) -> None:
+    """From where it ended, where the server names its events."""
+    client = opened(get=True, now=0.0)
+    stream(take(client), event(CHANGED, id), ends=True, now=5.0)
+    assert client.next_timeout() == 6.0
+    client.handle_timeout(6.0)
+    again = take(client)
+    sent = dict(again.headers).get(b"last-event-id")
+    assert sent == (None if id is None else id.encode())
+    stream(again, event(CHANGED))
+    assert kinds(events_of(client)) == [NotificationReceived] * 2
+
+
+def test_an_event_may_take_the_id_back() -> None:
+    """An empty one says that there is nowhere to go on from."""
+    client = opened(get=True, now=0.0)
+    stream(take(client), event(CHANGED, "7"), b"id:\n\n", ends=True)
+    client.handle_timeout(1.0)
+    assert b"last-event-id" not in dict(take(client).headers)
+
+
+@pytest.mark.parametrize("id", ["a\x01b", "x" * 8193], ids=["control", "endless"])
+def test_an_id_that_could_not_be_sent_is_not(id: str) -> None:
+    """The stream is asked for from its start."""
+    client = opened(get=True, now=0.0)
+    stream(take(client), event(CHANGED, id), ends=True)
+    client.handle_timeout(1.0)
+    assert b"last-event-id" not in dict(take(client).headers)
+
+
+def test_an_id_that_the_server_has_forgotten_is_given_up() -> None:
+    """What came meanwhile is gone; what will come is not."""
+    client = opened(get=True, now=0.0)
+    stream(take(client), event(CHANGED, "7"), ends=True)
+    client.handle_timeout(1.0)
+    respond(take(client), 400)
+    again = take(client)
+    assert again.purpose is ExchangePurpose.GET
+    assert b"last-event-id" not in dict(again.headers)
+    respond(again, 400)
+    assert kinds(events_of(client)) == [NotificationReceived, StreamUnavailable]
+
+
+@pytest.mark.parametrize("status", [400, 403, 406, 409, 501])
+def test_a_stream_may_be_refused(status: int) -> None:
+    """Requests go on without."""
+    client = opened(get=True)
+    respond(take(client), status)
+    assert only(StreamUnavailable, events_of(client)).status == status
+    assert client.next_timeout() is None
+
+
+def test_a_stream_in_another_form_is_none() -> None:
+    """It is not read."""
+    client = opened(get=True)
+    exchange = take(client)
+    head(exchange, 200, "text/html")
+    assert "text/html" in only(StreamUnavailable, events_of(client)).text
+    assert client.aborts() == [exchange]
+
+
+def test_a_stream_that_is_encoded_is_none() -> None:
+    """As any other body."""
+    client = opened(get=True)
+    head(take(client), 200, "text/event-stream", {"content-encoding": "gzip"})
+    assert kinds(events_of(client)) == [ProtocolViolation, StreamUnavailable]
+
+
+def test_failures_in_a_row_take_longer_and_longer() -> None:
+    """A server that comes up again is not met by all its clients at once, again and again."""
+    client = opened(get=True, now=0.0, config=Config(max_reconnects=8))
+    waits: list[float] = []
+    now = 0.0
+    for _ in range(9):
+        take(client).receive_failure("connection refused", now=now)
+        if (when := client.next_timeout()) is None:
+            break
+        waits.append(when - now)
+        now = when
+        client.handle_timeout(now)
+    assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0]
+    unavailable = only(StreamUnavailable, events_of(client))
+    assert unavailable.status is None
+    assert "9 attempts" in unavailable.text
+
+
+def test_failures_may_go_on_for_as_long_as_the_limit_says() -> None:
+    """However large that is."""
+    client = opened(get=True, now=0.0, config=Config(max_reconnects=2_000))
+    now = 0.0
+    for _ in range(2_000):
+        take(client).receive_failure("refused", now=now)
+        now = client.next_timeout() or 0.0
+        client.handle_timeout(now)
+    assert now > 50_000
+    assert events_of(client) == []
+
+
+def test_a_server_may_be_busy_for_a_while() -> None:
+    """It says how long, and after a success failures count from one again."""
+    client = opened(get=True, now=0.0)
+    respond(take(client), 503, more={"Retry-After": "20"}, now=0.0)
+    assert client.next_timeout() == 20.0
+    client.handle_timeout(20.0)
+    stream(take(client), b"retry: 3000\n\n", ends=True, now=20.0)
+    assert client.next_timeout() == 23.0
+    client.handle_timeout(23.0)
+    respond(take(client), 502, now=23.0)
+    assert client.next_timeout() == 26.0
+    assert events_of(client) == []
+
+
+def test_a_stream_may_be_taken_up_a_thousand_times() -> None:
+    """Servers end idle streams every minute, for months."""
+    client = opened(get=True, now=0.0)
+    now = 0.0
+    for number in range(1000):
+        exchange = take(client)
+        stream(exchange, event(CHANGED, str(number)), ends=True, now=now)
+        now += 1.0
+        client.handle_timeout(now)
+    assert kinds(events_of(client)) == [NotificationReceived] * 1000
+    assert client.exchanges == ()
+
+
+def test_without_a_clock_a_stream_is_taken_up_at_once() -> None:
+    """There is no time to wait for; failures are counted all the same."""
+    client = opened(get=True, now=None, config=Config(max_reconnects=2))
+    stream(take(client), ends=True)
+    for _ in range(3):
+        take(client).receive_failure("refused")
+    assert kinds(events_of(client)) == [StreamUnavailable]
+    assert exchanges_of(client) == []
+
+
+# ------------------------------------------------------------ the stream of an answer is broken
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+@pytest.mark.parametrize("breaks", [True, False])
+def test_an_answer_is_fetched_where_it_broke_off(revision: str, breaks: bool) -> None:
+    """Whether the server has ended the connection or the network (SSE-032, SSE-033)."""
+    client = opened(revision, now=0.0)
+    call, exchange = ask(client, progress=True)
+    stream(exchange, b"id: a\ndata:\n\nid: cut", now=1.0)
+    if breaks:
+        exchange.receive_failure("reset", now=1.0)
+    else:
+        exchange.receive_end(now=1.0)
+    assert events_of(client) == []
+    client.handle_timeout(2.0)
+    again = take(client)
+    assert again.request is call
+    assert fields_of(again)["last-event-id"] == "a"
+    stream(again, b": hello\n\n", ends=True, now=3.0)
+    client.handle_timeout(4.0)
+    once_more = take(client)
+    assert fields_of(once_more)["last-event-id"] == "a"
+    stream(once_more, event(answer(client, call), "b"), ends=True)
+    assert only(ResponseReceived, events_of(client)).request is call
+    assert client.next_timeout() is None
+
+
+def test_without_a_name_for_its_last_event_an_answer_is_lost() -> None:
+    """There is nothing to ask for (SSE-032)."""
+    client = opened(now=0.0)
+    call, exchange = ask(client)
+    stream(exchange, event(CHANGED), ends=True)
+    failed = only(RequestFailed, events_of(client)[1:])
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert client.next_timeout() is None
+
+
+@pytest.mark.parametrize("status", [400, 405, 409])
+def test_a_server_may_not_know_how_to_go_on(status: int) -> None:
+    """Then the answer is lost."""
+    client = opened(now=0.0)
+    call, exchange = ask(client)
+    stream(exchange, b"id: a\ndata:\n\n", ends=True)
+    client.handle_timeout(1.0)
+    respond(take(client), status)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert str(status) in failed.text
+
+
+def test_a_stream_is_taken_up_again_in_vain() -> None:
+    """Failures in a row are bounded (OWN-041); a success between them is not counted."""
+    client = opened(now=0.0, config=Config(max_reconnects=2))
+    call, exchange = ask(client)
+    stream(exchange, b"id: a\ndata:\n\nretry: 0\n\n", ends=True)
+    now = 0.0
+    for _ in range(3):
+        now += 40.0
+        client.handle_timeout(now)
+        exchange = take(client)
+        if now == 40.0:
+            respond(exchange, 503, now=now)
+        else:
+            exchange.receive_failure("refused", now=now)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert exchanges_of(client) == []
+
+
+def test_a_call_may_be_cancelled_while_its_stream_is_broken() -> None:
+    """Nobody comes back for it."""
+    client = opened(now=0.0)
+    call, exchange = ask(client)
+    stream(exchange, b"id: a\ndata:\n\n", ends=True)
+    assert client.cancel(call)
+    assert take(client).purpose is ExchangePurpose.CANCEL
+    assert client.next_timeout() is None
+    assert client.aborts() == []
+
+
+def test_a_call_may_time_out_while_its_stream_is_taken_up() -> None:
+    """Its time is its own."""
+    client = opened(now=0.0)
+    call, exchange = ask(client, timeout=1.5)
+    stream(exchange, b"id: a\ndata:\n\n", ends=True)
+    client.handle_timeout(1.0)
+    again = take(client)
+    client.handle_timeout(1.5)
+    assert client.aborts() == [again]
+    assert only(RequestFailed, events_of(client)).request is call
+
+
+def test_the_answer_may_come_on_another_stream_meanwhile() -> None:
+    """The one that broke has no more to bring."""
+    client = opened(now=0.0)
+    call, exchange = ask(client)
+    stream(exchange, b"id: a\ndata:\n\n", ends=True)
+    _, other = ask(client)
+    stream(other, event(answer(client, call)))
+    assert only(ResponseReceived, events_of(client)).request is call
+    assert client.next_timeout() is None
+
+
+def test_the_end_of_a_conversation_ends_the_waiting() -> None:
+    """Whatever was to be taken up."""
+    client = opened(now=0.0)
+    _, exchange = ask(client)
+    stream(exchange, b"id: a\ndata:\n\n", ends=True)
+    client.close()
+    assert client.next_timeout() is None

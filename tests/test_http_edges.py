@@ -1,0 +1,321 @@
+"""What seldom happens: several things at once, at the limits, or in an unusual order."""
+
+import pytest
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    CancelCause,
+    Config,
+    FailureReason,
+    ListenerRemoved,
+    ProtocolViolation,
+    RequestAnswered,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResourceUpdated,
+)
+from sansmcp.http import MessageUndelivered, SessionEnd, SessionEnded
+from tests.support.http import (
+    JSON,
+    POST,
+    answer,
+    asked,
+    body_of,
+    broken,
+    client,
+    connect,
+    drain,
+    modern_headers,
+    modern_tool_call,
+    more,
+    new_endpoint,
+    of,
+    post,
+    post_modern,
+    request,
+    sessions,
+    tool_call,
+)
+from tests.support.modern import LISTEN, listen, modern
+from tests.support.wire import call, initialize, note
+
+
+def test_a_server_without_the_modern_revision_has_no_listeners() -> None:
+    """There is nothing to look at."""
+    assert new_endpoint(revisions=LEGACY_REVISIONS).listeners == ()
+
+
+def test_many_kinds_of_heads_are_served() -> None:
+    """What is remembered of them is bounded, and only spares work."""
+    endpoint = new_endpoint()
+    for number in range(600):
+        accept = f"application/json;v={number}"
+        response = answer(post_modern(endpoint, modern(1, "server/discover"), {"accept": accept}))
+        assert response.status == 200
+        drain(endpoint)
+
+
+def test_fields_that_do_not_matter_are_passed_over() -> None:
+    """There are many of them in every request."""
+    endpoint = new_endpoint()
+    fields = {"User-Agent": "x", "authorization": "secret", "X-Custom": "1"}
+    post_modern(endpoint, modern_tool_call(), fields)
+
+    assert asked(endpoint).method == "tools/call"
+
+
+def test_every_step_may_tell_the_time() -> None:
+    """Each entry point takes the clock; timers count from the latest."""
+    endpoint = new_endpoint(sessions=sessions(idle=10.0))
+    exchange = endpoint.exchange("POST", "/", POST.items(), now=1.0)
+    exchange.receive_data(body_of(initialize(0, "2025-11-25")), now=2.0)
+    exchange.receive_end(now=3.0)
+    assert endpoint.next_timeout() == 13.0
+    exchange.receive_disconnect(now=4.0)
+    endpoint.close(now=5.0)
+
+    assert endpoint.next_timeout() is None
+
+
+@pytest.mark.parametrize("name", ["last-event-id", "mcp-session-id"])
+def test_fields_of_older_revisions_mean_nothing_in_the_modern_one(name: str) -> None:
+    """COMPAT-012 and COMPAT-013: not even when they come twice."""
+    endpoint = new_endpoint()
+    message = modern_tool_call()
+    fields = [*POST.items(), *modern_headers(message).items(), (name, "a"), (name, "b")]
+    exchange = endpoint.exchange("POST", "/", fields)
+    exchange.receive_data(body_of(message))
+    exchange.receive_end()
+
+    assert asked(endpoint).method == "tools/call"
+
+
+def test_a_null_in_place_of_params_is_reported_only() -> None:
+    """It is tolerated, also in a notification."""
+    one = client()
+
+    assert answer(one.post(call(1, "ping", None))).status == 200
+    assert answer(one.post(note("notifications/roots/list_changed", None))).status == 202
+    assert broken(one.endpoint) == ["OWN-015", "OWN-015"]
+
+
+def test_refusals_in_a_batch_are_in_its_answer() -> None:
+    """Its status speaks for none of them."""
+    one = client("2025-03-26")
+    response = answer(one.post([call(1, "unknown/method"), call(2, "ping")]))
+
+    assert response.status == 200
+    assert response.json[0]["error"]["code"] == -32601
+
+
+def test_a_message_after_the_end_of_its_request_is_lost_and_reported() -> None:
+    """There is no stream for it any more."""
+    one = client()
+    _, handle = one.asked(tool_call(1))
+    one.endpoint.send_result(handle, {"content": []})
+    one.endpoint.send_notification("x/y", request=handle)
+    question = one.endpoint.send_request("roots/list", request=handle)
+
+    lost, failed = drain(one.endpoint)
+    assert lost == MessageUndelivered(session=one.session, is_answer=False)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (question, FailureReason.NO_STREAM)
+
+
+def test_several_questions_on_a_lost_stream_fail_together() -> None:
+    """The first that cannot be asked ends the request, and the others with it."""
+    one = client(sessions=sessions(event_log=None))
+    exchange, handle = one.asked(tool_call(1))
+    exchange.receive_disconnect()
+    roots = {"method": "roots/list"}
+    assert not one.endpoint.require_input(handle, {"a": roots, "b": roots})
+
+    answered = of(RequestAnswered, drain(one.endpoint))
+    assert [(event.request, event.code) for event in answered] == [(handle, -32603)]
+    assert one.endpoint.open_requests == ()
+
+
+def test_a_cancellation_while_questions_are_open_on_a_lost_stream() -> None:
+    """To withdraw them nobody can be told, which does not keep the cancellation from counting."""
+    one = client(sessions=sessions(event_log=None))
+    exchange, handle = one.asked(tool_call(1))
+    assert one.endpoint.require_input(handle, {"a": {"method": "roots/list"}})
+    exchange.receive_disconnect()
+    assert answer(one.post(note("notifications/cancelled", {"requestId": 1}))).status == 202
+
+    assert RequestCancelled(request=handle, cause=CancelCause.PEER) in drain(one.endpoint)
+
+
+# ------------------------------------------------------------------------------- hard limits
+
+SMALL = Config(max_unsent_bytes=600, soft_unsent_bytes=400)
+LONG = {"content": [{"type": "text", "text": "x" * 1000}]}
+
+
+def test_an_answer_over_the_limit_ends_its_exchange() -> None:
+    """Nobody is left waiting, and the others are served on."""
+    endpoint = new_endpoint(config=SMALL)
+    exchange = post_modern(endpoint, modern_tool_call())
+    assert not endpoint.send_result(asked(endpoint), LONG)
+
+    assert answer(exchange).status == 503
+    assert broken(endpoint) == ["OWN-012"]
+
+
+def test_an_answer_over_the_limit_ends_its_session() -> None:
+    """As it ends a connection."""
+    endpoint = new_endpoint(config=SMALL, capabilities={"tools": {}})
+    one = connect(endpoint)
+    exchange, handle = one.asked(tool_call(1))
+    gone, other = one.asked(tool_call(2))
+    gone.receive_disconnect()
+    stream = one.get()
+    before = answer(stream)
+    assert not endpoint.send_result(handle, LONG)
+
+    assert answer(exchange).status == 503
+    assert more(stream, before).ended
+    events = drain(endpoint)
+    assert of(ProtocolViolation, events)[0].rule == "OWN-012"
+    assert of(RequestCancelled, events)[0].request is other
+    assert events[-1] == SessionEnded(session=one.session, cause=SessionEnd.OVERFLOW)
+
+
+def test_an_answer_over_the_limit_for_a_client_that_is_gone() -> None:
+    """There is nothing to drop."""
+    endpoint = new_endpoint(stateless=True, config=SMALL)
+    exchange = post(endpoint, tool_call(1))
+    handle = asked(endpoint)
+    exchange.receive_disconnect()
+    assert not endpoint.send_result(handle, LONG)
+
+    assert exchange.next_output() is None
+    assert endpoint.open_requests == ()
+
+
+def test_an_answer_of_the_core_over_the_limit() -> None:
+    """It comes while its request is being received."""
+    endpoint = new_endpoint(config=Config(max_unsent_bytes=10, soft_unsent_bytes=10))
+    response = answer(post_modern(endpoint, modern(1, "server/discover")))
+    assert response.status == 503
+    assert answer(post(endpoint, initialize(0, "2025-11-25"))).status == 503
+
+    assert endpoint.sessions == ()
+
+
+def test_a_change_that_waited_and_is_too_much_by_itself_ends_the_session() -> None:
+    """It was published before there was a stream on which it could be too much."""
+    uri = "file:///" + "x" * 700
+    endpoint = new_endpoint(config=Config(max_unsent_bytes=700, soft_unsent_bytes=200))
+    one = connect(endpoint)
+    exchange, handle = one.asked(call(1, "resources/subscribe", {"uri": uri}))
+    endpoint.send_result(handle, {})
+    answer(exchange)
+    assert endpoint.publish(ResourceUpdated(uri))
+    one.get()
+
+    assert of(SessionEnded, drain(endpoint))[0].cause is SessionEnd.OVERFLOW
+
+
+def test_changes_that_waited_follow_as_there_is_room() -> None:
+    """They do not come at once, which could be more than the limit: none is lost, none ends it."""
+    uris = [f"file:///{number}/" + "x" * 200 for number in range(4)]
+    endpoint = new_endpoint(config=Config(max_unsent_bytes=700, soft_unsent_bytes=20))
+    one = connect(endpoint)
+    for number, uri in enumerate(uris):
+        exchange, handle = one.asked(call(number, "resources/subscribe", {"uri": uri}))
+        endpoint.send_result(handle, {})
+        answer(exchange)
+    for uri in uris:
+        assert endpoint.publish(ResourceUpdated(uri))
+    messages = answer(one.get()).messages
+
+    assert [message["params"]["uri"] for message in messages] == uris
+    assert of(SessionEnded, drain(endpoint)) == []
+
+
+# ------------------------------------------------------------------------------------- closing
+
+
+def test_close_cancels_a_subscription_that_was_never_acknowledged() -> None:
+    """It has no result to end with."""
+    endpoint = new_endpoint(config=Config(manual=frozenset({LISTEN})))
+    exchange = post_modern(endpoint, listen(9, {"toolsListChanged": True}))
+    handle = asked(endpoint)
+    acknowledged = post_modern(endpoint, listen(10, {"toolsListChanged": True}))
+    assert endpoint.acknowledge(asked(endpoint))
+    endpoint.close()
+
+    assert answer(exchange).status == 503
+    assert answer(acknowledged).messages[-1]["id"] == 10
+    events = drain(endpoint)
+    assert of(RequestCancelled, events)[0].request is handle
+    assert not of(ListenerRemoved, events)
+
+
+def test_a_late_client_of_a_closed_endpoint_is_refused_by_its_head() -> None:
+    """Also where heads like it were served before."""
+    endpoint = new_endpoint()
+    message = modern(1, "server/discover")
+    assert answer(post_modern(endpoint, message)).status == 200
+    endpoint.close()
+    exchange = endpoint.exchange("POST", "/", {**POST, **modern_headers(message)}.items())
+
+    assert exchange.refused
+    assert answer(exchange).status == 503
+    assert not of(RequestReceived, drain(endpoint))
+
+
+def test_a_stateless_initialize_does_not_look_at_the_revision_in_its_head() -> None:
+    """It is not judged there, whatever it says."""
+    endpoint = new_endpoint(stateless=True)
+    fields = {"mcp-protocol-version": "no revision", "content-type": JSON}
+    response = answer(request(endpoint, "POST", fields, body_of(initialize(0, "2025-11-25"))))
+
+    assert response.json["result"]["protocolVersion"] == "2025-11-25"
+
+
+def test_a_session_knows_what_its_client_is_subscribed_to() -> None:
+    """An application that watches resources looks there for what still matters."""
+    one = client()
+    _, handle = one.asked(call(1, "resources/subscribe", {"uri": "file:///a"}))
+    one.endpoint.send_result(handle, {})
+
+    assert one.session.subscriptions == ("file:///a",)
+
+
+def test_an_exchange_says_what_it_is_and_whether_it_has_output() -> None:
+    """For stacks that pull: they ask the one exchange that they serve."""
+    one = client()
+    exchange = one.get(target=b"/mcp?x=1")
+    assert (exchange.method, exchange.path) == ("GET", "/mcp")
+    before = answer(exchange)
+    assert not exchange.has_output
+    one.endpoint.send_notification("x/y", session=one.session)
+    assert exchange.has_output
+    more(exchange, before)
+    one.endpoint.send_notification("x/z", session=one.session)
+    again = one.get({"last-event-id": before.ids[-1]})
+    while again.has_output:
+        again.next_output()
+    assert again.next_output() is None
+    one.endpoint.end_session(one.session)
+    assert again.has_output
+    again.next_output()
+    assert not again.has_output
+    half = one.endpoint.exchange("POST", "/mcp", list(POST.items()))
+    assert not half.has_output
+
+
+def test_who_sends_a_request_may_be_said_until_it_is_complete() -> None:
+    """A transport that has to ask somebody else begins with the head."""
+    endpoint = new_endpoint()
+    message = modern_tool_call()
+    fields = {**POST, **modern_headers(message)}
+    exchange = endpoint.exchange("POST", "/mcp", list(fields.items()))
+    exchange.receive_data(body_of(message))
+    exchange.principal = "ann"
+    exchange.receive_end()
+
+    assert asked(endpoint).principal == "ann"

@@ -1,0 +1,222 @@
+"""What the head of a request decides: methods, media types, and the form of the answer."""
+
+from typing import Any
+
+import pytest
+
+from sansmcp import MODERN_REVISIONS
+from tests.support.http import (
+    GET,
+    JSON,
+    POST,
+    SSE,
+    answer,
+    body_of,
+    broken,
+    client,
+    new_endpoint,
+    post,
+    request,
+)
+from tests.support.wire import initialize
+
+LISTED = "application/json, text/event-stream"
+
+
+# ------------------------------------------------------------------------------------- methods
+
+
+@pytest.mark.parametrize(
+    "method", ["PUT", "PATCH", "HEAD", "get", "TRACE", "", "P\xd6ST", "P\u0150ST"]
+)
+def test_other_methods_are_refused_with_those_there_are(method: str) -> None:
+    """A client must be able to tell a wrong method from a wrong address."""
+    response = answer(request(new_endpoint(), method))
+
+    assert response.status == 405
+    assert response.headers["allow"] == "GET, POST, DELETE, OPTIONS"
+    assert "id" not in response.json
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize("settings", [{"revisions": MODERN_REVISIONS}, {"stateless": True}])
+def test_without_sessions_there_is_post_only(method: str, settings: dict[str, Any]) -> None:
+    """COMPAT-011: a server of the modern revision has no stream to open and nothing to end."""
+    response = answer(request(new_endpoint(**settings), method, GET))
+
+    assert response.status == 405
+    assert response.headers["allow"] == "POST, OPTIONS"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+def test_the_modern_revision_has_no_other_method_beside_sessions(method: str) -> None:
+    """The same for one request, where the endpoint has sessions for others."""
+    response = answer(
+        request(new_endpoint(), method, {**GET, "mcp-protocol-version": "2026-07-28"})
+    )
+
+    assert response.status == 405
+    assert response.headers["allow"] == "POST, OPTIONS"
+
+
+def test_options_says_what_may_be_done() -> None:
+    """It is asked by browsers and by people."""
+    response = answer(request(new_endpoint(), "OPTIONS"))
+
+    assert (response.status, response.body) == (204, b"")
+    assert response.headers == {"allow": "GET, POST, DELETE, OPTIONS"}
+
+
+# --------------------------------------------------------------------------------- Content-Type
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "application/json",
+        "Application/JSON",
+        "application/json; charset=utf-8",
+        'application/json ;charset="UTF-8"',
+        "application/json; charset=us-ascii",
+        "application/json; profile=x",
+        " application/json ",
+    ],
+)
+def test_json_is_recognised_however_it_is_written(kind: str) -> None:
+    """Media types have parameters, and no case."""
+    assert (
+        answer(post(new_endpoint(), initialize(1, "2025-11-25"), {"content-type": kind})).status
+        == 200
+    )
+
+
+@pytest.mark.parametrize("kind", [None, "", "text/plain", "application/json; charset=latin-1", "x"])
+def test_other_bodies_are_refused(kind: str | None) -> None:
+    """A page can send text/plain to another origin without asking anybody."""
+    fields = {"accept": LISTED} if kind is None else {"accept": LISTED, "content-type": kind}
+    endpoint = new_endpoint()
+    exchange = request(endpoint, "POST", fields, body_of(initialize(1, "2025-11-25")))
+
+    assert exchange.refused
+    assert answer(exchange).status == 415
+    assert broken(endpoint) == ["OWN-037"]
+
+
+@pytest.mark.parametrize(
+    ("coding", "status"), [("identity", 200), ("gzip", 415), ("Identity", 200)]
+)
+def test_encoded_bodies_are_refused(coding: str, status: int) -> None:
+    """Who unpacks what a stranger has packed needs limits of another kind."""
+    response = answer(
+        post(new_endpoint(), initialize(1, "2025-11-25"), {"content-encoding": coding})
+    )
+
+    assert response.status == status
+
+
+def test_a_coding_is_refused_also_where_the_head_is_known() -> None:
+    """Heads that came before are not judged again, which must not hide what is new in one."""
+    endpoint = new_endpoint()
+    assert answer(post(endpoint, initialize(1, "2025-11-25"))).status == 200
+
+    assert (
+        answer(post(endpoint, initialize(1, "2025-11-25"), {"content-encoding": "br"})).status
+        == 415
+    )
+
+
+# -------------------------------------------------------------------------------------- Accept
+
+
+@pytest.mark.parametrize(
+    ("accept", "form"),
+    [
+        (None, JSON),
+        ("", JSON),
+        ("*/*", JSON),
+        ("application/json", JSON),
+        ("Application/Json;q=0.1", JSON),
+        ("application/*", JSON),
+        (LISTED, JSON),
+        ("text/event-stream", SSE),
+        ("text/*", SSE),
+        ("application/json;q=0, text/event-stream", SSE),
+        ("application/json;q=0.0, */*", SSE),
+        ("*/*;q=0, application/json", JSON),
+        ("text/event-stream;q=x", SSE),
+        ("text/html, ,*/*;level=1;q=0.5", JSON),
+    ],
+)
+def test_the_answer_has_a_form_that_is_accepted(accept: str | None, form: str) -> None:
+    """Strictness here is the commonest reason for which clients fail in the field."""
+    fields = {"content-type": JSON, **({} if accept is None else {"accept": accept})}
+    response = answer(request(new_endpoint(), "POST", fields, body_of(initialize(1, "2025-11-25"))))
+
+    assert response.status == 200
+    assert response.headers["content-type"] == form
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/html", "*/*;q=0", "application/json;q=0, text/event-stream;q=0"]
+)
+def test_nothing_acceptable_is_refused(accept: str) -> None:
+    """There is no form left in which an answer could be given."""
+    exchange = post(new_endpoint(), initialize(1, "2025-11-25"), {"accept": accept})
+
+    assert exchange.refused
+    assert answer(exchange).status == 406
+
+
+def test_get_needs_a_client_that_takes_streams() -> None:
+    """HTTP-021: there is nothing else it could get."""
+    endpoint = new_endpoint()
+
+    assert answer(request(endpoint, "GET", {"accept": JSON})).status == 406
+    assert broken(endpoint) == ["HTTP-021"]
+
+
+@pytest.mark.parametrize("accept", [{"accept": "*/*"}, {}])
+def test_get_is_liberal_with_wildcards(accept: dict[str, str]) -> None:
+    """curl sends one."""
+    one = client()
+
+    assert answer(request(one.endpoint, "GET", {**accept, **one.headers})).is_stream
+
+
+@pytest.mark.parametrize("name", ["mcp-method", "accept", "mcp-param-{}"])
+def test_fields_have_a_limit(name: str) -> None:
+    """Each that is kept or joined costs something, and nobody needs so many."""
+    for number, status in ((150, None), (300, 431)):
+        endpoint = new_endpoint()
+        many = [(name.format(one), "identity") for one in range(number)]
+        exchange = endpoint.exchange("POST", "/mcp", [*POST.items(), *many])
+        assert exchange.refused is (status is not None)
+        if status is not None:
+            assert answer(exchange).status == status
+            assert broken(endpoint) == ["OWN-037"]
+
+
+def test_a_known_head_does_not_hide_too_many_fields() -> None:
+    """What is remembered of a head knows nothing of the fields that tools have named."""
+    endpoint = new_endpoint()
+    endpoint.exchange("POST", "/mcp", list(POST.items()))
+    many = [(f"mcp-param-{number}", "x") for number in range(300)]
+
+    assert endpoint.exchange("POST", "/mcp", [*POST.items(), *many]).refused
+
+
+@pytest.mark.parametrize(
+    ("length", "is_refused"),
+    [
+        ("0" * 20 + "5", False),
+        ("0" * 20, False),
+        ("0" * 20 + "9" * 8, True),
+        ("9" * 30, True),
+        ("x" * 30, False),
+    ],
+)
+def test_a_length_is_read_as_the_number_that_it_is(length: str, is_refused: bool) -> None:
+    """Not by its digits: zeros before it are allowed."""
+    fields = [*POST.items(), ("content-length", length)]
+
+    assert new_endpoint().exchange("POST", "/mcp", fields).refused is is_refused

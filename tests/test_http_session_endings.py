@@ -1,0 +1,334 @@
+"""Sessions end: by their client, by time, by the server, by the limit; and handles stay theirs."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    CancelCause,
+    Config,
+    FailureReason,
+    IncomingRequest,
+    JSONObject,
+    LocalProtocolError,
+    ProtocolViolation,
+    RequestCancelled,
+    RequestFailed,
+)
+from sansmcp.http import (
+    MessageUndelivered,
+    ServerEndpoint,
+    SessionEnd,
+    SessionEnded,
+)
+from tests.support.http import (
+    JSON,
+    LEGACY,
+    Client,
+    answer,
+    asked,
+    client,
+    connect,
+    drain,
+    modern_tool_call,
+    more,
+    new_endpoint,
+    of,
+    post,
+    post_modern,
+    sessions,
+    take,
+    tool_call,
+)
+from tests.support.wire import call, initialize, result
+
+# --------------------------------------------------------------------------------------- ending
+
+
+def test_delete_ends_a_session() -> None:
+    """SESS-010: what is open in it has its ending, and then there is no such session."""
+    one = client()
+    exchange, handle = one.asked(tool_call(1))
+    question = one.endpoint.send_request("roots/list", request=handle)
+    stream = one.get()
+    first, listening = answer(exchange), answer(stream)
+    response = answer(one.delete())
+
+    assert (response.status, response.body) == (204, b"")
+    cancelled, failed, ended = drain(one.endpoint)
+    assert cancelled == RequestCancelled(request=handle, cause=CancelCause.CLOSED)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (question, FailureReason.LOST)
+    assert ended == SessionEnded(session=one.session, cause=SessionEnd.DELETED)
+    assert more(exchange, first).ended
+    assert more(stream, listening).ended
+    assert not one.session.open
+    assert one.endpoint.sessions == ()
+    assert not one.endpoint.send_result(handle, {"content": []})
+    for late in (one.post(call(2, "ping")), one.get(), one.delete()):
+        assert answer(late).status == 404
+    assert one.endpoint.next_timeout() is None
+
+
+def test_a_request_whose_session_ends_before_its_head_gets_503() -> None:
+    """There is no answer to it, and a client must not wait for one."""
+    one = client()
+    exchange, _ = one.asked(tool_call(1))
+    one.delete()
+
+    assert answer(exchange).status == 503
+
+
+def test_delete_can_be_switched_off() -> None:
+    """SESS-011."""
+    one = connect(new_endpoint(sessions=sessions(allow_delete=False)))
+    response = answer(one.delete())
+
+    assert (response.status, response.headers["allow"]) == (405, "GET, POST, OPTIONS")
+    assert one.session.open
+
+
+def test_the_server_may_end_a_session() -> None:
+    """SESS-007."""
+    one = client()
+    assert one.endpoint.end_session(one.session)
+    assert not one.endpoint.end_session(one.session)
+
+    assert drain(one.endpoint) == [SessionEnded(session=one.session, cause=SessionEnd.CLOSED)]
+    assert answer(one.post(call(1, "ping"))).status == 404
+
+
+def idle(**settings: Any) -> Client:
+    endpoint = new_endpoint(sessions=sessions(idle=100.0, **settings), keep_alive=None)
+    return connect(endpoint, now=1000.0)
+
+
+def test_a_silent_session_expires() -> None:
+    """Clients go without a word; the time is the caller's clock."""
+    one = idle()
+    assert one.endpoint.next_timeout() == 1100.0
+    one.endpoint.handle_timeout(1099.0)
+    assert one.session.open
+    one.endpoint.handle_timeout(1100.0)
+
+    assert drain(one.endpoint) == [SessionEnded(session=one.session, cause=SessionEnd.EXPIRED)]
+    assert one.endpoint.next_timeout() is None
+    assert answer(one.post(call(1, "ping"))).status == 404
+
+
+def test_every_request_is_a_sign_of_life() -> None:
+    """Also one that is refused."""
+    one = idle()
+    one.post(call(1, "ping"), now=1050.0)
+    one.endpoint.handle_timeout(1100.0)
+    assert one.session.open
+
+    assert one.endpoint.next_timeout() == 1150.0
+
+
+def test_what_is_under_way_keeps_a_session() -> None:
+    """An open stream, or a request that is being served."""
+    one = idle()
+    stream = one.get(now=1010.0)
+    one.endpoint.handle_timeout(1200.0)
+    assert one.session.open
+    stream.receive_disconnect(now=1210.0)
+    _, handle = one.asked(tool_call(1))
+    one.endpoint.handle_timeout(1310.0)
+    assert one.session.open
+    one.endpoint.send_result(handle, {"content": []}, now=1320.0)
+    one.endpoint.handle_timeout(1500.0)
+
+    assert not one.session.open
+
+
+def test_without_a_clock_no_session_expires_until_there_is_one() -> None:
+    """Time counts from the first request that tells it."""
+    one = client(sessions=sessions(idle=10.0))
+    assert one.endpoint.next_timeout() is None
+    one.post(call(1, "ping"), now=5.0)
+
+    assert one.endpoint.next_timeout() == 15.0
+
+
+@pytest.mark.parametrize("now", [float("nan"), 1.0])
+def test_a_clock_that_goes_back_or_is_none_changes_nothing(now: float) -> None:
+    """The largest time told is the time."""
+    one = idle()
+    one.endpoint.handle_timeout(now)
+    one.post(call(1, "ping"), now=now)
+
+    assert one.endpoint.next_timeout() == 1100.0
+    fresh = new_endpoint()
+    fresh.handle_timeout(float("nan"))
+    assert fresh.next_timeout() is None
+
+
+def test_a_client_that_never_reads_ends_its_session_alone() -> None:
+    """The limit on unsent output is that of a connection, for each session."""
+    endpoint = new_endpoint(config=Config(soft_unsent_bytes=10**6, max_unsent_bytes=2000))
+    one, other = connect(endpoint), connect(endpoint)
+    stuck = one.post({**tool_call(1), "params": {"name": "t", "_meta": {"progressToken": 1}}})
+    handle = asked(endpoint)
+    for number in range(100):
+        if not endpoint.send_progress(handle, number):
+            break
+
+    events = drain(endpoint)
+    assert of(ProtocolViolation, events)[0].rule == "OWN-012"
+    assert events[-1] == SessionEnded(session=one.session, cause=SessionEnd.OVERFLOW)
+    response = answer(stuck)
+    assert (response.body, response.ended) == (b"", True)
+    assert answer(other.post(call(1, "ping"))).status == 200
+
+
+def test_progress_waits_for_nobody() -> None:
+    """Above the soft limit it is dropped, as on a connection."""
+    one = connect(new_endpoint(config=Config(soft_unsent_bytes=300)))
+    exchange = one.post({**tool_call(1), "params": {"name": "t", "_meta": {"progressToken": 1}}})
+    handle = asked(one.endpoint)
+    sent = [one.endpoint.send_progress(handle, number) for number in range(20)]
+    assert True in sent
+    assert not sent[-1]
+    response = answer(exchange)
+
+    assert one.endpoint.send_progress(handle, 50)
+    assert more(exchange, response).messages[0]["params"]["progress"] == 50
+
+
+# ---------------------------------------------------------------------------------------- close
+
+
+def test_close_ends_everything() -> None:
+    """Streams end properly, requests have their ending, and nobody is served any more."""
+    endpoint = new_endpoint()
+    one = connect(endpoint)
+    stream = one.get()
+    listening = answer(stream)
+    running, _ = one.asked(tool_call(1))
+    modern = post_modern(endpoint, modern_tool_call())
+    half = endpoint.exchange("POST", "/", {"content-type": JSON}.items())
+    drain(endpoint)
+    endpoint.close()
+    endpoint.close()
+    half.receive_data(b"{}")
+    half.receive_end()
+
+    events = drain(endpoint)
+    assert [event.cause for event in of(RequestCancelled, events)] == [CancelCause.CLOSED] * 2
+    assert events.count(SessionEnded(session=one.session, cause=SessionEnd.CLOSED)) == 1
+    assert more(stream, listening).ended
+    for exchange in (running, modern, half, post(endpoint, initialize(0, LEGACY)), one.get()):
+        assert answer(exchange).status == 503
+
+
+# --------------------------------------------------------------------------------------- handles
+
+
+def foreign() -> tuple[ServerEndpoint, Client, IncomingRequest]:
+    one = client()
+    _, handle = one.asked(tool_call(1))
+    return new_endpoint(), one, handle
+
+
+def test_handles_of_another_endpoint_raise() -> None:
+    """An id would have answered somebody else's request."""
+    endpoint, one, handle = foreign()
+    for use in (
+        lambda: endpoint.send_result(handle, {"content": []}),
+        lambda: endpoint.send_error(handle, -32000, "no"),
+        lambda: endpoint.send_progress(handle, 1),
+        lambda: endpoint.send_log("info", "x", session=one.session),
+        lambda: endpoint.send_request("roots/list", request=handle),
+        lambda: endpoint.end_session(one.session),
+        lambda: endpoint.ping(one.session),
+        lambda: endpoint.close_stream(handle),
+        lambda: endpoint.cancel(one.endpoint.send_request("roots/list", request=handle)),
+    ):
+        with pytest.raises(LocalProtocolError, match="OWN-022"):
+            use()
+    assert handle.open
+
+
+def test_a_handle_of_a_connection_raises() -> None:
+    """It has no exchange."""
+    from tests.support.wire import asked as asked_of
+    from tests.support.wire import ready_server
+
+    handle = asked_of(ready_server(LEGACY), tool_call(1))
+    with pytest.raises(LocalProtocolError, match="OWN-022"):
+        new_endpoint().send_result(handle, {"content": []})
+
+
+def test_what_belongs_to_nobody_in_particular_raises() -> None:
+    """A message needs an address, and one only."""
+    one = client()
+    _, handle = one.asked(tool_call(1))
+    for where in ({}, {"request": handle, "session": one.session}):
+        with pytest.raises(LocalProtocolError, match="OWN-038"):
+            one.endpoint.send_notification("x", **where)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # both are handles
+
+
+def test_copies_go_their_own_way() -> None:
+    """All state is plain data: a copy with its handles is a second world."""
+    one = client()
+    exchange, handle = one.asked(tool_call(1))
+    endpoint, copied, other = copy.deepcopy((one.endpoint, exchange, handle))
+    assert endpoint.send_result(other, {"content": []})
+
+    assert answer(copied).json == result(1, {"content": []})
+    assert take(exchange) is None
+    assert handle.open
+    assert endpoint.sessions[0].id == one.session.id
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_sessions": 0},
+        {"idle": 0},
+        {"idle": float("nan")},
+        {"max_streams": -1},
+    ],
+)
+def test_settings_are_checked(settings: dict[str, Any]) -> None:
+    """A limit that lets nobody in is a mistake."""
+    with pytest.raises(ValueError, match="greater than zero"):
+        sessions(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"answers": "xml"}, "auto or sse"),
+        ({"keep_alive": 0}, "greater than zero"),
+        ({"revisions": ("2026-07-28",), "sessions": sessions()}, "no sessions"),
+        ({"revisions": ("1999",)}, "must be some of"),
+    ],
+)
+def test_an_endpoint_checks_its_settings(settings: dict[str, Any], text: str) -> None:
+    """At once, not with the first client."""
+    with pytest.raises(ValueError, match=text):
+        new_endpoint(**settings)
+
+
+def test_the_capabilities_are_kept_as_they_were() -> None:
+    """The caller may go on with its dict; later sessions are told what the first one was."""
+    capabilities: JSONObject = {"tools": {}}
+    endpoint = new_endpoint(capabilities=capabilities)
+    capabilities["prompts"] = {}
+
+    response = answer(post(endpoint, initialize(0, LEGACY)))
+    assert response.json["result"]["capabilities"] == {"tools": {}}
+    assert not of(MessageUndelivered, drain(endpoint))
+
+
+def test_sessions_that_are_over_make_room() -> None:
+    """Also where nobody calls `handle_timeout`: a program that serves request by request."""
+    endpoint = new_endpoint(sessions=sessions(max_sessions=2, idle=10.0))
+    one, other = connect(endpoint, now=0.0), connect(endpoint, now=5.0)
+    connect(endpoint, now=12.0)
+
+    assert (one.session.open, other.session.open) == (False, True)
+    assert answer(post(endpoint, initialize(9, LEGACY), now=12.0)).status == 503

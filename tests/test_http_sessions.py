@@ -1,0 +1,339 @@
+"""Sessions of the legacy revisions: assigned, needed, found, bound to their owner."""
+
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    Config,
+    JSONObject,
+    LimitReached,
+    LocalProtocolError,
+    ProtocolViolation,
+    Ready,
+    RequestAnswered,
+    RequestReceived,
+)
+from sansmcp.http import Sessions, SessionStarted
+from tests.support.http import (
+    GET,
+    JSON,
+    LEGACY,
+    SSE,
+    STREAMABLE,
+    answer,
+    asked,
+    broken,
+    client,
+    connect,
+    drain,
+    new_endpoint,
+    of,
+    post,
+    request,
+    sessions,
+    take,
+    tool_call,
+)
+from tests.support.wire import INITIALIZED, call, initialize, result
+
+REVISIONS = pytest.mark.parametrize("revision", STREAMABLE)
+
+
+# ------------------------------------------------------------------------------------- opening
+
+
+@REVISIONS
+def test_initialize_opens_a_session(revision: str) -> None:
+    """SESS-001: its id comes with the result, and is what every later request carries."""
+    endpoint = new_endpoint()
+    exchange = post(endpoint, initialize(0, revision), principal="me")
+    response = answer(exchange)
+
+    assert response.json["result"]["protocolVersion"] == revision
+    assert response.headers["mcp-session-id"] == "s1"
+    started, answered = drain(endpoint)
+    assert isinstance(started, SessionStarted)
+    assert isinstance(answered, RequestAnswered)
+    session = started.session
+    assert (session.id, session.principal, session.open) == ("s1", "me", True)
+    assert session.revision == session.peer.revision == revision
+    assert session.peer.session is session
+    assert session.peer.principal == "me"
+    assert endpoint.sessions == (session,)
+    assert "s1" not in repr(session)
+
+
+@REVISIONS
+def test_a_session_is_a_conversation(revision: str) -> None:
+    """What the handshake has agreed on holds for all that follows, whatever exchange it is in."""
+    one = client(revision)
+    exchange, asked_for = one.asked(tool_call(5))
+
+    assert asked_for.revision == revision
+    assert asked_for.peer is one.session.peer
+    assert one.endpoint.send_result(asked_for, {"content": []})
+    assert answer(exchange).json == result(5, {"content": []})
+
+
+def test_requests_know_their_exchange() -> None:
+    """What the transport has found out goes along with each."""
+    one = client()
+    one.post(tool_call(5), context="A")
+    one.post(tool_call(6), context="B")
+
+    assert [event.request.context for event in of(RequestReceived, drain(one.endpoint))] == [
+        "A",
+        "B",
+    ]
+
+
+def test_ready_comes_with_initialized() -> None:
+    """As on a connection; the peer leads to the session."""
+    endpoint = new_endpoint()
+    post(endpoint, initialize(0, LEGACY))
+    drain(endpoint)
+    response = answer(post(endpoint, INITIALIZED, {"mcp-session-id": "s1"}))
+
+    assert (response.status, response.body) == (202, b"")
+    (event,) = drain(endpoint)
+    assert isinstance(event, Ready)
+    assert event.peer.session is endpoint.sessions[0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        call(1, "initialize", {"protocolVersion": 7, "capabilities": {}, "clientInfo": {}}),
+        call(1, "initialize"),
+        {"id": 1, "method": "initialize"},
+        call(None, "initialize", {}),
+    ],
+)
+def test_a_refused_initialize_opens_nothing(message: JSONObject) -> None:
+    """Else broken clients would fill the table."""
+    endpoint = new_endpoint()
+    response = answer(post(endpoint, message))
+
+    assert response.status == 400
+    assert "mcp-session-id" not in response.headers
+    assert endpoint.sessions == ()
+    assert not of(SessionStarted, drain(endpoint))
+    assert endpoint.next_timeout() is None
+
+
+def test_the_application_may_answer_initialize() -> None:
+    """`Config.manual`: the session starts with its answer, or is forgotten."""
+    endpoint = new_endpoint(config=Config(manual=frozenset({"initialize"})))
+    exchange = post(endpoint, initialize(0, LEGACY))
+    handle = asked(endpoint)
+    info = {
+        "protocolVersion": LEGACY,
+        "capabilities": {},
+        "serverInfo": {"name": "x", "version": "1"},
+    }
+    assert endpoint.send_result(handle, info)
+    assert answer(exchange).headers["mcp-session-id"] == "s1"
+    assert of(SessionStarted, drain(endpoint))
+
+    exchange = post(endpoint, initialize(0, LEGACY))
+    handle = asked(endpoint)
+    assert len(endpoint.sessions) == 2
+    assert endpoint.send_error(handle, -32000, "no")
+    response = answer(exchange)
+    assert (response.status, response.json["error"]["code"]) == (200, -32000)
+    assert "mcp-session-id" not in response.headers
+    assert len(endpoint.sessions) == 1
+    assert drain(endpoint) == []
+
+
+@pytest.mark.parametrize("answers", ["auto", "sse"])
+def test_nothing_comes_before_the_answer_to_initialize(answers: Any) -> None:
+    """SESS-001: its head names the session, and must not be gone before there is one."""
+    endpoint = new_endpoint(config=Config(manual=frozenset({"initialize"})), answers=answers)
+    opening = initialize(0, LEGACY)
+    opening["params"]["_meta"] = {"progressToken": 1}
+    exchange = post(endpoint, opening)
+    handle = asked(endpoint)
+    assert not endpoint.start_stream(handle)
+    assert not endpoint.send_progress(handle, 1)
+    assert take(exchange) is None
+    info: JSONObject = {"name": "s", "version": "1"}
+    endpoint.send_result(
+        handle, {"protocolVersion": LEGACY, "capabilities": {}, "serverInfo": info}
+    )
+
+    response = answer(exchange)
+    assert response.headers["mcp-session-id"] == "s1"
+    assert response.is_stream is (answers == "sse")
+
+
+def test_initialize_may_be_answered_on_a_stream() -> None:
+    """For a client that takes nothing else, or where streams are forced: the id is in the head."""
+    for endpoint, accept in (
+        (new_endpoint(), SSE),
+        (new_endpoint(answers="sse"), f"{JSON}, {SSE}"),
+    ):
+        response = answer(post(endpoint, initialize(0, LEGACY), {"accept": accept}))
+        assert response.headers["mcp-session-id"] == "s1"
+        assert response.messages[-1]["result"]["protocolVersion"] == LEGACY
+        assert response.ended
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "é", "a\n"])
+def test_an_id_that_cannot_be_sent_raises(bad: str) -> None:
+    """SESS-003: it is the caller's to give; nothing is half open then."""
+    endpoint = new_endpoint(sessions=Sessions(new_id=lambda: bad))
+    exchange = endpoint.exchange("POST", "/", {"content-type": JSON}.items())
+    exchange.receive_data(__import__("json").dumps(initialize(0, LEGACY)).encode())
+    with pytest.raises(LocalProtocolError, match="SESS-003"):
+        exchange.receive_end()
+
+    assert endpoint.sessions == ()
+    assert answer(exchange).status == 500
+
+
+def test_an_id_that_is_given_twice_raises() -> None:
+    """Two clients would be in one session."""
+    endpoint = new_endpoint(sessions=Sessions(new_id=lambda: "same"))
+    post(endpoint, initialize(0, LEGACY))
+    with pytest.raises(LocalProtocolError, match="SESS-003"):
+        post(endpoint, initialize(0, LEGACY))
+
+    assert len(endpoint.sessions) == 1
+
+
+def test_sessions_have_a_limit() -> None:
+    """503, and room again when one has ended."""
+    endpoint = new_endpoint(sessions=sessions(max_sessions=1))
+    one = connect(endpoint)
+    response = answer(post(endpoint, initialize("x", LEGACY)))
+
+    assert (response.status, response.json["id"]) == (503, "x")
+    assert response.json["error"]["code"] == -32603
+    assert of(LimitReached, drain(endpoint))[0].rule == "OWN-030"
+    one.delete()
+    drain(endpoint)
+    assert connect(endpoint).session.open
+
+
+# ------------------------------------------------------------------------------------- finding
+
+
+@REVISIONS
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_without_an_id_there_is_no_session(method: str, revision: str) -> None:
+    """SESS-006."""
+    one = client(revision)
+    fields = {"content-type": JSON, "accept": f"{JSON}, {SSE}"}
+    response = answer(request(one.endpoint, method, fields, b'{"jsonrpc":"2.0","method":"x"}'))
+
+    assert response.status == 400
+    assert "initialize" in response.json["error"]["message"]
+    assert broken(one.endpoint) == ["SESS-006"]
+
+
+@pytest.mark.parametrize(("revisions", "code"), [(LEGACY_REVISIONS, -32600), (None, -32602)])
+def test_the_error_names_the_ways_in(revisions: Any, code: int) -> None:
+    """A server of both eras has two of them."""
+    endpoint = new_endpoint() if revisions is None else new_endpoint(revisions=revisions)
+    error = answer(post(endpoint, call(3, "tools/list"))).json
+
+    assert (error["id"], error["error"]["code"]) == (3, code)
+    assert ("2026-07-28" in error["error"]["message"]) == (code == -32602)
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_an_unknown_id_is_not_found(method: str) -> None:
+    """SESS-008: the client is to start again."""
+    fields = {"content-type": JSON, "accept": SSE, "mcp-session-id": "never"}
+    response = answer(request(new_endpoint(), method, fields, b'{"jsonrpc":"2.0","method":"x"}'))
+
+    assert response.status == 404
+
+
+def test_an_id_that_comes_twice_is_none() -> None:
+    """Whoever is in front may have taken the other one."""
+    one = client()
+    exchange = one.endpoint.exchange(
+        "GET", "/", [*GET.items(), ("mcp-session-id", "s1"), ("Mcp-Session-Id", "s1")]
+    )
+    exchange.receive_end()
+
+    assert answer(exchange).status == 400
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_a_session_is_its_owners(method: str) -> None:
+    """Who has learned an id, but is somebody else, learns nothing more: not even that it is one."""
+    one = connect(new_endpoint(), principal="owner")
+    fields = {"content-type": JSON, "accept": f"{JSON}, {SSE}", **one.headers}
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+    assert answer(request(one.endpoint, method, fields, body, principal="thief")).status == 404
+    assert answer(request(one.endpoint, method, fields, body)).status == 404
+    assert one.session.open
+    assert answer(request(one.endpoint, "POST", fields, body, principal="owner")).status == 200
+
+
+# ------------------------------------------------------------------------------------- revision
+
+
+@pytest.mark.parametrize("value", ["1999-01-01-x", "", "2026-07-29", "2025-11-25, 2025-11-25"])
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+def test_an_unknown_revision_is_refused(method: str, value: str) -> None:
+    """HDR-004; nothing is delivered."""
+    one = client()
+    fields = {"content-type": JSON, "accept": SSE, **one.headers, "mcp-protocol-version": value}
+    response = answer(
+        request(one.endpoint, method, fields, b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    )
+
+    assert response.status == 400
+    assert not of(RequestReceived, drain(one.endpoint))
+    assert one.session.open
+
+
+def test_a_revision_that_this_server_does_not_speak_is_refused() -> None:
+    """Also one that exists."""
+    one = connect(new_endpoint(revisions=("2025-11-25",)))
+
+    assert answer(one.post(call(1, "ping"), {"mcp-protocol-version": "2025-06-18"})).status == 400
+
+
+def test_the_field_may_be_missing() -> None:
+    """HDR-003: the session knows."""
+    one = client()
+    fields = {"mcp-session-id": one.headers["mcp-session-id"]}
+
+    assert answer(post(one.endpoint, call(1, "ping"), fields)).status == 200
+
+
+def test_the_field_may_be_another_revision_that_is_served() -> None:
+    """HDR-002 is a SHOULD: it is reported, and the session decides."""
+    one = client("2025-06-18")
+    assert answer(one.post(call(1, "ping"), {"mcp-protocol-version": "2025-11-25"})).status == 200
+
+    (event,) = of(ProtocolViolation, drain(one.endpoint))
+    assert (event.rule, event.tolerated) == ("HDR-002", True)
+
+
+def test_the_field_that_comes_twice_is_refused() -> None:
+    """Even where both are right."""
+    one = client()
+    exchange = one.endpoint.exchange(
+        "GET", "/", [*GET.items(), *one.headers.items(), ("MCP-Protocol-Version", LEGACY)]
+    )
+    exchange.receive_end()
+
+    assert answer(exchange).status == 400
+    assert broken(one.endpoint) == ["HDR-004"]
+
+
+@pytest.mark.parametrize("value", ["1999-01-01", "2025-03-26", "2026-07-28"])
+def test_the_field_is_not_judged_on_initialize(value: str) -> None:
+    """There it says nothing yet."""
+    response = answer(post(new_endpoint(), initialize(0, LEGACY), {"mcp-protocol-version": value}))
+
+    assert response.json["result"]["protocolVersion"] == LEGACY

@@ -1,0 +1,353 @@
+"""Streams of a session: what goes on which of them, and what waits where none is open."""
+
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    CancelCause,
+    Config,
+    FailureReason,
+    LimitReached,
+    PingEnded,
+    PromptsListChanged,
+    RequestCancelled,
+    RequestFailed,
+    ResourceUpdated,
+    ResponseReceived,
+    ToolsListChanged,
+)
+from sansmcp.http import MessageUndelivered
+from tests.support.http import (
+    CHANGED,
+    JSON,
+    STREAMABLE,
+    answer,
+    asked,
+    client,
+    connect,
+    drain,
+    modern_tool_call,
+    more,
+    new_endpoint,
+    of,
+    open_stream,
+    post_modern,
+    progressing,
+    sessions,
+    take,
+    tool_call,
+    without_log,
+)
+from tests.support.modern import FILE
+from tests.support.wire import call, note, result
+
+REVISIONS = pytest.mark.parametrize("revision", STREAMABLE)
+OLDER = STREAMABLE[:-1]
+
+
+# ---------------------------------------------------------------------------- on which stream
+
+
+@REVISIONS
+def test_what_belongs_to_a_request_goes_on_its_stream(revision: str) -> None:
+    """SSE-002 and SSE-003; the answer comes last and ends it (SSE-008)."""
+    one = client(revision)
+    listening, before = open_stream(one)
+    exchange = one.post(progressing())
+    handle = asked(one.endpoint)
+    one.endpoint.send_progress(handle, 1)
+    one.endpoint.send_log("info", "x", request=handle)
+    question = one.endpoint.send_request("roots/list", request=handle)
+    one.endpoint.send_notification("x/y", request=handle)
+    one.post(result(question.id, {"roots": []}))
+    one.endpoint.send_result(handle, {"content": []})
+
+    response = answer(exchange)
+    assert [one.get("method") for one in response.messages] == [
+        "notifications/progress",
+        "notifications/message",
+        "roots/list",
+        "x/y",
+        None,
+    ]
+    assert response.ended
+    assert len(set(response.ids)) == len(response.ids)
+    assert more(listening, before).body == b""
+    assert of(ResponseReceived, drain(one.endpoint))[0].request is question
+
+
+@REVISIONS
+def test_what_belongs_to_no_request_goes_on_the_get_stream(revision: str) -> None:
+    """SSE-022 to SSE-024."""
+    one = client(revision)
+    listening, before = open_stream(one)
+    running = one.post(progressing())
+    drain(one.endpoint)
+    one.endpoint.publish(ToolsListChanged())
+    one.endpoint.send_log("info", "x", session=one.session)
+    one.endpoint.send_notification("x/y", session=one.session)
+    question = one.endpoint.send_request("roots/list", session=one.session)
+    ping = one.endpoint.ping(one.session)
+
+    response = more(listening, before)
+    assert [one["method"] for one in response.messages] == [
+        "notifications/tools/list_changed",
+        "notifications/message",
+        "x/y",
+        "roots/list",
+        "ping",
+    ]
+    assert not response.ended
+    assert take(running) is None
+    one.post(result(response.messages[-1]["id"], {}))
+    assert drain(one.endpoint) == [PingEnded(ping=ping)]
+    assert one.endpoint.cancel(question, reason="enough")
+    assert not one.endpoint.cancel(question)
+    assert not one.endpoint.cancel(ping)
+    assert more(listening, response).messages[0]["method"] == "notifications/cancelled"
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+def test_a_stream_begins_with_an_event_to_come_back_to(revision: str) -> None:
+    """SSE-015: since 2025-11-25; older clients would take it for a message."""
+    one = client(revision, sessions=sessions(retry_ms=500))
+    _, response = open_stream(one)
+
+    if revision in OLDER:
+        assert response.body == b""
+    else:
+        (event,) = response.events
+        assert (event.data, bool(event.id)) == (b"", True)
+        assert b"retry: 500\n" in response.body
+
+
+def test_without_a_log_events_have_no_ids() -> None:
+    """There is nothing to come back to."""
+    one = without_log()
+    exchange = one.post(progressing())
+    handle = asked(one.endpoint)
+    one.endpoint.send_progress(handle, 1)
+    one.endpoint.send_result(handle, {"content": []})
+
+    assert answer(exchange).ids == ["", ""]
+
+
+@REVISIONS
+def test_each_message_goes_on_one_stream(revision: str) -> None:
+    """SSE-027: on the newest; and one that has gone swallows nothing."""
+    one = client(revision)
+    first, first_before = open_stream(one)
+    second, second_before = open_stream(one)
+    one.endpoint.publish(ToolsListChanged())
+    assert more(first, first_before).body == b""
+    assert more(second, second_before).messages == [CHANGED]
+
+    second.receive_disconnect()
+    one.endpoint.publish(ToolsListChanged())
+    assert more(first, first_before).messages == [CHANGED]
+
+
+def test_get_streams_have_a_limit() -> None:
+    """The oldest makes room, which is reported; its client may come back."""
+    one = client(sessions=sessions(max_streams=2))
+    streams = [open_stream(one) for _ in range(3)]
+
+    assert [more(exchange, before).ended for exchange, before in streams] == [True, False, False]
+    (event,) = of(LimitReached, drain(one.endpoint))
+    assert event.rule == "OWN-031"
+
+
+def test_streams_that_nobody_reads_make_room_silently() -> None:
+    """A client that reconnects for ever without saying where it was leaves no trace."""
+    one = client(sessions=sessions(max_streams=2))
+    for _ in range(20):
+        exchange, _ = open_stream(one)
+        exchange.receive_disconnect()
+    _, last = open_stream(one)
+
+    assert not last.ended
+    assert drain(one.endpoint) == []
+
+
+def test_a_client_that_takes_no_stream_is_not_asked_there() -> None:
+    """The request ends at once, instead of after a timeout."""
+    one = client()
+    exchange = one.post(progressing(), {"accept": JSON})
+    handle = asked(one.endpoint)
+    assert not one.endpoint.send_progress(handle, 1)
+    question = one.endpoint.send_request("roots/list", request=handle)
+    (failed,) = of(RequestFailed, drain(one.endpoint))
+    assert (failed.request, failed.reason) == (question, FailureReason.NO_STREAM)
+
+    assert one.endpoint.send_result(handle, {"content": []})
+    assert answer(exchange).json["id"] == 1
+
+
+# ----------------------------------------------------------------------------- nobody listens
+
+
+def test_messages_wait_for_a_get_stream() -> None:
+    """In the log, up to its bound; they come on the next stream, and once."""
+    one = client()
+    question = one.endpoint.send_request("roots/list", session=one.session)
+    one.endpoint.send_notification("x/y", session=one.session)
+    assert one.endpoint.send_log("info", "x", session=one.session)
+    assert drain(one.endpoint) == []
+
+    exchange, response = open_stream(one)
+    assert [one["method"] for one in response.messages] == [
+        "roots/list",
+        "x/y",
+        "notifications/message",
+    ]
+    one.post(result(question.id, {"roots": []}))
+    assert of(ResponseReceived, drain(one.endpoint))
+    exchange.receive_disconnect()
+    _, again = open_stream(one)
+    assert again.messages == []
+
+
+def test_without_a_log_nothing_waits() -> None:
+    """And nothing is lost without a word: c172."""
+    one = without_log()
+    question = one.endpoint.send_request("roots/list", session=one.session, timeout=60.0, now=1.0)
+    ping = one.endpoint.ping(one.session)
+    one.endpoint.send_notification("x/y", session=one.session)
+    assert not one.endpoint.send_log("info", "x", session=one.session)
+
+    failed, pinged, lost = drain(one.endpoint)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (question, FailureReason.NO_STREAM)
+    assert pinged == PingEnded(ping=ping, failure=FailureReason.NO_STREAM)
+    assert lost == MessageUndelivered(session=one.session, is_answer=False)
+    assert not question.open
+
+
+@pytest.mark.parametrize("log", [True, False])
+def test_changes_wait_each_once(log: bool) -> None:
+    """A change says that a list is to be read again: once is enough."""
+    one = client() if log else without_log()
+    one.endpoint.send_result(one.asked(call(1, "resources/subscribe", {"uri": FILE}))[1], {})
+    for _ in range(5):
+        assert one.endpoint.publish(ToolsListChanged())
+        assert one.endpoint.publish(ResourceUpdated(FILE))
+        assert not one.endpoint.publish(ResourceUpdated("file:///other"))
+    assert drain(one.endpoint) == []
+
+    exchange, response = open_stream(one)
+    assert response.messages == [CHANGED, note("notifications/resources/updated", {"uri": FILE})]
+    one.endpoint.publish(PromptsListChanged())
+    assert more(exchange, response).messages == [note("notifications/prompts/list_changed")]
+
+
+def test_changes_that_wait_have_a_limit() -> None:
+    """As on a connection."""
+    one = client(config=Config(max_held_changes=1))
+    assert one.endpoint.publish(ToolsListChanged())
+    assert not one.endpoint.publish(PromptsListChanged())
+
+    assert of(LimitReached, drain(one.endpoint))[0].rule == "OWN-010"
+
+
+def test_changes_wait_while_a_client_does_not_read() -> None:
+    """Above the soft limit, and follow when it has read."""
+    one = connect(new_endpoint(config=Config(soft_unsent_bytes=100)))
+    exchange, before = open_stream(one)
+    for _ in range(10):
+        one.endpoint.publish(ToolsListChanged())
+    one.endpoint.publish(PromptsListChanged())
+    found: list[Any] = []
+    for _ in range(4):
+        before = more(exchange, before)
+        found += before.messages
+
+    assert found.count(CHANGED) <= 3
+    assert note("notifications/prompts/list_changed") in found
+
+
+# ------------------------------------------------------------------------------------- cancelled
+
+
+@REVISIONS
+def test_a_cancelled_request_frees_its_connection(revision: str) -> None:
+    """c045: there is no answer, and the stream ends, empty where nothing had come."""
+    one = client(revision)
+    exchange, handle = one.asked(tool_call(4))
+    assert answer(one.post(note("notifications/cancelled", {"requestId": 4}))).status == 202
+    response = answer(exchange)
+    assert (response.is_stream, response.body, response.ended) == (True, b"", True)
+    assert drain(one.endpoint) == [RequestCancelled(request=handle, cause=CancelCause.PEER)]
+
+    only_json = one.post(tool_call(5), {"accept": JSON})
+    one.post(note("notifications/cancelled", {"requestId": 5}))
+    assert answer(only_json).status == 204
+
+
+@pytest.mark.parametrize("is_timeout", [False, True])
+def test_a_cancellation_of_ours_outlives_the_stream_of_its_request(is_timeout: bool) -> None:
+    """The request on whose stream we asked is answered: the GET stream is left to say it on."""
+    one = client()
+    listening, before = open_stream(one)
+    exchange, handle = one.asked(tool_call(1))
+    question = one.endpoint.send_request("roots/list", request=handle, timeout=5.0, now=1.0)
+    one.endpoint.send_result(handle, {"content": []})
+    answer(exchange)
+    if is_timeout:
+        one.endpoint.handle_timeout(7.0)
+    else:
+        assert one.endpoint.cancel(question)
+
+    assert [type(event) for event in drain(one.endpoint)] == [RequestFailed]
+    (said,) = more(listening, before).messages
+    assert (said["method"], said["params"]["requestId"]) == (
+        "notifications/cancelled",
+        question.id,
+    )
+
+
+def test_a_cancellation_of_ours_goes_where_its_request_went() -> None:
+    """As long as that stream is open it belongs there."""
+    one = client()
+    listening, before = open_stream(one)
+    exchange, handle = one.asked(tool_call(1))
+    question = one.endpoint.send_request("roots/list", request=handle)
+    assert one.endpoint.cancel(question)
+
+    methods = [message["method"] for message in answer(exchange).messages]
+    assert methods == ["roots/list", "notifications/cancelled"]
+    assert more(listening, before).body == b""
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_only_an_answer_is_reported_as_one(is_gone: bool) -> None:
+    """What is lost after it is some other message, whether it arrived or not."""
+    one = without_log()
+    exchange, handle = one.asked(tool_call(1))
+    if is_gone:
+        exchange.receive_disconnect()
+    assert one.endpoint.send_result(handle, {"content": []}) is not is_gone
+    one.endpoint.send_notification("x/y", request=handle)
+
+    lost = of(MessageUndelivered, drain(one.endpoint))
+    assert [event.is_answer for event in lost] == [*[True] * is_gone, False]
+
+
+@pytest.mark.parametrize("is_modern", [False, True])
+def test_an_answer_that_was_never_taken_is_reported(is_modern: bool) -> None:
+    """Its client went in the meantime. Once taken it is the transport's, whatever happens."""
+    endpoint = new_endpoint()
+    one = connect(endpoint)
+    session = None if is_modern else one.session
+    for id, is_taken in enumerate((False, True), 1):
+        if is_modern:
+            exchange = post_modern(endpoint, modern_tool_call(id))
+        else:
+            exchange = one.post(tool_call(id))
+        assert endpoint.send_result(asked(endpoint), {"content": []})
+        if is_taken:
+            assert answer(exchange).ended
+        exchange.receive_disconnect()
+        exchange.receive_disconnect()
+        lost = [] if is_taken else [MessageUndelivered(session=session, is_answer=True)]
+        assert drain(endpoint) == lost
