@@ -170,7 +170,7 @@ class Watched:
         while time.perf_counter() < end:
             self.call()
             if until is None:
-                time.sleep(_PAUSE)
+                time.sleep(_PAUSE)  # between two honest calls
             elif select.select([until], [], [], _PAUSE)[0]:
                 return True
         return False

@@ -1,5 +1,6 @@
 """The times that the adapters of every loop have by default; the core has none."""
 
+import math
 from typing import Final
 
 DEFAULT_REQUEST_TIMEOUT: Final = 60.0
@@ -10,3 +11,8 @@ DEFAULT_PROBE_TIMEOUT: Final = 10.0
 """Seconds after which a server that does not answer `server/discover` is taken for an older one."""
 DEFAULT_DRAIN: Final = 1.0
 """Seconds in which a server finishes what it has read when its input ends."""
+
+
+def limit_of(seconds: float) -> float | None:
+    """The core's form of a timeout: `math.inf` means none."""
+    return None if seconds == math.inf else seconds

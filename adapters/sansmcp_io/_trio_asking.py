@@ -31,6 +31,7 @@ from sansmcp import (
 
 from ._anomalies import LOGGER
 from ._call import INTERNAL_ERROR, ClientSide
+from ._defaults import limit_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
 from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
@@ -68,18 +69,18 @@ class Asking:
 
     def wake(self) -> None:
         """A verb was called: have its output, events and deadline seen to."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     async def _until_room(self) -> None:
         """Wait until output may be added."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
         """Open the conversation of a client, or raise why that cannot be done."""
         mailbox = Mailbox[Ready | ConnectionFailed]()
         cast(ClientSide, self.side).start(
-            timeout=_limit(timeout),
-            probe_timeout=_limit(probe_timeout),
+            timeout=limit_of(timeout),
+            probe_timeout=limit_of(probe_timeout),
             hint=hint,
             data=mailbox,
             now=trio.current_time(),
@@ -115,8 +116,8 @@ class Asking:
             params,
             meta=meta,
             progress=on_progress is not None,
-            timeout=_limit(timeout),
-            max_timeout=None if max_timeout is None else _limit(max_timeout),
+            timeout=limit_of(timeout),
+            max_timeout=None if max_timeout is None else limit_of(max_timeout),
             log_level=log_level,
             request=serving,
             data=mailbox,
@@ -170,8 +171,8 @@ class Asking:
                 asked.request,
                 responses,
                 progress=on_progress is not None,
-                timeout=_limit(timeout),
-                max_timeout=_limit(deadline - now),
+                timeout=limit_of(timeout),
+                max_timeout=limit_of(deadline - now),
                 data=mailbox,
                 now=now,
             )
@@ -196,7 +197,7 @@ class Asking:
         subscription = side.listen(
             notifications,
             meta=meta,
-            timeout=_limit(timeout),
+            timeout=limit_of(timeout),
             data=changes,
             now=trio.current_time(),
         )
@@ -220,7 +221,7 @@ class Asking:
         listing = self.side.send_paginated(
             method,
             params,
-            timeout=_limit(timeout),
+            timeout=limit_of(timeout),
             auto=False,  # or a slow consumer would have all of it in memory
             data=mailbox,
             now=trio.current_time(),
@@ -245,7 +246,7 @@ class Asking:
         self._check_open("ping")  # but not for room: it is small, and that is part of the answer
         mailbox = Mailbox[PingEnded]()
         self.side.ping(
-            timeout=_limit(self._request_timeout if timeout is None else timeout),
+            timeout=limit_of(self._request_timeout if timeout is None else timeout),
             data=mailbox,
             now=trio.current_time(),
         )
@@ -272,8 +273,3 @@ class Asking:
         if self.side.state is not State.OPEN:
             lost = ConnectionLost(f"{method} was not sent: the connection has ended")
             raise with_stderr(lost, self.stderr)
-
-
-def _limit(seconds: float) -> float | None:
-    """The core's form of a timeout: `math.inf` means none."""
-    return None if seconds == math.inf else seconds

@@ -89,6 +89,7 @@ class HTTPSession(Dispatching):
         self._pump = Sleeper()
         self._is_turning = False
         self._closed = trio.Event()
+        self._has_moved = trio.Event()  # an exchange is over
         self._stopped = trio.Event()
         self._scope = trio.CancelScope(shield=True)
 
@@ -103,7 +104,8 @@ class HTTPSession(Dispatching):
                     await self._closed.wait()
                     with trio.move_on_after(FLUSH_SECONDS):
                         while self._moving or self.endpoint.exchanges:
-                            await trio.sleep(0.005)  # short, and rare: the end of a session
+                            self._has_moved = trio.Event()
+                            await self._has_moved.wait()
                     self._tasks.cancel_scope.cancel()
         except BaseException:
             for scope in self.around:
@@ -175,6 +177,7 @@ class HTTPSession(Dispatching):
         if scope.cancelled_caught and not exchange.over:
             exchange.receive_failure("the server was silent for too long", now=trio.current_time())
         del self._moving[exchange]
+        self._has_moved.set()
         self.wake()
 
     async def _carry(self, exchange: ClientExchange, scope: trio.CancelScope) -> None:
@@ -286,14 +289,13 @@ class HTTPSession(Dispatching):
         serving: IncomingRequest | None,
     ) -> JSONObject:
         """As everywhere, and while a session is opened anew it waits for that."""
-        await self._while_reopening(method, timeout)
+        if not self._ready.is_set():
+            await self._while_reopening(method, timeout)
         return await super().request(
             method, params, meta, timeout, max_timeout, log_level, on_progress, serving
         )
 
     async def _while_reopening(self, method: str, timeout: float | None) -> None:
-        if self._ready.is_set():
-            return
         seconds = self._request_timeout if timeout is None else timeout
         with trio.move_on_after(seconds):
             await self._ready.wait()

@@ -5,10 +5,10 @@ Calls into the core are synchronous and happen in trio's thread, so there is no 
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -33,7 +33,7 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from ._anomalies import LOGGER, AnomalyLog
-from ._call import RequireInput, answer, answer_failure
+from ._defaults import limit_of
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate
 from ._outcomes import result_of, seconds_of
@@ -42,7 +42,7 @@ from ._trio_callbacks import NotificationHandler, Notifications, logged
 from ._trio_http_ready import Companions
 from ._trio_http_wire import HTTPWire
 from ._trio_mailbox import Mailbox, ProgressHandler
-from ._trio_serving import Result
+from ._trio_serving import Result, Serving
 from ._trio_sleeper import Sleeper
 from ._trio_socket import NoWaitSocket, TLSSocket, client_of
 from .h11 import HTTPConnection
@@ -83,8 +83,9 @@ class HTTPService:
         self._held = 0  # bytes, on all connections
         self._is_overfull = False  # it was said that they are too many
         self._connections: set[HTTPWire] = set()
-        self._handler = handler
-        self._call_type = call_type
+        # Each client has an output of its own: nobody's answer waits for room in another's.
+        make_call = partial(call_type, self)
+        self._serving = Serving(endpoint, handler, make_call, until_room=None, wake=self.turn)
         self._notifications = None if on_notification is None else Notifications(on_notification)
         self._paths = paths
         self._request_timeout = request_timeout
@@ -211,7 +212,7 @@ class HTTPService:
                         with logged("the trace"):
                             trace.happened(event)
                     if type(event) is RequestReceived:
-                        self._begin(event.request)
+                        self._serving.begin(event.request, self.tasks)
                     else:
                         self._handle_event(event)
                 ready = endpoint.ready()
@@ -232,8 +233,7 @@ class HTTPService:
     def _handle_event(self, event: HTTPEvent) -> None:
         match event:
             case RequestCancelled():
-                if isinstance(event.request.data, trio.CancelScope):
-                    event.request.data.cancel()
+                self._serving.cancel(event.request)
             case NotificationReceived():
                 if self._notifications is not None:
                     self._notifications.handle(event, self.tasks)
@@ -257,40 +257,6 @@ class HTTPService:
             case _:
                 pass  # sessions that begin, and what the core has answered by itself
 
-    # ---------------------------------------------------------------------------- serving
-
-    def _begin(self, request: IncomingRequest) -> None:
-        """Run a plain function here and now; give an async one its own task and cancel scope."""
-        if not request.open:
-            return  # it was cancelled before it began
-        endpoint = self.endpoint
-        try:
-            result = self._handler(self._call_type(self, request))
-        except Exception as error:
-            answer_failure(endpoint, request, error)
-            return
-        if type(result) is dict or not inspect.isawaitable(result):
-            answer(endpoint, request, result)
-        else:
-            scope = request.data = trio.CancelScope()
-            # With a name of ours, trio does not put one together.
-            self.tasks.start_soon(self._serve_async, request, result, scope, name=request.method)
-
-    async def _serve_async(
-        self,
-        request: IncomingRequest,
-        awaitable: Awaitable[JSONObject | RequireInput],
-        scope: trio.CancelScope,
-    ) -> None:
-        with scope:
-            try:
-                result = await awaitable
-            except Exception as error:
-                answer_failure(self.endpoint, request, error)
-            else:
-                answer(self.endpoint, request, result)
-        self.turn()
-
     # ---------------------------------------------------------------------------- asking
 
     async def request(
@@ -313,8 +279,8 @@ class HTTPService:
             params,
             meta=meta,
             progress=on_progress is not None,
-            timeout=_limit(timeout),
-            max_timeout=None if max_timeout is None else _limit(max_timeout),
+            timeout=limit_of(timeout),
+            max_timeout=None if max_timeout is None else limit_of(max_timeout),
             request=serving,
             session=session,
             data=mailbox,
@@ -333,15 +299,12 @@ class HTTPService:
         """Ping the client of a session, and return the seconds that the answer took."""
         mailbox = Mailbox[PingEnded]()
         timeout = self._request_timeout if timeout is None else timeout
-        self.endpoint.ping(session, timeout=_limit(timeout), data=mailbox, now=trio.current_time())
+        self.endpoint.ping(
+            session, timeout=limit_of(timeout), data=mailbox, now=trio.current_time()
+        )
         self.turn()
         return seconds_of(await mailbox.take())
 
 
 def _held_by(wire: HTTPWire) -> int:
     return wire.held
-
-
-def _limit(seconds: float) -> float | None:
-    """The core's form of a timeout: `math.inf` means none."""
-    return None if seconds == math.inf else seconds

@@ -24,8 +24,8 @@ class Serving:
         connection: What the answers are sent on.
         handler: Called with what `make_call` has made of a request.
         make_call: Makes what a handler is given.
-        until_room: Waits until an answer may be added to the output; the answers of plain
-            functions do not wait.
+        until_room: Waits until an answer may be added to the output, where one output is shared
+            by all; the answers of plain functions do not wait.
         wake: Called after an answer that came outside of `begin`: there is output.
     """
 
@@ -35,7 +35,7 @@ class Serving:
         handler: Callable[[Any], Result],
         make_call: Callable[[IncomingRequest], Any],
         *,
-        until_room: Callable[[], Awaitable[None]],
+        until_room: Callable[[], Awaitable[None]] | None,
         wake: Callable[[], None],
     ) -> None:
         self._connection: Final = connection
@@ -77,6 +77,7 @@ class Serving:
             except Exception as error:
                 answer_failure(self._connection, request, error)
             else:
-                await self._until_room()
+                if self._until_room is not None:
+                    await self._until_room()
                 answer(self._connection, request, result)
             self._wake()
