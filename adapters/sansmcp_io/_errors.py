@@ -107,6 +107,12 @@ class RequestRefused(ConnectionError):
         self.challenges: Final = tuple(challenges)
         self.retry_after: Final = retry_after
 
+class CallCancelled(Exception):
+    """The peer has cancelled the call that a handler works on, or is gone: nobody wants the answer.
+
+    Raised on loops without cancel scopes, by what the handler asks on behalf of the call.
+    """
+
 
 class StartFailed(ConnectionError):
     """The peer lacks a common revision or a required capability."""

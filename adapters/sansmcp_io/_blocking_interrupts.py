@@ -1,0 +1,113 @@
+"""Ctrl-C between the steps of the work, never within one.
+
+Python runs the handler of a signal between any two instructions of the main thread. What it
+raises there could leave a connection half changed. So for as long as the main thread is inside of
+a verb, a handler of ours stands before the one that was there: it lets it run while the thread
+waits or runs a function of the application, and else has it run as soon as it does.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, ParamSpec, TypeVar
+
+Params = ParamSpec("Params")
+Returned = TypeVar("Returned")
+
+
+class _Interrupts:
+    """There is one, because a process has one handler of SIGINT. Other threads are not concerned.
+
+    Attributes:
+        depth: How many verbs of ours are on the stack of the main thread: a function of the
+            application that one of them has called may call another.
+        is_open: Whether the application's handler may run here and now.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.is_open = False
+        self._is_pending = False
+        self._former: Callable[[int, FrameType | None], Any] | None = None
+
+    def close(self) -> bool:
+        """Hold interruptions back from now on, and return what `restore` wants to know."""
+        was_open = self.is_open
+        if self.depth == 0:
+            self._is_pending = False
+            former = signal.getsignal(signal.SIGINT)
+            if callable(former):  # and not ignored, or left to the system
+                self._former = former
+                signal.signal(signal.SIGINT, self._interrupted)
+        self.depth += 1
+        self.is_open = False
+        return was_open
+
+    def restore(self, was_open: bool) -> None:
+        """Let them through again, if they were let through before; first of all one that waits."""
+        self.depth -= 1
+        self.is_open = was_open
+        former = self._former
+        if self.depth == 0 and former is not None:
+            self._former = None
+            signal.signal(signal.SIGINT, former)
+        if self._is_pending and (was_open or self.depth == 0) and former is not None:
+            self._is_pending = False
+            former(signal.SIGINT, None)
+
+    def let_through(
+        self, function: Callable[Params, Returned], *args: Params.args, **kwargs: Params.kwargs
+    ) -> Returned:
+        """Call something that may be interrupted at any point."""
+        try:
+            self.is_open = True
+            if self._is_pending and self._former is not None:
+                self._is_pending = False
+                self._former(signal.SIGINT, None)
+            return function(*args, **kwargs)
+        finally:
+            self.is_open = False
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        assert self._former is not None  # it is ours only as long as there is one
+        if self.is_open:
+            self.is_open = False  # until what it raises is caught, nothing else may be raised
+            self._former(number, frame)
+            self.is_open = True  # it has raised nothing: all goes on as before
+        else:
+            self._is_pending = True
+
+
+INTERRUPTS = _Interrupts()
+
+
+def is_main_thread() -> bool:
+    """Whether signals are handled in this thread."""
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def interruptible(
+    function: Callable[Params, Returned], *args: Params.args, **kwargs: Params.kwargs
+) -> Returned:
+    """Call something that may be interrupted at any point, out of a verb that may not."""
+    if INTERRUPTS.depth and is_main_thread():
+        return INTERRUPTS.let_through(function, *args, **kwargs)
+    return function(*args, **kwargs)
+
+
+class Uninterrupted:
+    """A block that Ctrl-C does not break into; what has waited for its end is raised then."""
+
+    __slots__ = ("_is_main", "_was_open")
+
+    def __enter__(self) -> None:
+        self._is_main = is_main_thread()
+        if self._is_main:
+            self._was_open = INTERRUPTS.close()
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_main:
+            INTERRUPTS.restore(self._was_open)

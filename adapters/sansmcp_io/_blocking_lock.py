@@ -1,0 +1,57 @@
+"""One lock around all that threads share of a connection."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ._blocking_interrupts import Uninterrupted, interruptible
+
+
+class Guarded:
+    """As a context manager it holds the lock, and keeps Ctrl-C from breaking in.
+
+    The lock can be taken again by the thread that has it, because what is logged under it may be
+    sent to the client by a `LogHandler`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._owner = 0  # the thread that holds it
+        self._depth = 0  # how often it does
+        self._local = threading.local()
+
+    def __enter__(self) -> None:
+        stack: list[Uninterrupted] | None = getattr(self._local, "stack", None)
+        if stack is None:
+            stack = self._local.stack = []
+        uninterrupted = Uninterrupted()
+        uninterrupted.__enter__()
+        stack.append(uninterrupted)
+        self._lock.acquire()
+        self._owner = threading.get_ident()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = 0
+        self._lock.release()
+        self._local.stack.pop().__exit__()
+
+    def _without_lock(self, function: Callable[..., Any], *args: object) -> Any:
+        """Call something that takes time, or belongs to the application."""
+        owner, depth = self._owner, self._depth
+        self._owner = self._depth = 0
+        self._lock.release()
+        try:
+            return interruptible(function, *args)
+        finally:
+            self._lock.acquire()
+            self._owner, self._depth = owner, depth
+
+    @property
+    def _is_mine(self) -> bool:
+        """Whether this thread holds the lock."""
+        return self._owner == threading.get_ident()

@@ -1,0 +1,48 @@
+"""Where a thread waits for what the thread that reads has for it."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+from ._surface import ProgressHandler
+
+Item = TypeVar("Item")
+_MOST_PROGRESS: Final = 1_000
+"""So many reports of progress wait for a handler that is slow. With one more, the oldest goes."""
+
+
+class Mailbox(Generic[Item]):
+    """What the reading thread leaves for one caller that waits. Guarded by the wire's lock."""
+
+    def __init__(self, on_progress: ProgressHandler | None = None) -> None:
+        self.on_progress: Final = on_progress
+        self.items: Final[deque[Item]] = deque()
+        self.progress: Final[deque[tuple[float, float | None, str | None]]] = deque(
+            maxlen=_MOST_PROGRESS
+        )
+        self.bell: Bell | None = None
+
+    @property
+    def has_mail(self) -> bool:
+        """Whether there is something to be taken out."""
+        return bool(self.items or self.progress)
+
+
+class Bell:
+    """Wakes one thread, once. A wake-up before it sleeps is not lost."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def ring(self) -> None:
+        """Wake the thread; to be called once."""
+        self._lock.release()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep until it rings, or for so long."""
+        self._lock.acquire(timeout=seconds)

@@ -1,0 +1,280 @@
+"""One connection on two descriptors: its events come to the handlers, and to the callers that ask.
+
+Functions of the application are called by the threads that wait for something, never under the
+lock. Requests of the peer may be handled by several threads at once, and by one thread while it
+waits within the handler of another; notifications are handled one after the other, in order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeAlias, assert_never, cast
+
+from sansmcp import (
+    ClientConnection,
+    ConnectionClosed,
+    ConnectionFailed,
+    ErrorCode,
+    ErrorReceived,
+    ErrorWithoutIdReceived,
+    Event,
+    IncomingRequest,
+    InputRequired,
+    JSONObject,
+    LimitReached,
+    ListenerAdded,
+    ListenerRemoved,
+    ListingEnded,
+    MessageIgnored,
+    NotificationReceived,
+    PageReceived,
+    PingEnded,
+    ProgressReceived,
+    ProtocolViolation,
+    Ready,
+    RequestAnswered,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    ServerConnection,
+    State,
+    SubscriptionAcknowledged,
+    SubscriptionEnded,
+)
+
+from ._anomalies import LOGGER, AnomalyLog
+from ._blocking_mailbox import Mailbox
+from ._blocking_wire import Watched, Wire
+from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
+from ._descriptors import Sink, Source
+from ._errors import CallCancelled
+from ._surface import NotificationHandler
+from ._trace import Trace
+
+Result: TypeAlias = JSONObject | RequireInput
+
+_MOST_NESTED: Final = 20
+"""So many handlers may wait within each other in one thread; more would fill its stack."""
+_NOTIFICATION: Final = "the handler of notifications"
+_MOST_NOTIFICATIONS: Final = 1_000
+"""So many wait for their turn. With one more, the oldest is dropped."""
+
+
+class Session(Wire):
+    """A wire whose events are handed out, and whose peer is served."""
+
+    def __init__(
+        self,
+        connection: ClientConnection | ServerConnection,
+        source: Source,
+        sink: Sink,
+        *,
+        handler: Callable[[Any], Result],
+        call_type: Callable[[Any, IncomingRequest], object],
+        on_notification: NotificationHandler | None,
+        context: Any,
+        request_timeout: float,
+        drain: float,
+        trace: Trace | None,
+        watched: Watched | None = None,
+    ) -> None:
+        super().__init__(connection, source, sink, drain=drain, trace=trace, watched=watched)
+        self.handler: Final = handler
+        self.context: Final = context
+        self.request_timeout: Final = request_timeout
+        self._call_type = call_type
+        self._on_notification = on_notification
+        self._on_ready: Callable[[], object] | None = None
+        self.is_ready = False
+        self.news = 0  # how much was done for the application
+        self._anomalies = AnomalyLog()
+        self._requests: OrderedDict[IncomingRequest, None] = OrderedDict()
+        self._waiting_notifications = 0
+        self._has_dropped = False
+        self._to_tell: deque[tuple[str, Callable[[], object]]] = deque()
+        self._is_telling = False
+
+    def when_ready(self, function: Callable[[], object]) -> None:
+        """Have this called at the end of the handshake."""
+        self._on_ready = function
+
+    def tell(self, what: str, function: Callable[[], object]) -> None:
+        """Have something called when all that came before was. What it raises is logged."""
+        self._to_tell.append((what, function))
+
+    # ------------------------------------------------------------------------------ events
+
+    def _dispatch(self) -> None:
+        while (event := self.connection.next_event()) is not None:
+            if self._trace is not None:
+                self._trace.happened(event)
+            self._handle_event(event)
+
+    def _handle_event(self, event: Event) -> None:
+        match event:
+            case RequestReceived():
+                self._requests[event.request] = None
+            case RequestCancelled():
+                self._requests.pop(event.request, None)
+                for mailbox in event.request.data or ():
+                    self._put(mailbox, event)
+            case NotificationReceived():
+                self._notified(event)
+            case ResponseReceived() | ErrorReceived() | RequestFailed() | InputRequired():
+                self._put(event.request.data, event)
+            case ProgressReceived():
+                self._progressed(event)
+            case PageReceived() | ListingEnded():
+                self._put(event.listing.data, event)
+            case Ready():
+                self._became_ready(event)
+            case ConnectionFailed():
+                self._put(event.start.data, event)
+            case ConnectionClosed():
+                self._requests.clear()
+                self.ring_all()
+            case PingEnded():
+                self._put(event.ping.data, event)
+            case SubscriptionAcknowledged() | SubscriptionEnded():
+                event.subscription.data.put(event)
+            case RequestAnswered() | ListenerAdded() | ListenerRemoved():
+                pass
+            case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
+                self._anomalies.note(event, time.monotonic())
+            case _:
+                assert_never(event)
+
+    def _put(self, mailbox: Mailbox[Any], item: object) -> None:
+        mailbox.items.append(item)
+        self.ring(mailbox)
+
+    def _progressed(self, event: ProgressReceived) -> None:
+        mailbox: Mailbox[Any] = event.request.data
+        if mailbox.on_progress is not None:
+            mailbox.progress.append((event.progress, event.total, event.message))
+            self.ring(mailbox)
+
+    def _became_ready(self, event: Ready) -> None:
+        self.is_ready = True
+        on_ready, self._on_ready = self._on_ready, None  # a handshake may follow requests
+        if on_ready is not None:
+            self.tell("the handler of readiness", on_ready)
+        if event.start is not None:
+            self._put(event.start.data, event)
+        self.ring_all()
+
+    def _notified(self, event: NotificationReceived) -> None:
+        if event.subscription is not None:
+            event.subscription.data.put(event)
+            self.news += 1
+            return
+        handler = self._on_notification
+        if handler is None:
+            return
+        if self._waiting_notifications == _MOST_NOTIFICATIONS:
+            if not self._has_dropped:
+                self._has_dropped = True
+                LOGGER.warning("notifications come faster than they are handled: some are dropped")
+            self._drop_oldest()
+        self._waiting_notifications += 1
+        self.tell(_NOTIFICATION, partial(handler, event.method, event.params))
+
+    def _drop_oldest(self) -> None:
+        for index, (what, _) in enumerate(self._to_tell):
+            if what is _NOTIFICATION:
+                del self._to_tell[index]
+                self._waiting_notifications -= 1
+                return
+
+    # -------------------------------------------------------------------------------- jobs
+
+    def _next_job(self) -> Callable[[], None] | None:
+        if self._has_to_tell:
+            return self._tell_next
+        if not self._requests or self._nesting >= _MOST_NESTED:
+            return None
+        if not self.has_room:
+            self._is_crowded = True  # whoever makes room has the reading thread look again
+            return None
+        request, _ = self._requests.popitem(last=False)
+        return partial(self._serve, request)
+
+    def work(self) -> None:
+        """Do what there is to do for the application now."""
+        while (job := self._next_job()) is not None:
+            self._pass_on()
+            job()
+
+    def tell_all(self) -> None:
+        """Call what waits to be told, unless this is within one of those calls, or a thread is."""
+        while self._has_to_tell:
+            self._pass_on()
+            self._tell_next()
+
+    @property
+    def _has_to_tell(self) -> bool:
+        return bool(self._to_tell) and not self._is_telling
+
+    @property
+    def _nesting(self) -> int:
+        """How many handlers this thread is within."""
+        nesting: int = getattr(self._local, "nesting", 0)
+        return nesting
+
+    def _tell_next(self) -> None:
+        what, function = self._to_tell.popleft()
+        if what is _NOTIFICATION:
+            self._waiting_notifications -= 1
+        self._is_telling = True
+        try:
+            self.call_logged(what, function)
+        finally:
+            self._is_telling = False
+            self.news += 1
+
+    def call_logged(self, what: str, function: Callable[..., object], *args: object) -> None:
+        """Call a function of the application that nobody waits for."""
+        try:
+            self._without_lock(function, *args)
+        except Exception as error:
+            LOGGER.error("%s failed", what, exc_info=error)
+
+    def _serve(self, request: IncomingRequest) -> None:
+        """Have the handler answer a request of the peer."""
+        request.data = list[Mailbox[Any]]()  # of those who ask something on its behalf
+        call = self._call_type(self, request)
+        self._local.nesting = self._nesting + 1
+        try:
+            result = self._without_lock(self.handler, call)
+        except CallCancelled:
+            pass  # the peer wants no answer
+        except Exception as error:
+            answer_failure(self.connection, request, error)
+        except BaseException:
+            self.connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
+            self.turn()
+            raise
+        else:
+            answer(self.connection, request, result)
+        finally:
+            self._local.nesting -= 1
+            self.news += 1
+        self.turn()
+
+    def call(self, call: object) -> Result:
+        """Have the handler answer something else than a request of the peer."""
+        self._pass_on()
+        return cast(Result, self._without_lock(self.handler, call))
+
+    def serve(self) -> None:
+        """Serve until the connection has ended. Where a handler ends the thread, all end."""
+        with self:
+            try:
+                self.wait(lambda: self.connection.state is State.CLOSED)
+            finally:
+                self.connection.close(now=time.monotonic())
+                self.turn()

@@ -1,0 +1,81 @@
+"""The changes of a subscription that nobody has taken yet, as far as no loop is involved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
+
+from ._anomalies import LOGGER
+from ._outcomes import check_subscription
+from ._stderr import StderrTail
+
+_UPDATED: Final = "notifications/resources/updated"
+_FILTERS: Final[Mapping[str, str]] = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    _UPDATED: "resourceSubscriptions",
+}
+_MOST_PARTS: Final = 1_000
+"""So many changes wait beyond those of what was subscribed to: those of parts of resources."""
+
+
+class WaitingChanges:
+    """What is put in comes out in order, each change of one thing once."""
+
+    def __init__(self, stderr: StderrTail | None) -> None:
+        self._stderr = stderr
+        self._acknowledged: JSONObject | None = None
+        self._waiting: dict[tuple[str, str], JSONObject] = {}
+        self._most = 0
+        self._ended: SubscriptionEnded | None = None
+
+    @property
+    def notifications(self) -> JSONObject:
+        """The filter, as far as the server honours it."""
+        return self._acknowledged or {}
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the server has taken the subscription, or ended it."""
+        return self._acknowledged is not None or self._ended is not None
+
+    @property
+    def has_news(self) -> bool:
+        """Whether there is a change to be taken, or the end."""
+        return bool(self._waiting) or self._ended is not None
+
+    def put(
+        self, event: SubscriptionAcknowledged | SubscriptionEnded | NotificationReceived
+    ) -> None:
+        """Take in what the core reports of the subscription."""
+        match event:
+            case SubscriptionAcknowledged():
+                self._acknowledged = event.notifications
+                resources = event.notifications.get("resourceSubscriptions") or ()
+                self._most = _MOST_PARTS + len(_FILTERS) + len(resources)
+            case SubscriptionEnded():
+                self._ended = event
+            case NotificationReceived():
+                if not self.notifications.get(_FILTERS[event.method]):
+                    return
+                uri = str(event.params.get("uri")) if event.method == _UPDATED else ""
+                self._waiting[event.method, uri] = event.params
+                if len(self._waiting) > self._most:
+                    del self._waiting[next(iter(self._waiting))]
+                    LOGGER.debug("changes come faster than they are taken: one is dropped")
+
+    def check_end(self) -> None:
+        """Raise if the subscription has ended for a reason that nobody wanted."""
+        if self._ended is not None:
+            check_subscription(self._ended, self._stderr)
+
+    def next_change(self) -> tuple[str, JSONObject] | None:
+        """The oldest change; where there is none, None is the end, if that is a proper one."""
+        if not self._waiting:
+            self.check_end()
+            return None
+        key = next(iter(self._waiting))
+        return key[0], self._waiting.pop(key)

@@ -1,0 +1,303 @@
+"""sansmcp without a loop: clients and servers on stdio for threads that may wait.
+
+No thread is started for a client, and no event loop hidden: whoever waits for an answer reads.
+Several threads may share a client. One of those that wait reads for all of them, and one lock
+guards the rest; it is never held while a thread waits or runs a function of yours.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from os import PathLike
+from typing import Any, TypeAlias
+
+from sansmcp import (
+    ALL_REVISIONS,
+    ClientConnection,
+    Config,
+    JSONObject,
+    ServerConnection,
+)
+
+from ._blocking_asking import Asking
+from ._blocking_call import Call
+from ._blocking_changes import Changes
+from ._blocking_client import Client
+from ._blocking_process import Child, ProcessOptions
+from ._blocking_restart import Keeper, Running
+from ._blocking_server import LogHandler, Server, ServerCall
+from ._blocking_session import Result
+from ._call import RequireInput
+from ._errors import (
+    CallCancelled,
+    ConnectionLost,
+    InvalidAnswer,
+    McpError,
+    PeerError,
+    RequestTimeout,
+    StartFailed,
+)
+from ._surface import (
+    DEFAULT_DRAIN,
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+    FLUSH_SECONDS,
+    NotificationHandler,
+    ProgressHandler,
+    serves_nothing,
+)
+from ._trace import Trace
+from .stdio import (
+    DEFAULT_KILL_AFTER,
+    DEFAULT_TERMINATE_AFTER,
+    StderrMode,
+    taken_standard_streams,
+)
+
+__all__ = [
+    "DEFAULT_DRAIN",
+    "DEFAULT_PROBE_TIMEOUT",
+    "DEFAULT_REQUEST_TIMEOUT",
+    "DEFAULT_START_TIMEOUT",
+    "Call",
+    "CallCancelled",
+    "Changes",
+    "Client",
+    "ConnectionLost",
+    "Handler",
+    "InvalidAnswer",
+    "LogHandler",
+    "McpError",
+    "NotificationHandler",
+    "PeerError",
+    "ProgressHandler",
+    "ReadyHandler",
+    "RequestHandler",
+    "RequestTimeout",
+    "RequireInput",
+    "Server",
+    "ServerCall",
+    "StartFailed",
+    "Trace",
+    "connect_stdio",
+    "serve_stdio",
+]
+
+Handler: TypeAlias = Callable[[ServerCall], Result]
+"""Serves a client's requests: returns the result, or raises `McpError`. A plain function."""
+RequestHandler: TypeAlias = Callable[[Call], Result]
+"""Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
+
+It answers what a server of 2026-07-28 asks about a request of the client, too. What it raises then
+comes out of `Client.request` as `McpError`.
+"""
+ReadyHandler: TypeAlias = Callable[[Server], object]
+"""Called once the client is ready."""
+
+
+@contextmanager
+def connect_stdio(
+    command: Sequence[str | PathLike[str]],
+    *,
+    info: JSONObject,
+    capabilities: JSONObject | None = None,
+    revisions: Sequence[str] = ALL_REVISIONS,
+    requires: Iterable[str] = (),
+    on_request: RequestHandler | None = None,
+    on_notification: NotificationHandler | None = None,
+    context: Any = None,
+    config: Config | None = None,
+    request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
+    start_timeout: float = DEFAULT_START_TIMEOUT,
+    probe_timeout: float = DEFAULT_PROBE_TIMEOUT,
+    hint: str | None = None,
+    trace: Trace | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | PathLike[str] | None = None,
+    stderr: StderrMode = "inherit",
+    on_stderr: Callable[[str], object] | None = None,
+    terminate_after: float = DEFAULT_TERMINATE_AFTER,
+    kill_after: float = DEFAULT_KILL_AFTER,
+    restarts: int = 0,
+) -> Generator[Client, None, None]:
+    """Start a server process and talk to it on its standard input and output.
+
+    Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
+    SIGKILL, and so is what it has started and left behind. It has always been waited for when the
+    block is left.
+
+    Args:
+        command: The program and its arguments. No shell is involved.
+        info: The client's `Implementation` object: `name` and `version` at least.
+        capabilities: What `on_request` can do for the server. Without `on_request` none is
+            declared.
+        revisions: The revisions to speak.
+        requires: Capabilities that the server must declare, as dotted paths.
+        on_request: Serves the server's requests, in whichever thread waits for something.
+        on_notification: Called with method and params of each notification.
+        context: Becomes `Call.context`.
+        config: Limits and policies.
+        request_timeout: Default for `timeout` of each request, in seconds; `math.inf`: no limit.
+        start_timeout: Seconds that the opening may take.
+        probe_timeout: Seconds of them after which a server that does not answer
+            `server/discover` is taken for one that knows a handshake only.
+        hint: The revision of `peer` when this server was last opened; it spares the probe, or
+            the fear of it.
+        trace: Told of everything that happens on this side.
+        env: Variables for the server, besides those that are safe to inherit
+            (`sansmcp_io.stdio.SAFE_VARIABLES`).
+        cwd: The server's working directory.
+        stderr: What becomes of the server's standard error: `"inherit"`, `"capture"` or
+            `"ignore"`. What is captured last can be read from `ConnectionLost.stderr`.
+        on_stderr: Called with each line of the server's standard error, which is captured then.
+        terminate_after: Seconds that the server has to end after its input was closed.
+        kill_after: Seconds that it has to end after SIGTERM.
+        restarts: How often a server that has ended is started again, with a new handshake, for
+            the next request (not for a notification). The requests that were in flight end with
+            `ConnectionLost`.
+
+    Raises:
+        OSError: The process could not be started.
+        PeerError: The server refused `initialize`.
+        RequestTimeout: It did not answer in time.
+        ConnectionLost: It ended before it answered.
+        InvalidAnswer: Its answer is not valid.
+        StartFailed: There is no common revision, or a required capability is missing.
+    """
+    _check_plain(on_request, on_notification)
+    options = ProcessOptions(
+        command=command,
+        env=env,
+        cwd=cwd,
+        stderr=stderr,
+        on_stderr=on_stderr,
+        terminate_after=terminate_after,
+        kill_after=kill_after,
+    )
+    wanted = tuple(requires)
+
+    def make_session(child: Child) -> Asking:
+        return Asking(
+            ClientConnection(
+                info=info,
+                capabilities=None if on_request is None else capabilities,
+                revisions=revisions,
+                requires=wanted,
+                config=config,
+            ),
+            child.source,
+            child.sink,
+            handler=serves_nothing if on_request is None else on_request,
+            call_type=Call,
+            on_notification=on_notification,
+            context=context,
+            request_timeout=request_timeout,
+            drain=0.0,
+            trace=trace,
+            watched=child,
+        )
+
+    def start(session: Asking) -> None:
+        session.start(start_timeout, probe_timeout, hint)
+
+    keeper = Keeper(lambda: Running(options, make_session, start), restarts)
+    try:
+        keeper.open()
+        yield Client(keeper)
+    finally:
+        keeper.close()
+
+
+def serve_stdio(
+    handler: Handler,
+    *,
+    info: JSONObject,
+    capabilities: JSONObject | None = None,
+    instructions: str | None = None,
+    revisions: Sequence[str] = ALL_REVISIONS,
+    on_notification: NotificationHandler | None = None,
+    on_ready: ReadyHandler | None = None,
+    context: Any = None,
+    config: Config | None = None,
+    request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
+    drain: float = DEFAULT_DRAIN,
+    threads: int = 1,
+    trace: Trace | None = None,
+) -> None:
+    """Serve the client on standard input and output, until its input ends.
+
+    While this runs, what handlers and their child processes print goes to standard error, and
+    they find standard input empty. Both are put back afterwards.
+
+    Args:
+        handler: Serves the client's requests. One call at a time, unless `threads` says more, or
+            a handler waits for an answer of the client: it may be called within that.
+        info: The server's `Implementation` object: `name` and `version` at least.
+        capabilities: What the server offers (`tools`, `resources`, `prompts`, `logging`, ...).
+        instructions: How to use the server, for the model on the other side.
+        revisions: The revisions to speak.
+        on_notification: Called with method and params of each notification.
+        on_ready: Called with the `Server` once, when the client is first ready.
+        context: Becomes `ServerCall.context`.
+        config: Limits and policies.
+        request_timeout: Default for `timeout` of each request to the client, in seconds;
+            `math.inf`: no limit.
+        drain: Seconds to finish what was read when the input ends; then it is cancelled.
+        threads: How many threads serve: this one, and others that end with it. With more than
+            one, handlers run at once, and requests, cancellations and pings are read meanwhile.
+        trace: Told of everything that happens on this side.
+    """
+    _check_plain(handler, on_notification, on_ready)
+    connection = ServerConnection(
+        info=info,
+        capabilities=capabilities,
+        instructions=instructions,
+        revisions=revisions,
+        config=config,
+    )
+    with taken_standard_streams() as (source, sink):
+        try:
+            session = Asking(
+                connection,
+                source,
+                sink,
+                handler=handler,
+                call_type=ServerCall,
+                on_notification=on_notification,
+                context=context,
+                request_timeout=request_timeout,
+                drain=drain,
+                trace=trace,
+            )
+            if on_ready is not None:
+                session.when_ready(partial(on_ready, Server(session)))
+            _serve(session, threads)
+        finally:
+            source.close()
+            sink.close()
+
+
+def _serve(session: Asking, threads: int) -> None:
+    """Serve with so many threads, this one included, until the connection has ended."""
+    helpers = [threading.Thread(target=session.serve, daemon=True) for _ in range(threads - 1)]
+    for helper in helpers:
+        helper.start()
+    try:
+        session.serve()
+    finally:
+        with session:
+            session.finish()
+        for helper in helpers:
+            helper.join(FLUSH_SECONDS)  # one whose handler does not end is left behind
+
+
+def _check_plain(*handlers: object) -> None:
+    """An async function would be called, and nobody would run what it returns."""
+    for handler in handlers:
+        if inspect.iscoroutinefunction(handler):
+            raise TypeError(f"{handler!r} is async: there is no loop here to run it")
