@@ -207,7 +207,11 @@ class Wire(Guarded):
             ready: Ready = self._without_lock(self._poll.poll, math.ceil(seconds * 1000))
         finally:
             self._is_read = False
-        self._move(ready)
+        try:
+            self._move(ready)
+        except BaseException:
+            self._break_down()
+            raise
 
     def _move(self, ready: Ready) -> None:
         connection, watched = self.connection, self._watched
@@ -256,6 +260,23 @@ class Wire(Guarded):
 
     def turn(self) -> None:
         """A verb was called, or something came: have events, output and deadlines seen to."""
+        try:
+            self._turn()
+        except BaseException:
+            self._break_down()
+            raise
+
+    def _break_down(self) -> None:
+        """Something of the application, a trace or a log, has failed where nothing may.
+
+        What it was told of may be lost: nobody may wait for it.
+        """
+        self._trace = None
+        self.connection.close(now=time.monotonic())
+        self._dispatch()
+        self.ring_all()
+
+    def _turn(self) -> None:
         while self._late:
             self.connection.cancel(self._late.popleft(), now=time.monotonic())
         self._dispatch()

@@ -284,7 +284,15 @@ def serve_stdio(
 
 def _serve(session: Asking, threads: int) -> None:
     """Serve with so many threads, this one included, until the connection has ended."""
-    helpers = [threading.Thread(target=session.serve, daemon=True) for _ in range(threads - 1)]
+    failures: list[BaseException] = []
+
+    def help_out() -> None:
+        try:
+            session.serve()
+        except BaseException as error:  # as `sys.exit` in a handler: it is meant for the program
+            failures.append(error)
+
+    helpers = [threading.Thread(target=help_out, daemon=True) for _ in range(threads - 1)]
     for helper in helpers:
         helper.start()
     try:
@@ -294,6 +302,8 @@ def _serve(session: Asking, threads: int) -> None:
             session.finish()
         for helper in helpers:
             helper.join(FLUSH_SECONDS)  # one whose handler does not end is left behind
+    if failures:
+        raise failures[0]
 
 
 def _check_plain(*handlers: object) -> None:

@@ -1,0 +1,341 @@
+"""Behaviour that a user may rely on whatever the adapter, on either side of the conversation."""
+
+from typing import Any
+
+import pytest
+
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
+from sansmcp_io import ConnectionLost, McpError, PeerError, RequestTimeout
+from tests.adapters.server import NAMES, Waiting
+from tests.adapters.shims import Client, Shim
+from tests.support.processes import bad, call_bad, has_children
+
+MODERN = MODERN_REVISIONS[-1]
+LEGACY = LEGACY_REVISIONS[-1]
+ROOTS: JSONObject = {"roots": [{"uri": "file:///home"}]}
+CAPABILITIES: JSONObject = {"roots": {}}
+both_eras = pytest.mark.parametrize("revision", [LEGACY, MODERN])
+
+
+def call_tool(name: str, **arguments: object) -> tuple[str, JSONObject]:
+    return "tools/call", {"name": name, "arguments": arguments}
+
+
+async def text(client: Client, name: str, **arguments: object) -> str:
+    result = await client.request(*call_tool(name, **arguments))
+    value: str = result["content"][0]["text"]
+    return value
+
+
+async def until_seen(client: Client, number: int) -> None:
+    """Wait until so many handlers were cancelled; on some loops they end when it is their turn."""
+    while await text(client, "seen") != " ".join(["cancelled"] * number):
+        pass
+
+
+async def list_roots(waiting: Waiting, call: Any) -> JSONObject:
+    if call.method == "roots/list":
+        return ROOTS
+    raise McpError(-32601, "no such method")
+
+
+# --------------------------------------------------------------------------------- conversations
+
+
+@pytest.mark.parametrize("revision", [*LEGACY_REVISIONS, MODERN])
+async def test_every_revision_is_spoken(shim: Shim, any_serving: list[str], revision: str) -> None:
+    """Both sides agree on the one that they share, and serve in it."""
+    async with shim.connect(any_serving, revisions=[revision]) as client:
+        assert client.peer.revision == revision
+        assert client.peer.info is not None
+        assert client.peer.info["name"] == "everywhere"
+        assert await text(client, "revision") == revision
+
+
+@both_eras
+async def test_calls_and_their_errors(shim: Shim, serving: list[str], revision: str) -> None:
+    """A tool that fails has a result; only what could not be called at all is an error."""
+    async with shim.connect(serving, revisions=[revision]) as client:
+        assert await text(client, "echo", text="été ☃\u2028") == "été ☃\u2028"
+        assert (await client.request(*call_tool("fail")))["isError"] is True
+        for method, params, code in (
+            (*call_tool("unknown"), -32602),
+            ("custom/unknown", {}, -32601),
+            (*call_tool("break"), -32603),
+        ):
+            with pytest.raises(PeerError) as caught:
+                await client.request(method, params)
+            assert caught.value.code == code
+            assert "secret" not in caught.value.message
+        assert await text(client, "echo", text="still here") == "still here"
+
+
+@both_eras
+async def test_listings_are_read_to_their_end(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
+    """A listing in pages is one list to its reader."""
+    async with shim.connect(serving, revisions=[revision]) as client:
+        assert [tool["name"] for tool in await client.items("tools/list")] == NAMES
+
+
+@both_eras
+async def test_progress_is_told_before_the_answer(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
+    """Who has the result needs no progress any more."""
+    told: list[tuple[float, float | None]] = []
+
+    def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, total))
+        raise ValueError("what it raises harms nobody")
+
+    async with shim.connect(serving, revisions=[revision]) as client:
+        await client.request(*call_tool("count"), on_progress=on_progress)
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+async def test_pings_are_answered(shim: Shim, serving: list[str]) -> None:
+    """They tell whether the other side is alive."""
+    async with shim.connect(serving, revisions=[LEGACY]) as client:
+        assert 0 <= await client.ping() < 30
+
+
+@both_eras
+async def test_log_messages_come_before_the_answer_that_they_belong_to(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
+    """They say what happened on the way to it."""
+    told: list[JSONObject] = []
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        told.append(params)
+
+    async with shim.connect(
+        serving, revisions=[revision], on_notification=on_notification
+    ) as client:
+        if revision == LEGACY:
+            await client.request("logging/setLevel", {"level": "info"})
+        level = None if revision == LEGACY else "info"
+        await client.request(*call_tool("log"), log_level=level)
+        assert [params["data"] for params in told] == ["hello"]
+
+
+# ------------------------------------------------------------------------------------- questions
+
+
+async def test_server_asks_within_a_call(shim: Shim, any_serving: list[str]) -> None:
+    """Both wait for each other in the right order, so that neither waits for ever."""
+    async with shim.connect(
+        any_serving, revisions=[LEGACY], capabilities=CAPABILITIES, on_request=list_roots
+    ) as client:
+        assert await text(client, "ask") == "file:///home"
+
+
+async def test_client_asks_within_what_it_is_asked(shim: Shim, serving: list[str]) -> None:
+    """The answer to a question may have to be asked for: each side serves while it waits."""
+    clients: list[Client] = []
+
+    async def ask_back(waiting: Waiting, call: Any) -> JSONObject:
+        return {"roots": [{"uri": "file:///" + await text(clients[0], "echo", text="back")}]}
+
+    async with shim.connect(
+        serving, revisions=[LEGACY], capabilities=CAPABILITIES, on_request=ask_back
+    ) as client:
+        clients.append(client)
+        assert await text(client, "ask") == "file:///back"
+
+
+@both_eras
+async def test_input_is_given_when_it_is_required(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
+    """One handler on either side, whatever way the question takes."""
+    async with shim.connect(
+        serving, revisions=[revision], capabilities=CAPABILITIES, on_request=list_roots
+    ) as client:
+        assert await text(client, "require") == "file:///home"
+
+
+async def test_refusal_to_give_input_is_raised_where_the_call_was_made(
+    shim: Shim, serving: list[str]
+) -> None:
+    """The server is not asked again: nothing could come of it."""
+
+    async def refuse(waiting: Waiting, call: Any) -> JSONObject:
+        raise McpError(-32000, "none of your business")
+
+    async with shim.connect(
+        serving, revisions=[MODERN], capabilities=CAPABILITIES, on_request=refuse
+    ) as client:
+        with pytest.raises(McpError, match="none of your business"):
+            await client.request(*call_tool("require"))
+        assert await text(client, "echo", text="on") == "on"
+
+
+# ---------------------------------------------------------------------------------- cancellation
+
+
+@both_eras
+async def test_caller_that_gives_up_cancels_the_handler(
+    shim: Shim, any_serving: list[str], revision: str
+) -> None:
+    """Work that nobody wants any more stops, and the connection is as good as before."""
+    async with shim.connect(any_serving, revisions=[revision]) as client:
+        for number in range(1, 4):
+            await client.give_up(*call_tool("hang"))
+            await until_seen(client, number)
+
+
+@both_eras
+async def test_call_that_takes_too_long_is_cancelled(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
+    """A timeout ends the work on the other side too."""
+    async with shim.connect(serving, revisions=[revision]) as client:
+        with pytest.raises(RequestTimeout):
+            await client.request(*call_tool("hang"), timeout=0.2)
+        await until_seen(client, 1)
+
+
+async def test_server_that_gives_up_cancels_what_it_asked(shim: Shim, serving: list[str]) -> None:
+    """Whoever sits before the question learns that it has gone."""
+    ended: list[str] = []
+
+    async def hesitate(waiting: Waiting, call: Any) -> JSONObject:
+        try:
+            await waiting.until_cancelled(call)
+        finally:
+            ended.append(call.method)
+        return ROOTS
+
+    async with shim.connect(
+        serving, revisions=[LEGACY], capabilities=CAPABILITIES, on_request=hesitate
+    ) as client:
+        assert await text(client, "lose patience") == "lost patience"
+        assert await text(client, "echo", text="on") == "on"
+        assert ended == ["roots/list"]
+
+
+# --------------------------------------------------------------------------------- subscriptions
+
+
+async def test_changes_come_to_who_has_subscribed(shim: Shim, serving: list[str]) -> None:
+    """What the server acknowledges comes, and only as long as the block lasts."""
+    async with shim.connect(serving, revisions=[MODERN]) as client:
+        async with client.listen({"toolsListChanged": True, "promptsListChanged": True}) as changes:
+            assert changes.notifications == {"toolsListChanged": True}
+            assert await text(client, "change") == "True"
+            change = await changes.next()
+            assert change is not None
+            assert change[0] == "notifications/tools/list_changed"
+        await client.request("tools/list")  # the end of the subscription is there by then
+        assert await text(client, "change") == "False"
+
+
+async def test_changes_are_told_between_calls(shim: Shim, serving: list[str]) -> None:
+    """Before 2026-07-28 they come by themselves."""
+    told: list[str] = []
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        told.append(method)
+
+    async with shim.connect(serving, revisions=[LEGACY], on_notification=on_notification) as client:
+        assert await text(client, "change") == "True"
+        await client.until_told(told)
+    assert told == ["notifications/tools/list_changed"]
+
+
+# ------------------------------------------------------------------------------ large, and many
+
+
+@both_eras
+async def test_ten_mebibytes_arrive_intact(shim: Shim, serving: list[str], revision: str) -> None:
+    """Both directions, through pipes that hold a hundredth of it."""
+    large = "0123456789abcdef" * (10 * 1024 * 1024 // 16)
+    async with shim.connect(serving, revisions=[revision]) as client:
+        assert await text(client, "echo", text=large) == large
+
+
+async def test_each_of_many_callers_has_its_own_answer(shim: Shim, serving: list[str]) -> None:
+    """Answers are matched with calls, and never with the next one that waits."""
+    counts = dict.fromkeys(range(8), 0)
+
+    async with shim.connect(serving) as client:
+
+        async def ask(caller: int) -> None:
+            for number in range(50):
+                said = f"{caller} {number}"
+                assert await text(client, "echo", text=said) == said
+                counts[caller] += 1
+
+        await shim.at_once(*(lambda caller=caller: ask(caller) for caller in counts))
+    assert set(counts.values()) == {50}
+
+
+async def test_both_sides_write_more_than_pipes_hold(shim: Shim, any_serving: list[str]) -> None:
+    """If each waited for the other to read first, nothing would ever move again."""
+    large = "x" * 1_000_000
+    async with shim.connect(any_serving) as client:
+
+        async def ask() -> None:
+            for _ in range(3):
+                assert await text(client, "echo", text=large) == large
+
+        await shim.at_once(*[ask] * 6)
+
+
+async def test_server_that_does_not_read_costs_time_only(shim: Shim) -> None:
+    """Calls end in time, be they half written or not at all."""
+    async with shim.connect(bad("unreading"), terminate_after=0.1) as client:
+
+        async def ask() -> None:
+            for _ in range(2):
+                with pytest.raises(RequestTimeout):
+                    await client.request(*call_bad("x" * 1_000_000), timeout=0.3)
+
+        await shim.at_once(*[ask] * 4)
+    assert not has_children()
+
+
+# --------------------------------------------------------------------------------------- endings
+
+
+async def test_server_ends_by_itself_when_the_block_is_left(
+    shim: Shim, serving: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The end of its input is all that a server needs to know."""
+    lines: list[str] = []
+    async with shim.connect(serving, on_stderr=lines.append, terminate_after=30) as client:
+        await client.request("tools/list")
+    assert lines == ["served"]
+    assert not has_children()
+    assert caplog.records == []
+
+
+async def test_server_that_dies_within_a_call_loses_it(shim: Shim, serving: list[str]) -> None:
+    """All that wait learn of it at once, and why, and so does who comes later."""
+    async with shim.connect(serving, stderr="capture") as client:
+        lost: list[ConnectionLost] = []
+
+        async def ask(name: str) -> None:
+            with pytest.raises(ConnectionLost) as caught:
+                await client.request(*call_tool(name))
+            lost.append(caught.value)
+
+        await shim.at_once(lambda: ask("hang"), lambda: ask("hang"), lambda: ask("die"))
+        await ask("echo")
+    assert len(lost) == 4
+    assert {(error.stderr, error.exit_status) for error in lost} == {("last words\n", 7)}
+
+
+async def test_server_that_has_died_is_started_again(shim: Shim, serving: list[str]) -> None:
+    """As often as is allowed, for the next request."""
+    async with shim.connect(serving, restarts=1) as client:
+        for _ in range(2):
+            assert await text(client, "echo", text="alive") == "alive"
+            with pytest.raises(ConnectionLost):
+                await client.request(*call_tool("die"))
+        with pytest.raises(ConnectionLost, match="after 1 restarts"):
+            await client.request(*call_tool("echo", text="alive"))
+    assert not has_children()

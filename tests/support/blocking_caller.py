@@ -1,0 +1,126 @@
+"""A program whose user presses Ctrl-C: `python -m tests.support.blocking_caller WHAT`."""
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from functools import partial
+
+from sansmcp import LEGACY_REVISIONS, JSONObject
+from sansmcp_io.blocking import Call, Client, ConnectionLost, McpError, PeerError, connect_stdio
+from tests.adapters.shims import called, server
+from tests.support.blocking_talk import INFO, call_tool, text
+
+
+def say(*words: object) -> None:
+    print(*words, flush=True)
+
+
+def begun(*_: object) -> None:
+    say("waiting")
+
+
+def waiting(client: Client) -> None:
+    """Interrupted while it waits; it goes on with the same client."""
+    try:
+        client.request(*call_tool("hang"), on_progress=begun)
+    except KeyboardInterrupt:
+        say("interrupted", text(client, "seen"))
+
+
+def waiting_for_another_thread(client: Client) -> None:
+    """The same, while another thread reads."""
+
+    def read() -> None:
+        with contextlib.suppress(ConnectionLost):
+            client.request(*call_tool("hang"), on_progress=partial(called, has_begun.set))
+
+    has_begun = threading.Event()
+    threading.Thread(target=read).start()
+    has_begun.wait()
+    waiting(client)
+
+
+def storm(client: Client) -> None:
+    """Interrupted all the time, at whatever point it is: every answer is whole, or none."""
+    interrupted = answered = 0
+    is_armed = False
+
+    def handler(number: int, frame: object) -> None:
+        nonlocal is_armed
+        if is_armed:
+            is_armed = False
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, handler)
+    say("waiting")
+    while not (interrupted >= 100 and answered >= 100):
+        try:
+            said = str(answered)
+            is_armed = interrupted <= answered
+            assert text(client, "echo", text=said * 1000) == said * 1000
+            answered += 1
+        except KeyboardInterrupt:
+            interrupted += 1
+        is_armed = False
+    say("calm", text(client, "echo", text="calm"))
+
+
+def own_handler(client: Client) -> None:
+    """A handler that raises nothing is called, and all goes on as before."""
+    heard: list[int] = []
+    say("waiting")
+
+    def handler(number: int, frame: object) -> None:
+        heard.append(number)
+        say("heard")
+
+    signal.signal(signal.SIGINT, handler)
+    result = client.request(
+        *call_tool("count"),
+        on_progress=partial(called, partial(os.kill, os.getpid(), signal.SIGINT)),
+    )
+    say(result["content"][0]["text"], len(heard), signal.getsignal(signal.SIGINT) is handler)
+
+
+def asked(client: Client) -> None:
+    """Interrupted while it answers the server: that one gets an error, and the call ends."""
+    try:
+        text(client, "ask")
+    except KeyboardInterrupt:
+        say("interrupted", text(client, "echo", text="on"))
+
+
+def on_request(call: Call) -> JSONObject:
+    try:
+        say("waiting")
+        threading.Event().wait(60)
+    except KeyboardInterrupt:
+        say("at the question")
+        raise
+    raise McpError(-32000, "nobody interrupts")
+
+
+def opening(client: Client) -> None:
+    """It never comes to this: the server does not answer."""
+
+
+if __name__ == "__main__":
+    what = sys.argv[1]
+    if what == "opening":
+        say("waiting")
+    try:
+        with connect_stdio(
+            ["cat"] if what == "opening" else server("blocking"),
+            info=INFO,
+            revisions=[LEGACY_REVISIONS[-1]],
+            capabilities={"roots": {}},
+            on_request=on_request,
+        ) as client:
+            globals()[what](client)
+            if what not in ("storm", "own_handler"):
+                assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    except (KeyboardInterrupt, PeerError) as error:
+        say(type(error).__name__)
+    say("end")

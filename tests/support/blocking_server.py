@@ -1,0 +1,105 @@
+"""Servers without a loop, in processes: `python -m tests.support.blocking_server NAME`."""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from sansmcp import LEGACY_REVISIONS, JSONObject, ResourceUpdated
+from sansmcp_io.blocking import (
+    CallCancelled,
+    LogHandler,
+    Server,
+    ServerCall,
+    serve_stdio,
+)
+
+CAPABILITIES: JSONObject = {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
+both_are_here = threading.Barrier(2)
+
+
+def text(value: str) -> JSONObject:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+def handle(call: ServerCall) -> JSONObject:
+    if call.method == "resources/subscribe":
+        return {}
+    arguments: JSONObject = call.params.get("arguments") or {}
+    match call.params.get("name"):
+        case "echo":
+            return text(arguments["text"])
+        case "print":
+            print("printed")
+            os.write(1, b"written to the descriptor\n")
+            subprocess.run(["echo", "printed by a child"], check=True)
+            subprocess.run(["cat"], check=True)  # would wait for ever, or eat our input
+            return text("quiet")
+        case "meet":
+            both_are_here.wait(30)
+            return text("met")
+        case "work":
+            return work(call)
+        case "ask when cancelled":
+            return ask_when_cancelled(call)
+        case "exit":
+            raise SystemExit(5)
+        case "log":
+            logging.getLogger("application").warning("look out")
+            call.server.publish(ResourceUpdated("file:///a"))
+            return text(" ".join(call.server.subscriptions))
+        case "end":
+            (listener,) = call.server.listeners
+            return text(str(call.server.end_listener(listener)))
+        case name:
+            raise ValueError(f"no tool {name}")
+
+
+def work(call: ServerCall) -> JSONObject:
+    """Be busy until the call is cancelled, which only looking can tell."""
+    number = 0
+    while not call.is_cancelled:
+        number += 1
+        call.progress(number)
+    assert not call.progress(number + 1)
+    print("gave up", file=sys.stderr, flush=True)
+    return text("nobody hears it")
+
+
+def ask_when_cancelled(call: ServerCall) -> JSONObject:
+    call.progress(1)
+    while not call.is_cancelled:
+        pass
+    try:
+        call.request("roots/list")
+    except CallCancelled:
+        print("asked nobody", file=sys.stderr, flush=True)
+    try:
+        call.sleep(60)
+    except CallCancelled:
+        print("slept not", file=sys.stderr, flush=True)
+        raise
+    raise AssertionError
+
+
+def on_ready(server: Server) -> None:
+    server.wait_ready()
+    logging.getLogger("application").addHandler(LogHandler(server))
+    assert server.peer.info is not None
+    if server.peer.revision in LEGACY_REVISIONS:  # later, all logging is part of a call
+        server.log("info", server.peer.info["name"])
+
+
+def main(name: str) -> None:
+    options: Any = {"info": {"name": name, "version": "1.0"}, "capabilities": CAPABILITIES}
+    if name == "threads":
+        options["threads"] = 3
+    serve_stdio(handle, on_ready=on_ready, **options)
+    assert os.write(1, b"") == 0  # standard output was given back
+    print("served", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,55 @@
+"""What the tests of `sansmcp_io.blocking` begin with."""
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from sansmcp import JSONObject
+from sansmcp_io.blocking import Client, connect_stdio
+from tests.adapters.shims import server
+from tests.support.processes import ROOT
+
+INFO = {"name": "test", "version": "1.0"}
+SECONDS = 30
+"""After this, whoever still waits would wait for ever."""
+
+
+@contextmanager
+def talking(adapter: str = "blocking", **options: Any) -> Generator[Client, None, None]:
+    """A client on the server that all adapters are tested with."""
+    with connect_stdio(server(adapter), info=INFO, cwd=ROOT, **options) as client:
+        yield client
+
+
+def call_tool(name: str, **arguments: object) -> tuple[str, JSONObject]:
+    return "tools/call", {"name": name, "arguments": arguments}
+
+
+def text(client: Client, name: str, **arguments: object) -> str:
+    value: str = client.request(*call_tool(name, **arguments))["content"][0]["text"]
+    return value
+
+
+class InThread(threading.Thread):
+    """A function in a thread, from which its result or what it has raised is taken."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        super().__init__(daemon=True)
+        self._function = function
+        self._result: Any = None
+        self._error: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._result = self._function()
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> Any:
+        self.join(SECONDS)
+        assert not self.is_alive(), "it waits for ever"
+        if self._error is not None:
+            raise self._error
+        return self._result

@@ -1,0 +1,395 @@
+"""What a client without a loop does besides what every adapter does (`tests/adapters`)."""
+
+import gc
+import math
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from typing import Any
+
+import pytest
+
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Event, JSONObject, LocalProtocolError
+from sansmcp_io.blocking import (
+    Call,
+    ConnectionLost,
+    PeerError,
+    RequestTimeout,
+    StartFailed,
+    connect_stdio,
+)
+from tests.adapters.server import NAMES
+from tests.support.blocking_talk import INFO, InThread, call_tool, talking, text
+from tests.support.processes import bad, call_bad, descriptors, has_children, is_running
+
+LEGACY = LEGACY_REVISIONS[-1]
+ROOTS: JSONObject = {"roots": [{"uri": "file:///home"}]}
+
+
+def test_neither_a_loop_nor_a_thread_is_hidden() -> None:
+    """Who wants no loop wants none in the basement either."""
+    code = "import sys, sansmcp_io.blocking; print({'trio', 'asyncio'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "set()"
+
+    before = threading.active_count()
+    with talking(stderr="capture") as client:
+        client.request("tools/list")
+        assert threading.active_count() == before
+
+
+def test_nothing_is_left_of_a_client() -> None:
+    """No zombie, no descriptor: a program may open thousands of servers in its life."""
+    before = descriptors()
+    with talking(stderr="capture") as client:
+        client.request("tools/list")
+    assert not has_children()
+    assert descriptors() == before
+    with pytest.raises(ConnectionLost):
+        client.request("tools/list")
+    with pytest.raises(ConnectionLost):
+        client.poll()
+    with pytest.raises(ConnectionLost):
+        client.notify("notifications/x")
+    assert client.peer.revision == MODERN_REVISIONS[-1]  # what was known is still to be had
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        (["/no/such/program"], FileNotFoundError),
+        (["false"], ConnectionLost),
+        ([sys.executable, "-c", "print('{}')"], ConnectionLost),
+    ],
+)
+def test_start_that_fails_leaves_nothing(command: list[str], error: type[Exception]) -> None:
+    """The commonest cases: a program that is not there, or not a server."""
+    before = descriptors()
+    with pytest.raises(error), connect_stdio(command, info=INFO):
+        pytest.fail("it must not open")
+    assert not has_children()
+    assert descriptors() == before
+
+
+def test_server_that_lacks_what_is_required_is_refused() -> None:
+    """And it is ended: nobody would use it."""
+    with pytest.raises(StartFailed), talking(requires=["prompts"]):
+        pytest.fail("it must not open")
+    assert not has_children()
+
+
+def test_async_handler_is_refused_at_once() -> None:
+    """Nobody would run it, and the server would wait for its answer."""
+
+    async def on_request(call: Call) -> JSONObject:
+        return {}
+
+    with (
+        pytest.raises(TypeError, match="async"),
+        connect_stdio(
+            ["false"],
+            info=INFO,
+            on_request=on_request,  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        ),
+    ):
+        pytest.fail("it must not open")
+
+
+def test_values_that_are_wrong_are_refused_before_anything_is_sent() -> None:
+    """A timeout of no time would else be a call that may or may not be made."""
+    with talking() as client:
+        with pytest.raises(LocalProtocolError):
+            client.request("tools/list", timeout=0)
+        with pytest.raises(LocalProtocolError):
+            client.request("initialize")
+        client.request("tools/list", timeout=math.inf)
+
+
+# ------------------------------------------------------------------------------------------ poll
+
+
+def test_poll_takes_what_came_and_waits_no_longer_than_it_is_told() -> None:
+    """A program with work of its own looks in between."""
+    told: list[str] = []
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        told.append(method)
+
+    with talking(revisions=[LEGACY], on_notification=on_notification) as client:
+        assert not client.poll()
+        start = time.monotonic()
+        assert not client.poll(0.1)
+        assert 0.1 <= time.monotonic() - start < 10
+        client.request(*call_tool("change"))
+        while not told:
+            assert client.poll(30)
+        assert told == ["notifications/tools/list_changed"]
+
+
+def test_poll_ends_when_the_server_does() -> None:
+    """Or a program that waits for news would wait for ever."""
+    with connect_stdio(bad("mute"), info=INFO, terminate_after=0.1) as client:
+        with pytest.raises(ConnectionLost):
+            client.request(*call_bad())
+        with pytest.raises(ConnectionLost):
+            client.poll(30)
+
+
+def test_poll_answers_what_the_server_asks_outside_of_calls() -> None:
+    """A server waits for its answer whether the client has something to ask or not."""
+    asked: list[str] = []
+
+    def on_request(call: Call) -> JSONObject:
+        asked.append(call.method)
+        return ROOTS
+
+    code = (
+        "from sansmcp_io.blocking import serve_stdio\n"
+        "def on_ready(server):\n"
+        "    root = server.request('roots/list')['roots'][0]['uri']\n"
+        "    server.notify('notifications/x', {'root': root, 'ping': server.ping() >= 0})\n"
+        "serve_stdio(lambda call: {}, info={'name': 'x', 'version': '1'}, on_ready=on_ready)\n"
+    )
+    told: list[JSONObject] = []
+    with connect_stdio(
+        [sys.executable, "-c", code],
+        info=INFO,
+        revisions=[LEGACY],
+        capabilities={"roots": {}},
+        on_request=on_request,
+        on_notification=lambda method, params: told.append(params),
+    ) as client:
+        while not told:
+            assert client.poll(30)
+    assert asked == ["roots/list"]
+    assert told == [{"root": "file:///home", "ping": True}]
+
+
+# -------------------------------------------------------------------------------------- handlers
+
+
+def test_handlers_may_use_the_client() -> None:
+    """What has changed is usually asked for at once."""
+    lists: list[Any] = []
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        lists.append(client.request("tools/list"))
+        raise ValueError("what it raises harms nobody")
+
+    with talking(revisions=[LEGACY], on_notification=on_notification) as client:
+        client.request(*call_tool("change"))
+        while not lists:
+            client.poll(30)
+        assert len(lists[0]["tools"]) == 10
+
+
+def test_notifications_that_come_too_fast_are_dropped_but_the_last_come(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of two notices that something has changed the newer one counts."""
+    code = (
+        "import json, sys\n"
+        "from tests.support.bad_servers import requests, answer, write\n"
+        "for message in requests():\n"
+        "    if message['method'] != 'initialize':\n"
+        "        for number in range(3000):\n"
+        "            note = {'jsonrpc': '2.0', 'method': 'notifications/x',\n"
+        "                    'params': {'n': number}}\n"
+        "            write(json.dumps(note).encode() + b'\\n')\n"
+        "    write(answer(message))\n"
+    )
+    told: list[int] = []
+    gate = threading.Event()
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        gate.wait(30)
+        told.append(params["n"])
+
+    with connect_stdio(
+        [sys.executable, "-c", code], info=INFO, on_notification=on_notification
+    ) as client:
+        # One thread is held up in the first notification while the other one reads.
+        calls = [InThread(partial(client.request, *call_bad("a"))) for _ in range(2)]
+        while not caplog.records:
+            time.sleep(0.01)
+        gate.set()
+        for call in calls:
+            call.result()
+    assert told[-1] == 2999
+    assert len(told) < 6000
+    assert [record.message for record in caplog.records] == [
+        "notifications come faster than they are handled: some are dropped"
+    ]
+
+
+def test_answer_to_a_question_that_comes_too_late_is_not_sent() -> None:
+    """`max_timeout` holds for the person who is asked, too."""
+    ended: list[bool] = []
+
+    def on_request(call: Call) -> JSONObject:
+        assert not call.is_cancelled
+        assert (call.method, call.params, call.revision) == ("roots/list", {}, client.peer.revision)
+        assert (call.principal, call.context) == (None, "context")
+        assert call.capabilities == client.peer.capabilities
+        assert not call.progress(1)
+        assert "roots/list about" in repr(call)
+        try:
+            call.sleep(60)
+        finally:
+            ended.append(call.is_cancelled)
+        return ROOTS
+
+    with talking(capabilities={"roots": {}}, on_request=on_request, context="context") as client:
+        with pytest.raises(RequestTimeout):
+            client.request(*call_tool("require"), max_timeout=1.0)
+        assert ended == [True]
+        assert text(client, "echo", text="on") == "on"
+
+
+def test_trace_that_fails_ends_the_connection_for_all() -> None:
+    """An event that it was told of may be lost: nobody may wait for it for ever."""
+
+    class Trace:
+        fails = False
+
+        def sent(self, data: bytes) -> None:
+            pass
+
+        def received(self, data: bytes | bytearray) -> None:
+            if self.fails and b"second" in data:
+                raise ZeroDivisionError
+
+        def happened(self, event: Event) -> None:
+            pass
+
+    trace = Trace()
+    with talking(trace=trace) as client:
+        waiting = InThread(partial(text, client, "hang"))
+        assert text(client, "echo", text="first") == "first"
+        trace.fails = True
+        with pytest.raises((ZeroDivisionError, ConnectionLost)):
+            text(client, "echo", text="second")
+        with pytest.raises((ZeroDivisionError, ConnectionLost)):
+            waiting.result()
+
+
+# ---------------------------------------------------------------------------- listings, changes
+
+
+def test_listing_that_is_left_early_asks_for_no_more() -> None:
+    """A generator that is forgotten costs nothing, whenever it is collected."""
+    with talking() as client:
+        for tool in client.items("tools/list"):
+            assert isinstance(tool, dict)
+            assert tool["name"] == NAMES[0]
+            break
+        left = client.items("tools/list")
+        next(left)
+        del left
+        gc.collect()
+        assert text(client, "echo", text="on") == "on"
+        with pytest.raises(PeerError):
+            list(client.items("tools/list", {"cursor": "bad"}))
+
+
+def test_changes_are_waited_for_no_longer_than_is_wanted() -> None:
+    """A program that has other things to do comes back to them."""
+    with talking(revisions=MODERN_REVISIONS) as client:
+        with client.listen({"toolsListChanged": True}) as changes:
+            with pytest.raises(TimeoutError):
+                changes.take(0)
+            with pytest.raises(TimeoutError):
+                changes.take(0.1)
+            text(client, "change")
+            change = changes.take(30)
+            assert change is not None
+            assert change[0] == "notifications/tools/list_changed"
+            assert client.poll() is False
+        assert changes.take() is None
+        assert list(changes) == []
+
+
+def test_end_of_the_server_ends_the_changes_for_every_thread() -> None:
+    """A loop over changes must not outlive who could tell of any."""
+    with (
+        talking(revisions=MODERN_REVISIONS) as client,
+        client.listen({"toolsListChanged": True}) as changes,
+    ):
+        loops = [InThread(lambda: list(changes)) for _ in range(2)]
+        with pytest.raises(ConnectionLost):
+            text(client, "die")
+        for loop in loops:
+            with pytest.raises(ConnectionLost):
+                loop.result()
+
+
+# ------------------------------------------------------------------------- processes that are odd
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_death_of_a_server_is_noticed_although_a_child_of_it_holds_its_pipes(
+    restarts: int,
+) -> None:
+    """Nobody will answer, and the end of the output would never come."""
+    with connect_stdio(bad("orphaning"), info=INFO, restarts=restarts, kill_after=0.1) as client:
+        for _ in range(2):
+            with pytest.raises(ConnectionLost) as caught:
+                client.request(*call_bad(), timeout=math.inf)
+            assert caught.value.exit_status == -9
+    assert not has_children()
+
+
+def test_what_a_server_wrote_before_it_died_is_read_to_the_last() -> None:
+    """A client that is busy may be behind by more than one read."""
+    heard: list[str] = []
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        heard.append(method)
+        time.sleep(0.6)  # no sleep would be no busy client
+
+    with connect_stdio(
+        bad("hasty"), info=INFO, on_notification=on_notification, kill_after=0.1
+    ) as client:
+        assert client.request(*call_bad("hi"))["content"][0]["text"] == "hi"
+    assert len(heard) == 5
+
+
+def test_server_that_hears_neither_end_nor_signal_is_killed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Both waits belong to the user: some servers have to write something down first."""
+    with connect_stdio(bad("deaf"), info=INFO, terminate_after=0.1, kill_after=0.2) as client:
+        client.request(*call_bad("hi"))
+    assert [record.message.split(": ")[1] for record in caplog.records] == ["terminate", "kill"]
+    assert not has_children()
+
+
+def test_all_that_a_server_has_started_ends_with_it() -> None:
+    """A wrapper script that starts the real server is the usual case; orphans pile up unseen."""
+    lines: list[str] = []
+    with connect_stdio(bad("forking"), info=INFO, on_stderr=lines.append, kill_after=0.2) as client:
+        client.request(*call_bad("hi"))
+        while len(lines) < 2:
+            client.poll(0.01)
+    pids = [int(line.split()[1]) for line in lines]
+    until = time.monotonic() + 5
+    while any(is_running(pid) for pid in pids) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not any(is_running(pid) for pid in pids)
+
+
+def test_chatter_on_standard_error_never_blocks_a_server() -> None:
+    """c109: whoever captures it must read it while it waits, and keep only the end of it."""
+    with connect_stdio(bad("chatty"), info=INFO, stderr="capture") as client:
+        for _ in range(3):
+            assert client.request(*call_bad("hi"))["content"][0]["text"] == "hi"
+
+
+def test_noise_between_and_inside_lines_is_survived() -> None:
+    """The commonest failure in the field: something prints to standard output."""
+    with connect_stdio(bad("noisy"), info=INFO) as client:
+        for number in range(20):
+            said = str(number)
+            assert client.request(*call_bad(said))["content"][0]["text"] == said
