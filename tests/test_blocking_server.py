@@ -91,12 +91,12 @@ def test_handler_that_ends_the_program_ends_it(name: str) -> None:
     with served(name, stderr="capture", terminate_after=30) as client:
         with pytest.raises(PeerError):  # it is the handler that has failed
             text(client, "exit")
-        while True:
+        caught: ConnectionLost | None = None
+        while caught is None:
             try:
                 text(client, "echo", text="on")
             except ConnectionLost as error:
                 caught = error
-                break
     assert caught.exit_status == 5
 
 
@@ -162,7 +162,9 @@ def test_everything_that_was_read_is_answered_whatever_the_streams_are(
     data = script("echo", calls=20, text="x" * 100_000)
 
     def run(**options: Any) -> "subprocess.CompletedProcess[bytes]":
-        return subprocess.run(command("streams"), cwd=ROOT, timeout=SECONDS, check=True, **options)
+        whole: Any = {"cwd": ROOT, "timeout": SECONDS, "check": True, **options}
+        done: subprocess.CompletedProcess[bytes] = subprocess.run(command("streams"), **whole)
+        return done
 
     if kind == "pipe":
         output: bytes = run(input=data, capture_output=True).stdout
@@ -175,7 +177,12 @@ def test_everything_that_was_read_is_answered_whatever_the_streams_are(
         ours, theirs = socket.socketpair()
         with ours, theirs:
             served = InThread(partial(run, stdin=theirs, stdout=theirs))
-            sent = InThread(lambda: (ours.sendall(data), ours.shutdown(socket.SHUT_WR)))
+
+            def send() -> None:
+                ours.sendall(data)
+                ours.shutdown(socket.SHUT_WR)
+
+            sent = InThread(send)
             output = b""
             while len(ids(output[: output.rfind(b"\n") + 1])) < 21:
                 output += ours.recv(1_000_000)

@@ -36,25 +36,29 @@ class _Interrupts:
     def close(self) -> bool:
         """Hold interruptions back from now on, and return what `restore` wants to know."""
         was_open = self.is_open
+        self.is_open = False
         if self.depth == 0:
             self._is_pending = False
             former = signal.getsignal(signal.SIGINT)
-            if callable(former):  # and not ignored, or left to the system
-                self._former = former
+            self._former = former if callable(former) else None  # not ignored, nor the system's
+            if self._former is not None:
                 signal.signal(signal.SIGINT, self._interrupted)
         self.depth += 1
-        self.is_open = False
         return was_open
 
     def restore(self, was_open: bool) -> None:
         """Let them through again, if they were let through before; first of all one that waits."""
         self.depth -= 1
-        self.is_open = was_open
         former = self._former
-        if self.depth == 0 and former is not None:
-            self._former = None
-            signal.signal(signal.SIGINT, former)
-        if self._is_pending and (was_open or self.depth == 0) and former is not None:
+        if former is None:
+            return
+        if self.depth == 0:
+            signal.signal(signal.SIGINT, former)  # until this has returned, ours only remembers
+            is_due = self._is_pending
+        else:
+            self.is_open = was_open
+            is_due = was_open and self._is_pending
+        if is_due:
             self._is_pending = False
             former(signal.SIGINT, None)
 
@@ -72,13 +76,12 @@ class _Interrupts:
             self.is_open = False
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
-        assert self._former is not None  # it is ours only as long as there is one
-        if self.is_open:
-            self.is_open = False  # until what it raises is caught, nothing else may be raised
-            self._former(number, frame)
-            self.is_open = True  # it has raised nothing: all goes on as before
-        else:
+        if not self.is_open or self._former is None:
             self._is_pending = True
+            return
+        self.is_open = False  # until what it raises is caught, nothing else may be raised
+        self._former(number, frame)
+        self.is_open = True  # it has raised nothing: all goes on as before
 
 
 INTERRUPTS = _Interrupts()

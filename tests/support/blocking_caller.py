@@ -7,7 +7,7 @@ import sys
 import threading
 from functools import partial
 
-from sansmcp import LEGACY_REVISIONS, JSONObject
+from sansmcp import LEGACY_REVISIONS, Event, JSONObject
 from sansmcp_io.blocking import Call, Client, ConnectionLost, McpError, PeerError, connect_stdio
 from tests.adapters.shims import called, server
 from tests.support.blocking_talk import INFO, call_tool, text
@@ -55,7 +55,7 @@ def storm(client: Client) -> None:
 
     signal.signal(signal.SIGINT, handler)
     say("waiting")
-    while not (interrupted >= 100 and answered >= 100):
+    while not (interrupted >= 300 and answered >= 300):
         try:
             said = str(answered)
             is_armed = interrupted <= answered
@@ -102,17 +102,30 @@ def on_request(call: Call) -> JSONObject:
     raise McpError(-32000, "nobody interrupts")
 
 
+class Announcing:
+    """Tells when there is nothing left to do but to wait."""
+
+    def sent(self, data: bytes) -> None:
+        say("waiting")
+
+    def received(self, data: bytes | bytearray) -> None:
+        pass
+
+    def happened(self, event: Event) -> None:
+        pass
+
+
 def opening(client: Client) -> None:
     """It never comes to this: the server does not answer."""
 
 
 if __name__ == "__main__":
     what = sys.argv[1]
-    if what == "opening":
-        say("waiting")
     try:
         with connect_stdio(
-            ["cat"] if what == "opening" else server("blocking"),
+            ["sleep", "60"] if what == "opening" else server("blocking"),
+            trace=Announcing() if what == "opening" else None,
+            terminate_after=0.1 if what == "opening" else 30,
             info=INFO,
             revisions=[LEGACY_REVISIONS[-1]],
             capabilities={"roots": {}},
