@@ -15,6 +15,7 @@ import sansmcp
 import sansmcp.http
 import sansmcp.testing
 import sansmcp_io
+import sansmcp_io.blocking
 import sansmcp_io.trio
 from docs._ext.diagrams import Drawing, Table, meanings
 from docs._ext.limits import explanations
@@ -28,6 +29,17 @@ TABLES: dict[str, Any] = {
     "PHASES": _lifecycle.PHASES,
     "REQUESTS": _lifecycle.REQUESTS,
 }
+
+
+ONLY_BLOCKING = sorted(
+    name
+    for name, value in vars(sansmcp_io.blocking).items()
+    if name in sansmcp_io.blocking.__all__
+    and getattr(sansmcp_io.trio, name, None) is not value
+    and name not in ("NotificationHandler", "ProgressHandler")  # aliases, equal in all but identity
+    and not name.startswith("DEFAULT_")
+)
+"""What `sansmcp_io.blocking` does not share with `sansmcp_io.trio`, whose entry holds for both."""
 
 
 def names_of(module: ModuleType) -> Iterable[str]:
@@ -58,6 +70,7 @@ def documented() -> set[str]:
         *names_of(sansmcp.http),
         *names_of(sansmcp.testing),
         *names_of(sansmcp_io.trio),
+        *(f"sansmcp_io.blocking.{name}" for name in ONLY_BLOCKING),
     ],
 )
 def test_every_public_name_is_in_the_reference(name: str) -> None:

@@ -5,15 +5,18 @@ That type checkers make of them what they should is told in `tests/typing`, whic
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final, Literal, get_args, get_origin, get_overloads, get_type_hints
 
 import pytest
 
 import sansmcp
+import sansmcp_io.blocking
 import sansmcp_io.trio
 from sansmcp import Side, _typed_requests, types
 from sansmcp.types.input_required import RetryMembers
+from sansmcp_io import _typed_blocking as blocking_requests
 from sansmcp_io import _typed_requests as adapter_requests
 
 from .support.tables import own_table
@@ -126,6 +129,9 @@ def test_results_of_an_overload_are_those_of_its_method() -> None:
     [
         (sansmcp.ClientConnection.send_request, _typed_requests.RequestOptions),
         (sansmcp.ServerConnection.send_request, _typed_requests.RequestOptions),
+        (sansmcp_io.blocking.Client.request, adapter_requests.RequestOptions),
+        (sansmcp_io.blocking.Server.request, adapter_requests.RequestOptions),
+        (sansmcp_io.blocking.Call.request, adapter_requests.RequestOptions),
         (sansmcp_io.trio.Client.request, adapter_requests.RequestOptions),
         (sansmcp_io.trio.Server.request, adapter_requests.RequestOptions),
         (sansmcp_io.trio.Call.request, adapter_requests.RequestOptions),
@@ -140,3 +146,15 @@ def test_options_are_the_keyword_arguments(function: Any, options: Any) -> None:
     }
 
     assert options.__annotations__.keys() == keywords
+
+
+def test_requests_that_block_have_the_same_overloads() -> None:
+    """The two lists are kept by hand: one that lacks a method would be believed."""
+    awaited = Path(adapter_requests.__file__).read_text("utf-8")
+    blocking = Path(blocking_requests.__file__).read_text("utf-8")
+
+    def overloads(source: str) -> list[str]:
+        return source.replace("async def", "def").split("    @overload\n")[1:-1]
+
+    assert len(overloads(awaited)) > 20
+    assert overloads(blocking) == overloads(awaited)
