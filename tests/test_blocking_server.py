@@ -85,6 +85,17 @@ def test_call_that_is_over_asks_nobody_and_does_not_sleep() -> None:
     assert lines == ["asked nobody", "slept not", "served"]
 
 
+def test_handler_that_hangs_does_not_keep_a_server_whose_input_has_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A thread cannot be ended from outside, but nobody has to wait for it."""
+    with served("threads", terminate_after=30) as client:
+        with pytest.raises(RequestTimeout):
+            client.request(*call_tool("block"), timeout=0.1)
+        assert text(client, "echo", text="on") == "on"
+    assert caplog.records == []
+
+
 @pytest.mark.parametrize("name", ["one thread", "threads"])
 def test_handler_that_ends_the_program_ends_it(name: str) -> None:
     """Whichever thread it runs in."""
@@ -161,11 +172,8 @@ def test_everything_that_was_read_is_answered_whatever_the_streams_are(
     """A shell connects what it likes; half of an answer would be worse than none."""
     data = script("echo", calls=20, text="x" * 100_000)
 
-    def run(**options: Any) -> "subprocess.CompletedProcess[bytes]":
-        whole: Any = {"cwd": ROOT, "timeout": SECONDS, "check": True, **options}
-        done: subprocess.CompletedProcess[bytes] = subprocess.run(command("streams"), **whole)
-        return done
-
+    launch: Any = subprocess.run
+    run = partial(launch, command("streams"), cwd=ROOT, timeout=SECONDS, check=True)
     if kind == "pipe":
         output: bytes = run(input=data, capture_output=True).stdout
     elif kind == "file":

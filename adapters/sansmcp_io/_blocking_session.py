@@ -250,10 +250,9 @@ class Session(Wire):
         self._local.nesting = self._nesting + 1
         try:
             result = self._without_lock(self.handler, call)
-        except CallCancelled:
-            pass  # the peer wants no answer
         except Exception as error:
-            answer_failure(self.connection, request, error)
+            if request.open or not isinstance(error, CallCancelled):  # else nobody wants an answer
+                answer_failure(self.connection, request, error)
         except BaseException:
             self.connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
             self.turn()

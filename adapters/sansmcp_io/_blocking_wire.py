@@ -76,6 +76,8 @@ class Wire(Guarded):
         trace: Trace | None,
         watched: Watched | None = None,
     ) -> None:
+        if not hasattr(select, "poll"):
+            raise NotImplementedError("sansmcp_io.blocking needs a system that can poll pipes")
         super().__init__()
         self.connection: Final = connection
         self._source = source
@@ -189,7 +191,7 @@ class Wire(Guarded):
 
     def look(self) -> None:
         """Take what has come, unless another thread does so anyway. Does not wait."""
-        if not self._is_read:
+        if not self._is_read and not self._is_released:
             self._read(-math.inf)
             self._pass_on()
 

@@ -40,6 +40,9 @@ def handle(call: ServerCall) -> JSONObject:
         case "meet":
             both_are_here.wait(30)
             return text("met")
+        case "block":
+            threading.Event().wait(60)
+            raise AssertionError
         case "work":
             return work(call)
         case "ask when cancelled":
