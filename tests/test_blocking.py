@@ -2,11 +2,13 @@
 
 import gc
 import math
+import os
 import subprocess
 import sys
 import threading
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Event, JSONObject, Local
 from sansmcp_io.blocking import (
     Call,
     ConnectionLost,
+    McpError,
     PeerError,
     RequestTimeout,
     StartFailed,
@@ -248,6 +251,37 @@ def test_answer_to_a_question_that_comes_too_late_is_not_sent() -> None:
         assert text(client, "echo", text="on") == "on"
 
 
+@pytest.mark.parametrize("answer", [{"roots": 1}, {"roots": {1, 2}}])
+def test_answer_to_a_question_that_cannot_be_sent_is_the_fault_of_this_side(
+    answer: JSONObject, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server learns nothing of it, and the caller that something is out of order here."""
+
+    def on_request(call: Call) -> JSONObject:
+        return answer
+
+    with talking(capabilities={"roots": {}}, on_request=on_request) as client:
+        with pytest.raises(McpError) as caught:
+            client.request(*call_tool("require"))
+        assert caught.value.code == -32603
+        assert text(client, "echo", text="on") == "on"
+    assert "cannot be sent" in caplog.text
+
+
+def test_handler_that_fails_is_told_to_the_caller_by_a_fixed_text() -> None:
+    """What went wrong is in the log, and not in the hands of whoever shows the error."""
+
+    def on_request(call: Call) -> JSONObject:
+        raise ValueError("a secret")
+
+    with (
+        talking(capabilities={"roots": {}}, on_request=on_request) as client,
+        pytest.raises(McpError) as caught,
+    ):
+        client.request(*call_tool("require"))
+    assert (caught.value.code, caught.value.message) == (-32603, "internal error")
+
+
 def test_trace_that_fails_ends_the_connection_for_all() -> None:
     """An event that it was told of may be lost: nobody may wait for it for ever."""
 
@@ -329,10 +363,16 @@ def test_end_of_the_server_ends_the_changes_for_every_thread() -> None:
 
 
 @pytest.mark.parametrize("restarts", [0, 1])
+@pytest.mark.parametrize("has_descriptor", [True, False])
 def test_death_of_a_server_is_noticed_although_a_child_of_it_holds_its_pipes(
-    restarts: int,
+    restarts: int, has_descriptor: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody will answer, and the end of the output would never come."""
+    """Nobody will answer, and the end of the output would never come.
+
+    Not every system has a descriptor that tells of the end of a process.
+    """
+    if not has_descriptor:
+        monkeypatch.delattr(os, "pidfd_open")
     with connect_stdio(bad("orphaning"), info=INFO, restarts=restarts, kill_after=0.1) as client:
         for _ in range(2):
             with pytest.raises(ConnectionLost) as caught:
@@ -354,6 +394,22 @@ def test_what_a_server_wrote_before_it_died_is_read_to_the_last() -> None:
     ) as client:
         assert client.request(*call_bad("hi"))["content"][0]["text"] == "hi"
     assert len(heard) == 5
+
+
+def test_server_that_cannot_be_started_again_says_why(tmp_path: Path) -> None:
+    """The first start worked, so that the reason is news."""
+    broken = tmp_path / "broken"
+    with connect_stdio(bad("fragile", str(broken)), info=INFO, stderr="capture", restarts=3) as c:
+        with pytest.raises(ConnectionLost):
+            c.request(*call_bad("die"))
+        broken.touch()
+        with pytest.raises(ConnectionLost, match="could not be started again") as caught:
+            c.request(*call_bad())
+        assert (caught.value.stderr, caught.value.exit_status) == ("it is broken\n", 3)
+        broken.unlink()
+        assert c.request(*call_bad())["content"]
+    with pytest.raises(ConnectionLost, match="ended"):
+        c.request(*call_bad())
 
 
 def test_server_that_hears_neither_end_nor_signal_is_killed(

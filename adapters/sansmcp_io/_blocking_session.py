@@ -193,6 +193,9 @@ class Session(Wire):
     # -------------------------------------------------------------------------------- jobs
 
     def _next_job(self) -> Callable[[], None] | None:
+        if getattr(self._local, "only_reads", False):
+            self._ring_some(len(self._requests) + self._has_to_tell)
+            return None
         if self._has_to_tell:
             return self._tell_next
         if not self._requests or self._nesting >= _MOST_NESTED:
@@ -269,8 +272,13 @@ class Session(Wire):
         self._pass_on()
         return cast(Result, self._without_lock(self.handler, call))
 
-    def serve(self) -> None:
-        """Serve until the connection has ended. Where a handler ends the thread, all end."""
+    def serve(self, *, only_reads: bool = False) -> None:
+        """Serve until the connection has ended. Where a handler ends the thread, all end.
+
+        Args:
+            only_reads: Leave the handlers to other threads that serve.
+        """
+        self._local.only_reads = only_reads
         with self:
             try:
                 self.wait(lambda: self.connection.state is State.CLOSED)

@@ -170,8 +170,12 @@ class Wire(Guarded):
 
     def _pass_on(self) -> None:
         """This thread will not read: let another one do it."""
-        if self._parked and not self._is_read:
-            bell = next(iter(self._parked))
+        if not self._is_read:
+            self._ring_some(1)
+
+    def _ring_some(self, number: int) -> None:
+        """Wake as many of those that sleep, the longest sleepers first."""
+        for bell in list(self._parked)[:number]:
             del self._parked[bell]
             bell.ring()
 
@@ -311,8 +315,13 @@ class Wire(Guarded):
 
     def wait_for_room(self, until: float) -> bool:
         """Wait until output may be added, or the connection has ended."""
-        self._is_crowded = True
-        return self.wait(lambda: self.has_room or self.connection.state is State.CLOSED, until)
+        return self.wait(self._may_go_on, until)
+
+    def _may_go_on(self) -> bool:
+        if self.has_room or self.connection.state is State.CLOSED:
+            return True
+        self._is_crowded = True  # each time: another thread may have taken the room
+        return False
 
     def _want_output(self, wants: bool) -> None:
         if wants and not self._waits_for_output:

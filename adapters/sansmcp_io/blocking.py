@@ -248,8 +248,8 @@ def serve_stdio(
         request_timeout: Default for `timeout` of each request to the client, in seconds;
             `math.inf`: no limit.
         drain: Seconds to finish what was read when the input ends; then it is cancelled.
-        threads: How many threads serve: this one, and others that end with it. With more than
-            one, handlers run at once, and requests, cancellations and pings are read meanwhile.
+        threads: With more than one, so many threads call the handlers, several at once, and this
+            one reads: cancellations and pings are heard whatever the handlers do.
         trace: Told of everything that happens on this side.
     """
     _check_plain(handler, on_notification, on_ready)
@@ -283,7 +283,7 @@ def serve_stdio(
 
 
 def _serve(session: Asking, threads: int) -> None:
-    """Serve with so many threads, this one included, until the connection has ended."""
+    """Serve until the connection has ended: in this thread, or in so many others."""
     failures: list[BaseException] = []
 
     def help_out() -> None:
@@ -292,11 +292,15 @@ def _serve(session: Asking, threads: int) -> None:
         except BaseException as error:  # as `sys.exit` in a handler: it is meant for the program
             failures.append(error)
 
-    helpers = [threading.Thread(target=help_out, daemon=True) for _ in range(threads - 1)]
+    helpers = (
+        [threading.Thread(target=help_out, daemon=True) for _ in range(threads)]
+        if threads > 1
+        else []
+    )
     for helper in helpers:
         helper.start()
     try:
-        session.serve()
+        session.serve(only_reads=threads > 1)
     finally:
         with session:
             session.finish()
