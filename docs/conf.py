@@ -58,6 +58,6 @@ nitpick_ignore = [
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(collections\.abc|os|types|typing|typing_extensions|attrs?|h11|hypothesis|ssl|trio)\..*",
+        r"(collections\.abc|contextlib|os|types|typing|typing_extensions|attrs?|h11|hypothesis|ssl|trio)\..*",
     ),
 ]

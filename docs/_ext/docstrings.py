@@ -11,6 +11,7 @@ from sphinx.util.inspect import TypeAliasForwardRef
 
 import sansmcp
 import sansmcp.http
+import sansmcp_io.blocking
 import sansmcp_io.trio
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ HIDDEN: tuple[type, ...] = (
     sansmcp.http.ServerExchange,
     sansmcp.http.Session,
     sansmcp.Subscription,
+    sansmcp_io.blocking.Call,
+    sansmcp_io.blocking.Changes,
+    sansmcp_io.blocking.Client,
+    sansmcp_io.blocking.Server,
+    sansmcp_io.blocking.ServerCall,
     sansmcp_io.trio.Call,
     sansmcp_io.trio.Changes,
     sansmcp_io.trio.Client,
