@@ -36,10 +36,11 @@ from ._blocking_mailbox import Item, Mailbox
 from ._blocking_questions import answers
 from ._blocking_session import Session
 from ._call import INTERNAL_ERROR
+from ._defaults import limit_of
 from ._errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
 from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
-from ._surface import ProgressHandler, limit
+from ._surface import ProgressHandler
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | RequestCancelled
 
@@ -54,8 +55,8 @@ class Asking(Session):
         with self:
             mailbox = Mailbox[Ready | ConnectionFailed]()
             cast(ClientConnection, self.connection).start(
-                timeout=limit(timeout),
-                probe_timeout=limit(probe_timeout),
+                timeout=limit_of(timeout),
+                probe_timeout=limit_of(probe_timeout),
                 hint=hint,
                 data=mailbox,
                 now=time.monotonic(),
@@ -92,8 +93,8 @@ class Asking(Session):
                 params,
                 meta=meta,
                 progress=on_progress is not None,
-                timeout=limit(timeout),
-                max_timeout=None if max_timeout is None else limit(max_timeout),
+                timeout=limit_of(timeout),
+                max_timeout=None if max_timeout is None else limit_of(max_timeout),
                 log_level=log_level,
                 request=serving,
                 data=mailbox,
@@ -158,8 +159,8 @@ class Asking(Session):
                 asked.request,
                 responses,
                 progress=mailbox.on_progress is not None,
-                timeout=limit(timeout),
-                max_timeout=limit(deadline - now),
+                timeout=limit_of(timeout),
+                max_timeout=limit_of(deadline - now),
                 data=mailbox,
                 now=now,
             )
@@ -183,7 +184,11 @@ class Asking(Session):
             if not self.has_room:
                 timeout -= self._room_to_ask(method, timeout, None)
             subscription = cast(ClientConnection, self.connection).listen(
-                notifications, meta=meta, timeout=limit(timeout), data=changes, now=time.monotonic()
+                notifications,
+                meta=meta,
+                timeout=limit_of(timeout),
+                data=changes,
+                now=time.monotonic(),
             )
             try:
                 self.turn()
@@ -215,7 +220,7 @@ class Asking(Session):
                         listing = self.connection.send_paginated(
                             method,
                             params,
-                            timeout=limit(timeout),
+                            timeout=limit_of(timeout),
                             auto=False,  # or a slow consumer would have all of it in memory
                             data=mailbox,
                             now=time.monotonic(),
@@ -238,7 +243,7 @@ class Asking(Session):
             self._check_open("ping")  # but not for room: it is small, and part of the answer
             mailbox = Mailbox[PingEnded]()
             self.connection.ping(
-                timeout=limit(self.request_timeout if timeout is None else timeout),
+                timeout=limit_of(self.request_timeout if timeout is None else timeout),
                 data=mailbox,
                 now=time.monotonic(),
             )

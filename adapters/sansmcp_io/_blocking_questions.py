@@ -27,7 +27,7 @@ class QuestionCall(Question, Call):
         self._about = about
         self._deadline = deadline
         self._session = session
-        self._connection = session.connection
+        self._asker = session.connection
         self.context = session.context
 
     @property
@@ -47,7 +47,7 @@ class QuestionCall(Question, Call):
 
     def is_over(self) -> bool:
         """The same as `is_cancelled`, as far as it is known."""
-        is_open = self._connection.state is State.OPEN
+        is_open = self._asker.state is State.OPEN
         return not is_open or time.monotonic() >= self._deadline
 
 

@@ -107,6 +107,7 @@ class RequestRefused(ConnectionError):
         self.challenges: Final = tuple(challenges)
         self.retry_after: Final = retry_after
 
+
 class CallCancelled(Exception):
     """The peer has cancelled the call that a handler works on, or is gone: nobody wants the answer.
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from sansmcp import ClientConnection, IncomingRequest, JSONObject, OutgoingRequest, ServerConnection
+from sansmcp import IncomingRequest, JSONObject, OutgoingRequest, ServerConnection
 
-from ._call import CallBase
+from ._call import CallBase, ClientSide
 
 
 class Question(CallBase):
     """To be mixed into the `Call` of a loop: it is handled like a request of the server.
 
-    Whoever makes one sets `_question`, `_about` and `_connection`, besides what the loop needs.
+    Whoever makes one sets `_question`, `_about` and `_asker`, besides what the loop needs.
     """
 
     _question: JSONObject
     _about: OutgoingRequest
-    _connection: ClientConnection | ServerConnection
+    _asker: ClientSide | ServerConnection
 
     @property
     def method(self) -> str:
@@ -32,17 +32,17 @@ class Question(CallBase):
     @property
     def revision(self) -> str | None:
         """The revision of the conversation."""
-        return self._connection.revision
+        return self._asker.revision
 
     @property
     def capabilities(self) -> JSONObject:
         """The capabilities of the server."""
-        return self._connection.peer.capabilities
+        return self._asker.peer.capabilities
 
     @property
     def principal(self) -> object:
         """Who the server is, as the transport found out; None where it did not."""
-        return self._connection.peer.principal
+        return self._asker.peer.principal
 
     def progress(
         self, progress: float, *, total: float | None = None, message: str | None = None

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from sansmcp import ErrorCode, JSONObject
 
 from ._errors import McpError
-
-DEFAULT_REQUEST_TIMEOUT: Final = 60.0
-"""Seconds of silence after which a request is given up; progress for it starts them anew."""
-DEFAULT_START_TIMEOUT: Final = 30.0
-"""Seconds in which the server must have answered `initialize`."""
-DEFAULT_PROBE_TIMEOUT: Final = 10.0
-"""Seconds after which a server that does not answer `server/discover` is taken for an older one."""
-DEFAULT_DRAIN: Final = 1.0
-"""Seconds in which a server finishes what it has read when its input ends."""
 
 UNSENT_BYTES: Final = 1_048_576
 """While more output than this waits, none is added that can wait as well."""
@@ -33,8 +23,3 @@ ProgressHandler: TypeAlias = Callable[[float, float | None, str | None], object]
 def serves_nothing(call: object) -> JSONObject:
     """The handler of a client that was given none."""
     raise McpError(ErrorCode.METHOD_NOT_FOUND, "this client serves no requests")
-
-
-def limit(seconds: float) -> float | None:
-    """The core's form of a timeout: `math.inf` means none."""
-    return None if seconds == math.inf else seconds

@@ -35,8 +35,9 @@ from ._defaults import limit_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
 from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
+from ._surface import ProgressHandler
 from ._trio_changes import Changes
-from ._trio_mailbox import Mailbox, ProgressHandler
+from ._trio_mailbox import Mailbox
 from ._trio_questions import Questions
 from ._trio_room import Room
 from ._trio_serving import Result

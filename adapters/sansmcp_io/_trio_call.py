@@ -9,7 +9,7 @@ import trio
 from sansmcp import IncomingRequest, JSONObject
 
 from ._call import CallBase
-from ._trio_mailbox import ProgressHandler
+from ._surface import ProgressHandler
 from ._typed_requests import typed_request
 
 if TYPE_CHECKING:

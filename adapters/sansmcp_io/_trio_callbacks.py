@@ -6,15 +6,14 @@ import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import Final
 
 import trio
 
-from sansmcp import JSONObject, NotificationReceived
+from sansmcp import NotificationReceived
 
 from ._anomalies import LOGGER
-
-NotificationHandler: TypeAlias = Callable[[str, JSONObject], object]
+from ._surface import NotificationHandler
 
 _MOST_RUNNING: Final = 100
 """So many notifications are handled at once, where the handler is async."""

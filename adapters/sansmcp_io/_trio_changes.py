@@ -1,30 +1,16 @@
-"""Where somebody waits for the changes of a subscription."""
+"""Where tasks wait for the changes of a subscription."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Final
 
 import trio
 
 from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
 
-from ._anomalies import LOGGER
-from ._outcomes import check_subscription
+from ._changes import WaitingChanges
 from ._stderr import StderrTail
 
-_UPDATED: Final = "notifications/resources/updated"
-_FILTERS: Final[Mapping[str, str]] = {
-    "notifications/tools/list_changed": "toolsListChanged",
-    "notifications/prompts/list_changed": "promptsListChanged",
-    "notifications/resources/list_changed": "resourcesListChanged",
-    _UPDATED: "resourceSubscriptions",
-}
-_MOST_PARTS: Final = 1_000
-"""So many changes wait beyond those of what was subscribed to: those of parts of resources."""
 
-
-class Changes:
+class Changes(WaitingChanges):
     """What a subscription tells: iterate over it, `async for method, params in changes`.
 
     Any number of tasks may do so at once: each change is told to one of them, and the end to all.
@@ -34,54 +20,29 @@ class Changes:
     """
 
     def __init__(self, stderr: StderrTail | None) -> None:
-        self._stderr = stderr
-        self._acknowledged: JSONObject | None = None
-        self._waiting: dict[tuple[str, str], JSONObject] = {}
-        self._most = 0
-        self._ended: SubscriptionEnded | None = None
+        super().__init__(stderr)
         self._waiters = trio.lowlevel.ParkingLot()
-
-    @property
-    def notifications(self) -> JSONObject:
-        """The filter, as far as the server honours it."""
-        return self._acknowledged or {}
 
     def put(
         self, event: SubscriptionAcknowledged | SubscriptionEnded | NotificationReceived
     ) -> None:
         """The dispatching task has news."""
-        match event:
-            case SubscriptionAcknowledged():
-                self._acknowledged = event.notifications
-                resources = event.notifications.get("resourceSubscriptions") or ()
-                self._most = _MOST_PARTS + len(_FILTERS) + len(resources)
-            case SubscriptionEnded():
-                self._ended = event
-            case NotificationReceived():
-                if not self.notifications.get(_FILTERS[event.method]):
-                    return
-                uri = str(event.params.get("uri")) if event.method == _UPDATED else ""
-                self._waiting[event.method, uri] = event.params
-                if len(self._waiting) > self._most:
-                    del self._waiting[next(iter(self._waiting))]
-                    LOGGER.debug("changes come faster than they are taken: one is dropped")
+        super().put(event)
         self._waiters.unpark_all()  # one may be cancelled before it takes anything
 
     async def wait_acknowledged(self) -> None:
         """Wait until the server has taken the subscription, or raise why it has not."""
-        while self._acknowledged is None and self._ended is None:
+        while not self.is_settled:
             await self._waiters.park()
-        if self._ended is not None:
-            check_subscription(self._ended, self._stderr)
+        self.check_end()
 
     def __aiter__(self) -> Changes:
         return self
 
     async def __anext__(self) -> tuple[str, JSONObject]:
-        while not self._waiting:
-            if self._ended is not None:
-                check_subscription(self._ended, self._stderr)
-                raise StopAsyncIteration
+        while not self.has_news:
             await self._waiters.park()
-        key = next(iter(self._waiting))
-        return key[0], self._waiting.pop(key)
+        change = self.next_change()
+        if change is None:
+            raise StopAsyncIteration
+        return change

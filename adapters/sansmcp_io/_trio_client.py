@@ -6,13 +6,12 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import TypeAlias
 
-from sansmcp import ErrorCode, JSONObject, JSONValue, Peer, State
+from sansmcp import JSONObject, JSONValue, Peer, State
 
-from ._errors import McpError
+from ._surface import ProgressHandler
 from ._trio_asking import Asking
 from ._trio_call import Call
 from ._trio_changes import Changes
-from ._trio_mailbox import ProgressHandler
 from ._trio_restart import Restarter
 from ._trio_serving import Result
 from ._typed_requests import typed_request
@@ -154,8 +153,3 @@ class Client:
         """
         session = await self._live()
         return await session.ping(timeout)
-
-
-def serves_nothing(call: Call) -> JSONObject:
-    """The handler of a client that has none."""
-    raise McpError(ErrorCode.METHOD_NOT_FOUND, "this client serves no requests")

@@ -22,8 +22,8 @@ from sansmcp import (
 
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate, check_addresses
+from ._surface import NotificationHandler
 from ._trace import HTTPTrace
-from ._trio_callbacks import NotificationHandler
 from ._trio_http_calls import HTTPServerCall, SessionServer
 from ._trio_unwrap import unwrapped
 

@@ -8,7 +8,7 @@ import trio
 
 from sansmcp import Change, IncomingRequest, JSONObject, JSONValue, LocalProtocolError, Peer
 
-from ._trio_mailbox import ProgressHandler
+from ._surface import ProgressHandler
 from ._trio_server import Server, ServerCall
 from ._typed_requests import typed_request
 

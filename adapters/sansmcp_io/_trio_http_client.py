@@ -37,18 +37,16 @@ from ._anomalies import LOGGER
 from ._errors import RequestRefused, RequestTimeout
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
 from ._outcomes import Outcome
+from ._surface import FLUSH_SECONDS, NotificationHandler, ProgressHandler
 from ._trio_call import Call
-from ._trio_callbacks import NotificationHandler
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_http_pool import Link, Pool
-from ._trio_mailbox import Mailbox, ProgressHandler
+from ._trio_mailbox import Mailbox
 from ._trio_room import Room
 from ._trio_serving import Result
 from ._trio_sleeper import Sleeper
 from ._trio_unwrap import unwrapped
 
-FLUSH_SECONDS: Final = 1.0
-"""How long the end waits for a server that is told of it."""
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError, OSError)
 
 

@@ -14,8 +14,8 @@ from sansmcp import ALL_REVISIONS, Config, JSONObject
 from ._defaults import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
-from ._trio_callbacks import NotificationHandler
-from ._trio_client import Client, RequestHandler, serves_nothing
+from ._surface import NotificationHandler, serves_nothing
+from ._trio_client import Client, RequestHandler
 from ._trio_unwrap import unwrapped
 
 

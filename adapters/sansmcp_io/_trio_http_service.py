@@ -37,18 +37,17 @@ from ._defaults import limit_of
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate
 from ._outcomes import result_of, seconds_of
+from ._surface import FLUSH_SECONDS, NotificationHandler, ProgressHandler
 from ._trace import HTTPTrace
-from ._trio_callbacks import NotificationHandler, Notifications, logged
+from ._trio_callbacks import Notifications, logged
 from ._trio_http_ready import Companions
 from ._trio_http_wire import HTTPWire
-from ._trio_mailbox import Mailbox, ProgressHandler
+from ._trio_mailbox import Mailbox
 from ._trio_serving import Result, Serving
 from ._trio_sleeper import Sleeper
 from ._trio_socket import NoWaitSocket, TLSSocket, client_of
 from .h11 import HTTPConnection
 
-FLUSH_SECONDS: Final = 1.0
-"""How long the end of the server waits for clients that do not read their last output."""
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\n"
     b"connection: close\r\n\r\n"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 import trio
 
+from ._surface import ProgressHandler
+
 Item = TypeVar("Item")
-ProgressHandler: TypeAlias = Callable[[float, float | None, str | None], object]
 
 
 class Mailbox(Generic[Item]):

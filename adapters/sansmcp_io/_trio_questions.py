@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from sansmcp import IncomingRequest, InputRequired, JSONObject, OutgoingRequest, State
+from sansmcp import InputRequired, JSONObject, OutgoingRequest, State
 
 from ._call import failure_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
 from ._outcomes import with_stderr
+from ._questions import Question
 from ._trio_call import Call
 from ._trio_serving import Result
 
@@ -23,54 +24,15 @@ _MOST_ANSWERING: Final = 100
 """So many questions about one request are answered at once; the others wait."""
 
 
-class QuestionCall(Call):
+class QuestionCall(Question, Call):
     """What a server asks before it answers a request of ours: it is handled like a request."""
 
     def __init__(self, session: Asking, about: OutgoingRequest, question: JSONObject) -> None:
         self._question = question
         self._about = about
         self._session = session
+        self._asker = session.side
         self.context = session.context
-
-    @property
-    def method(self) -> str:
-        """The method of the question."""
-        method: str = self._question["method"]
-        return method
-
-    @property
-    def params(self) -> JSONObject:
-        """Its params, `{}` where there are none."""
-        params: JSONObject = self._question.get("params") or {}
-        return params
-
-    @property
-    def revision(self) -> str | None:
-        """The revision of the conversation."""
-        return self._session.side.revision
-
-    @property
-    def capabilities(self) -> JSONObject:
-        """The capabilities of the server."""
-        return self._session.side.peer.capabilities
-
-    @property
-    def principal(self) -> object:
-        """Who the server is, as the transport found out; None where it did not."""
-        return self._session.side.peer.principal
-
-    def progress(
-        self, progress: float, *, total: float | None = None, message: str | None = None
-    ) -> bool:
-        """Nobody waits for it: a question is no request."""
-        return False
-
-    @property
-    def _serving(self) -> IncomingRequest | None:
-        return None
-
-    def __repr__(self) -> str:
-        return f"<QuestionCall {self.method} about {self._about!r}>"
 
 
 class Questions:

@@ -9,9 +9,7 @@ import trio
 from sansmcp import ServerConnection, State
 
 from ._call import ClientSide
-
-UNSENT_BYTES: Final = 1_048_576
-"""While more output than this waits, none is added that can wait as well."""
+from ._surface import UNSENT_BYTES
 
 
 class Room:

@@ -13,9 +13,9 @@ from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnect
 
 from ._call import ServerCallBase
 from ._log_records import LogHandlerBase, mcp_level
+from ._surface import ProgressHandler
 from ._trio_asking import Asking
 from ._trio_call import Call
-from ._trio_mailbox import ProgressHandler
 from ._typed_requests import typed_request
 
 

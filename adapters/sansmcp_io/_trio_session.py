@@ -19,11 +19,10 @@ from sansmcp import (
     ServerConnection,
 )
 
+from ._surface import UNSENT_BYTES, NotificationHandler
 from ._trace import Trace
 from ._trio_call import Call
-from ._trio_callbacks import NotificationHandler
 from ._trio_dispatching import ENDINGS, Dispatching
-from ._trio_room import UNSENT_BYTES
 from ._trio_serving import Result
 from ._trio_stream import ByteStream
 from ._trio_wire import Wire

@@ -18,16 +18,13 @@ import trio
 from sansmcp import ClientConnection, ServerConnection, State
 
 from ._anomalies import LOGGER
+from ._surface import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES
 from ._trace import Trace
-from ._trio_room import UNSENT_BYTES, Room
+from ._trio_room import Room
 from ._trio_sleeper import Sleeper
 from ._trio_stream import Buffer, ByteStream, NoWaitStream
 from ._trio_unwrap import unwrapped
 
-FLUSH_SECONDS: Final = 1.0
-"""How long the end of a connection waits for a peer that reads nothing of the last output."""
-FLUSH_SECONDS_AT_EOF: Final = 5.0
-"""The same where the peer has ended its stream and reads on, as a shell's pipeline does."""
 _JOINED_BYTES: Final = 262_144
 """Output up to this is written as one buffer; of more, each message is, which copies nothing."""
 _LINGER_SECONDS: Final = 0.001

@@ -32,6 +32,12 @@ from ._blocking_restart import Keeper, Running
 from ._blocking_server import LogHandler, Server, ServerCall
 from ._blocking_session import Result
 from ._call import RequireInput
+from ._defaults import (
+    DEFAULT_DRAIN,
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+)
 from ._errors import (
     CallCancelled,
     ConnectionLost,
@@ -42,10 +48,6 @@ from ._errors import (
     StartFailed,
 )
 from ._surface import (
-    DEFAULT_DRAIN,
-    DEFAULT_PROBE_TIMEOUT,
-    DEFAULT_REQUEST_TIMEOUT,
-    DEFAULT_START_TIMEOUT,
     FLUSH_SECONDS,
     NotificationHandler,
     ProgressHandler,

@@ -39,14 +39,13 @@ from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate
 from ._stderr import StderrTail
+from ._surface import NotificationHandler, ProgressHandler, serves_nothing
 from ._trace import HTTPTrace, Trace
 from ._trio_call import Call
-from ._trio_callbacks import NotificationHandler
 from ._trio_changes import Changes
-from ._trio_client import Client, RequestHandler, serves_nothing
+from ._trio_client import Client, RequestHandler
 from ._trio_http import HTTPServer, serve_http
 from ._trio_http_connect import connect_http
-from ._trio_mailbox import ProgressHandler
 from ._trio_process import ProcessOptions, open_child
 from ._trio_restart import keep_running
 from ._trio_server import LogHandler, Server, ServerCall
