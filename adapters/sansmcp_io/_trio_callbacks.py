@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
@@ -13,21 +12,13 @@ import trio
 from sansmcp import NotificationReceived
 
 from ._anomalies import LOGGER
+from ._callbacks import logged
 from ._surface import NotificationHandler
 
 _MOST_RUNNING: Final = 100
 """So many notifications are handled at once, where the handler is async."""
 _MOST_WAITING: Final = 1_000
 """So many wait for their turn. With one more, the oldest is dropped."""
-
-
-@contextmanager
-def logged(what: str) -> Generator[None, None, None]:
-    """Keep what a callback raises from ending the connection."""
-    try:
-        yield
-    except Exception as error:
-        LOGGER.error("%s failed", what, exc_info=error)
 
 
 def call_back(tasks: trio.Nursery, what: str, function: Callable[[], object]) -> None:

@@ -37,10 +37,11 @@ from sansmcp import (
 )
 
 from ._anomalies import AnomalyLog
+from ._callbacks import logged
 from ._surface import NotificationHandler, ProgressHandler
 from ._trio_asking import Asked, Asking
 from ._trio_call import Call
-from ._trio_callbacks import Notifications, call_back, logged
+from ._trio_callbacks import Notifications, call_back
 from ._trio_serving import Result, Serving
 
 ENDINGS: Final = (

@@ -37,6 +37,7 @@ from ._errors import (
 )
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_limits import HTTPLimits
+from ._http_server import HTTPServer
 from ._listening import Authenticate
 from ._stderr import StderrTail
 from ._surface import NotificationHandler, ProgressHandler, serves_nothing
@@ -44,7 +45,7 @@ from ._trace import HTTPTrace, Trace
 from ._trio_call import Call
 from ._trio_changes import Changes
 from ._trio_client import Client, RequestHandler
-from ._trio_http import HTTPServer, serve_http
+from ._trio_http import serve_http
 from ._trio_http_connect import connect_http
 from ._trio_process import ProcessOptions, open_child
 from ._trio_restart import keep_running
