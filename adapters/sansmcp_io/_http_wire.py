@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import abstractmethod
+from collections.abc import Awaitable
+from typing import Any
 
 from sansmcp.http import ServerExchange
 
@@ -85,20 +87,34 @@ class HTTPWireBase:
             change, self.held = held - self.held, held
             self._server.note_held(change)
 
-    async def _authenticate(self, head: RequestHead) -> None:
-        connection, now = self._connection, self._server.now
+    def _authenticate(self, head: RequestHead) -> Awaitable[None] | None:
+        """Find out who sends a request. What is returned is to be awaited; None: it is known."""
         assert self._server.authenticate is not None
         try:
             principal = self._server.authenticate(head.headers)
-            if inspect.isawaitable(principal):
-                principal = await principal
-        except Unauthorized as error:
-            connection.refuse(error.status, error.text, error.challenge, now=now())
         except Exception as error:
-            LOGGER.error("authenticate failed", exc_info=error)
-            connection.refuse(500, "internal error", now=now())
+            self._refuse(error)
         else:
-            connection.admit(principal, now=now())
+            if inspect.isawaitable(principal):
+                return self._admit_later(principal)
+            self._connection.admit(principal, now=self._server.now())
+        return None
+
+    async def _admit_later(self, principal: Awaitable[Any]) -> None:
+        try:
+            found = await principal
+        except Exception as error:
+            self._refuse(error)
+        else:
+            self._connection.admit(found, now=self._server.now())
+
+    def _refuse(self, error: Exception) -> None:
+        now = self._server.now()
+        if isinstance(error, Unauthorized):
+            self._connection.refuse(error.status, error.text, error.challenge, now=now)
+        else:
+            LOGGER.error("authenticate failed", exc_info=error)
+            self._connection.refuse(500, "internal error", now=now)
 
     def _lose_client(self) -> None:
         """Nobody reads any more what there is to be said."""

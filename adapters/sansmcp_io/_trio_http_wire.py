@@ -95,7 +95,8 @@ class HTTPWire(HTTPWireBase):
                 # was left of the time for the head.
                 deadline = connection.next_timeout()
                 self._reading.deadline = math.inf if deadline is None else deadline
-                await self._authenticate(connection.awaiting)
+                if (asked := self._authenticate(connection.awaiting)) is not None:
+                    await asked
             self._follow()
             server.turn()
             self.flush()
