@@ -8,8 +8,8 @@ import trio
 
 from sansmcp import Change, IncomingRequest, JSONObject, JSONValue, LocalProtocolError, Peer
 
+from ._async_server import Server, ServerCall
 from ._surface import ProgressHandler
-from ._trio_server import Server, ServerCall
 from ._typed_requests import typed_request
 
 if TYPE_CHECKING:
