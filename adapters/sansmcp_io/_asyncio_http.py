@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
+from ._asyncio_finished import finished
+from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
 from ._http_server import HTTPServer, new_endpoint
 from ._listening import Authenticate, check_addresses
 from ._surface import NotificationHandler
 from ._trace import HTTPTrace
-from ._asyncio_http_calls import HTTPServerCall, SessionServer
-from ._asyncio_finished import finished
 
 if TYPE_CHECKING:
     from sansmcp.http import OldPaths, Sessions, ToolSchema
@@ -120,7 +120,6 @@ async def serve_http(
     service = HTTPService(
         endpoint,
         handler=handler,
-        call_type=HTTPServerCall,
         on_notification=on_notification,
         authenticate=authenticate,
         paths=paths,

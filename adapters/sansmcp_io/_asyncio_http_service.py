@@ -5,43 +5,30 @@ from __future__ import annotations
 import asyncio
 import math
 import ssl
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from sansmcp import IncomingRequest
-
 from ._asyncio_http_wire import HTTPWire
-from ._asyncio_mailbox import Mailbox
-from ._asyncio_serving import Result, Serving
+from ._asyncio_loop import AsyncioLoop
+from ._asyncio_serving import Serving
 from ._asyncio_tasks import Tasks
-from ._trio_callbacks import Notifications
 from ._http_server import BACKLOG, Address
 from ._http_service import HTTPServiceBase
-from ._surface import FLUSH_SECONDS, NotificationHandler, ProgressHandler
+from ._surface import FLUSH_SECONDS
 
 
 class HTTPService(HTTPServiceBase):
     """What all connections of a server share. It runs once."""
 
-    _connections: set[HTTPWire]
+    tasks: Tasks
+    _new_loop = AsyncioLoop
+    _new_serving = Serving
 
-    def __init__(
-        self,
-        *about: Any,
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], Any],
-        on_notification: NotificationHandler | None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *about: Any, **options: Any) -> None:
+        super().__init__(*about, **options)
         self._loop = asyncio.get_running_loop()
-        super().__init__(*about, now=self._loop.time, **options)
         self.tasks = Tasks(self._loop)
-        # Each client has an output of its own: nobody's answer waits for room in another's.
-        make_call = partial(call_type, self)
-        self._serving = Serving(self.endpoint, handler, make_call, until_room=None, wake=self.turn)
-        self._notifications = None if on_notification is None else Notifications(on_notification)
         self._listener: asyncio.Server
         self._clock: asyncio.TimerHandle | None = None
         self._alarm = math.inf  # when the clock goes off
@@ -116,6 +103,3 @@ class HTTPService(HTTPServiceBase):
                 self._clock.cancel()
             self._alarm = deadline
             self._clock = self._loop.call_at(deadline, self._keep_time)
-
-    def _mailbox(self, on_progress: ProgressHandler | None) -> Mailbox[Any]:
-        return Mailbox[Any](on_progress)

@@ -1,52 +1,35 @@
-"""From a request that has come to its handler, and from what that returns to the answer."""
+"""Async handlers on asyncio: each in a task of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Awaitable
 
 from sansmcp import IncomingRequest, JSONObject
 
+from . import _async_serving
+from ._async_serving import Result
 from ._asyncio_tasks import Tasks
-from ._call import RequireInput, Side, answer, answer_failure
+from ._call import RequireInput, answer, answer_failure
 
-Result: TypeAlias = JSONObject | RequireInput | Awaitable[JSONObject | RequireInput]
+__all__ = ["Result", "Serving"]
 
 
-class Serving:
-    def __init__(
-        self,
-        connection: Side,
-        handler: Callable[[Any], Result],
-        make_call: Callable[[IncomingRequest], Any],
-        *,
-        until_room: Callable[[], Awaitable[None]] | None,
-        wake: Callable[[], None],
-    ) -> None:
-        self._connection: Final = connection
-        self._handler: Final = handler
-        self._make_call: Final = make_call
-        self._until_room: Final = until_room
-        self._wake: Final = wake
-
-    def begin(self, request: IncomingRequest, tasks: Tasks) -> None:
-        if not request.open:
-            return  # it was cancelled before it began
-        try:
-            result = self._handler(self._make_call(request))
-        except Exception as error:
-            answer_failure(self._connection, request, error)
-            return
-        if type(result) is dict or not inspect.isawaitable(result):
-            answer(self._connection, request, result)
-        else:
-            request.data = tasks.start_soon(self._finish, request, result, name=request.method)
+class Serving(_async_serving.Serving):
+    """The slot `data` of a request holds the task of its handler, where that is async."""
 
     def cancel(self, request: IncomingRequest) -> None:
+        """Cancel the handler of a request that is no longer open, if it still runs."""
         if isinstance(request.data, asyncio.Task):
             request.data.cancel()
+
+    def _start(
+        self,
+        request: IncomingRequest,
+        awaitable: Awaitable[JSONObject | RequireInput],
+        tasks: Tasks,
+    ) -> None:
+        request.data = tasks.start_soon(self._finish, request, awaitable, name=request.method)
 
     async def _finish(
         self, request: IncomingRequest, awaitable: Awaitable[JSONObject | RequireInput]

@@ -1,7 +1,4 @@
-"""What handlers behind HTTP are given, on any loop: the call, and the server as its caller has it.
-
-Each loop mixes these into its own `Server` and `ServerCall`.
-"""
+"""What handlers behind HTTP are given: the call, and the server as its caller has it."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sansmcp import Change, IncomingRequest, JSONObject, JSONValue, LocalProtocolError, Peer
 
-from ._call import Side
+from ._async_server import Server, ServerCall
 from ._surface import ProgressHandler
 from ._typed_requests import typed_request
 
@@ -19,11 +16,12 @@ if TYPE_CHECKING:
     from ._http_service import HTTPServiceBase
 
 
-class SessionServerBase:
+class SessionServer(Server):
     """The server as a handler of one client sees it."""
 
     def __init__(self, service: HTTPServiceBase, peer: Peer) -> None:
         self._service = service
+        self._loop = service.loop
         self._peer = peer
 
     @property
@@ -36,6 +34,10 @@ class SessionServerBase:
         """The URIs that the client's session is subscribed to."""
         session: Session | None = self._peer.session
         return () if session is None else session.subscriptions
+
+    async def wait_ready(self) -> None:
+        """Return at once: whoever has sent a request is ready."""
+        await self._service.loop.pause()
 
     def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
         """Tell all clients that are to be told, whoever has caused it. Never blocks.
@@ -104,17 +106,22 @@ class SessionServerBase:
         return session
 
 
-class HTTPServerCallBase:
+class HTTPServerCall(ServerCall):
     """A client's request that came by HTTP."""
 
     def __init__(self, service: HTTPServiceBase, request: IncomingRequest) -> None:
         # Not by way of the base class: there is one for each message.
-        self._connection: Side = service.endpoint
+        self._connection = service.endpoint
         self._request = request
         self._clock = service.now
         self._wake = service.turn
         self._service = service
         self.context: Any = service.context
+
+    @property
+    def server(self) -> Server:
+        """The server, and the client's session, for what outlives the call."""
+        return SessionServer(self._service, self._request.peer)
 
     def close_stream(self, *, retry_ms: int | None = None) -> bool:
         """Let the client go, and come back for the answer; as `ServerCall.close_stream`."""

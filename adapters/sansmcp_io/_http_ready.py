@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from sansmcp import Peer
 from sansmcp.http import Session
 
-from ._callbacks import logged
+from ._async_callbacks import logged
 
 
 class Cancellable(Protocol):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, ClassVar, Final, Protocol
 
 from sansmcp import (
     ErrorReceived,
@@ -29,12 +30,15 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from ._anomalies import LOGGER, AnomalyLog
-from ._callbacks import logged
+from ._async_callbacks import Notifications, logged
+from ._async_loop import Loop
+from ._async_serving import Result, Serving
 from ._defaults import limit_of
+from ._http_calls import HTTPServerCall
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate
 from ._outcomes import result_of, seconds_of
-from ._surface import ProgressHandler
+from ._surface import NotificationHandler, ProgressHandler
 from ._trace import HTTPTrace
 from .h11 import HTTPConnection
 
@@ -75,45 +79,27 @@ class Companions(Protocol):
         ...
 
 
-class Serving(Protocol):
-    """Has requests handled."""
-
-    def begin(self, request: IncomingRequest, tasks: Any) -> None:
-        """Handle one."""
-        ...
-
-    def cancel(self, request: IncomingRequest) -> None:
-        """Stop handling it."""
-        ...
-
-
-class Notifications(Protocol):
-    """Has notifications handled."""
-
-    def handle(self, event: NotificationReceived, tasks: Any) -> None:
-        """Handle one, now or when it is its turn."""
-        ...
-
-
 class HTTPServiceBase:
     """What all connections of a server share.
 
     Attributes:
-        tasks: Where the loop has the tasks of this server.
-        now: The clock of the loop.
+        loop: The primitives of the loop.
+        now: Its clock.
+        tasks: Its tasks.
         wires: Connections by the exchange that each has now.
     """
 
     tasks: Any
-    # The loops' own, made in their `__init__`.
-    _serving: Serving
-    _notifications: Notifications | None
+    # What each loop has of its own.
+    _new_loop: ClassVar[type[Loop]]
+    _new_serving: ClassVar[type[Serving]]
 
     def __init__(
         self,
         endpoint: ServerEndpoint,
         *,
-        now: Callable[[], float],
+        handler: Callable[[Any], Result],
+        on_notification: NotificationHandler | None,
         authenticate: Authenticate | None,
         paths: tuple[str, ...],
         context: Any,
@@ -122,31 +108,32 @@ class HTTPServiceBase:
         trace: HTTPTrace | None,
     ) -> None:
         self.endpoint: Final = endpoint
-        self.now: Final = now
+        self.loop: Final[Loop] = self._new_loop()
+        self.now: Final[Callable[[], float]] = self.loop.now
         self.limits: Final = limits
         self.authenticate: Final = authenticate
         self.trace: Final = trace
         self.companions: Companions | None = None
         self.context: Final = context
         self.wires: Final[dict[ServerExchange, Wire]] = {}
-        self._connections: Final[set[Wire]] = set()
+        self._connections: Final[set[Any]] = set()  # wires of this loop
         self._held = 0  # bytes, on all connections
         self._is_overfull = False  # it was said that they are too many
         self._is_full = False  # it was said that there are too many connections
+        # Each client has an output of its own: nobody's answer waits for room in another's.
+        make_call = partial(HTTPServerCall, self)
+        self._serving = self._new_serving(
+            endpoint, handler, make_call, until_room=None, wake=self.turn
+        )
+        self._notifications = None if on_notification is None else Notifications(on_notification)
         self._paths = paths
         self._request_timeout = request_timeout
         self._anomalies = AnomalyLog()
         self._is_turning = False
 
-    # ---------------------------------------------------------------------------- the loop's
-
     @abstractmethod
     def _turned(self) -> None:
         """A turn has passed: the endpoint's deadline may be another."""
-
-    @abstractmethod
-    def _mailbox(self, on_progress: ProgressHandler | None) -> Any:
-        """Where a caller waits: `take` is awaited, and `put` may be called before."""
 
     # ---------------------------------------------------------------------------- connections
 
@@ -262,7 +249,7 @@ class HTTPServiceBase:
     ) -> JSONObject:
         """Ask a client, wait, and cancel the request if the wait is cancelled."""
         timeout = self._request_timeout if timeout is None else timeout
-        mailbox = self._mailbox(on_progress)
+        mailbox = self.loop.new_mailbox(on_progress)
         call = self.endpoint.send_request(
             method,
             params,
@@ -286,7 +273,7 @@ class HTTPServiceBase:
 
     async def ping(self, session: Session, timeout: float | None) -> float:
         """Ping the client of a session, and return the seconds that the answer took."""
-        mailbox = self._mailbox(None)
+        mailbox = self.loop.new_mailbox()
         timeout = self._request_timeout if timeout is None else timeout
         self.endpoint.ping(session, timeout=limit_of(timeout), data=mailbox, now=self.now())
         self.turn()

@@ -10,7 +10,7 @@ from typing import Any
 from sansmcp.http import ServerExchange
 
 from ._anomalies import LOGGER
-from ._callbacks import logged
+from ._async_callbacks import logged
 from ._errors import Unauthorized
 from ._http_service import HTTPServiceBase
 from .h11 import HTTPConnection, RequestHead

@@ -12,12 +12,12 @@ import trio
 
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
+from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
 from ._http_server import BACKLOG, HTTPServer, new_endpoint
 from ._listening import Authenticate, check_addresses
 from ._surface import NotificationHandler
 from ._trace import HTTPTrace
-from ._trio_http_calls import HTTPServerCall, SessionServer
 from ._trio_unwrap import unwrapped
 
 if TYPE_CHECKING:
@@ -121,7 +121,6 @@ async def serve_http(
     service = HTTPService(
         endpoint,
         handler=handler,
-        call_type=HTTPServerCall,
         on_notification=on_notification,
         authenticate=authenticate,
         paths=paths,

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 import trio
 
-from sansmcp import IncomingRequest
-
 from ._http_service import BUSY, HTTPServiceBase
-from ._surface import FLUSH_SECONDS, NotificationHandler, ProgressHandler
-from ._trio_callbacks import Notifications
+from ._surface import FLUSH_SECONDS
 from ._trio_http_wire import HTTPWire
-from ._trio_mailbox import Mailbox
-from ._trio_serving import Result, Serving
+from ._trio_loop import TrioLoop
+from ._trio_serving import Serving
 from ._trio_sleeper import Sleeper
 from ._trio_socket import NoWaitSocket, TLSSocket, client_of
 
@@ -26,20 +21,11 @@ class HTTPService(HTTPServiceBase):
     """What all connections of a server share. It runs once."""
 
     tasks: trio.Nursery
+    _new_loop = TrioLoop
+    _new_serving = Serving
 
-    def __init__(
-        self,
-        *about: Any,
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], Any],
-        on_notification: NotificationHandler | None,
-        **options: Any,
-    ) -> None:
-        super().__init__(*about, now=trio.current_time, **options)
-        # Each client has an output of its own: nobody's answer waits for room in another's.
-        make_call = partial(call_type, self)
-        self._serving = Serving(self.endpoint, handler, make_call, until_room=None, wake=self.turn)
-        self._notifications = None if on_notification is None else Notifications(on_notification)
+    def __init__(self, *about: Any, **options: Any) -> None:
+        super().__init__(*about, **options)
         self._clock = Sleeper()
         self._alarm = math.inf  # when the clock wakes by itself
         self._accepting = trio.CancelScope()
@@ -115,6 +101,3 @@ class HTTPService(HTTPServiceBase):
         if deadline is not None and deadline < self._alarm:
             self._alarm = deadline
             self._clock.wake()
-
-    def _mailbox(self, on_progress: ProgressHandler | None) -> Mailbox[Any]:
-        return Mailbox[Any](on_progress)

@@ -19,9 +19,9 @@ from sansmcp import (
     ServerConnection,
 )
 
+from ._async_call import Call
 from ._surface import UNSENT_BYTES, NotificationHandler
 from ._trace import Trace
-from ._trio_call import Call
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_serving import Result
 from ._trio_stream import ByteStream

@@ -18,9 +18,9 @@ import trio
 from sansmcp import ClientConnection, ServerConnection, State
 
 from ._anomalies import LOGGER
+from ._async_room import Room
 from ._surface import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES
 from ._trace import Trace
-from ._trio_room import Room
 from ._trio_sleeper import Sleeper
 from ._trio_stream import Buffer, ByteStream, NoWaitStream
 from ._trio_unwrap import unwrapped
@@ -36,6 +36,8 @@ BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 class Wire:
     """Moves bytes between a connection and a stream, and tells it the time. It runs once."""
+
+    _room: Room  # which whoever asks has
 
     def __init__(
         self,
@@ -59,7 +61,6 @@ class Wire:
         self._flushed = trio.Event()
         self._flush_seconds = FLUSH_SECONDS
         self._patience = trio.CancelScope()
-        self._room = Room(connection)
         self._all_served = trio.Event()  # set when nothing waits for room, if somebody asks
         self._stopped = trio.Event()
         self._writer = Sleeper()

@@ -1,2 +1,2 @@
 """sansmcp on asyncio."""
-from ._asyncio_http import serve_http
+
