@@ -19,7 +19,7 @@ import trio
 from sansmcp_io.trio import Call, connect_http
 from tests.support.certificates import certificate
 from tests.support.command_line import BIN, SECONDS, hear_ctrl_c, sansmcp
-from tests.support.http_on_trio import serving
+from tests.support.http_on_loops import serving
 from tests.support.tapping import records
 
 __all__ = ["certificate"]  # a fixture

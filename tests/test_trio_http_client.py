@@ -32,7 +32,7 @@ from sansmcp_io.trio import (
 )
 
 from .support.certificates import certificate as certificate
-from .support.http_on_trio import serving
+from .support.http_on_loops import serving
 from .support.http_tools import URI, handle
 from .support.on_trio import on_trio
 
