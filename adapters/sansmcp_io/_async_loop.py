@@ -6,7 +6,7 @@ them imports a loop.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
 from ._surface import ProgressHandler
@@ -69,7 +69,7 @@ class Workers(Protocol):
         """Cancel them all; `run` returns."""
         ...
 
-    async def run(self, work: Callable[[], Awaitable[None]], number: int) -> None:
+    async def run(self, work: Callable[[], Coroutine[Any, Any, None]], number: int) -> None:
         """Have so many tasks do this, and wait until all have ended or were cancelled."""
         ...
 
@@ -78,7 +78,7 @@ class Tasks(Protocol):
     """Tasks that nobody waits for, until the connection has ended."""
 
     def start_soon(
-        self, function: Callable[..., Awaitable[Any]], /, *args: Any, name: object = None
+        self, function: Callable[..., Coroutine[Any, Any, Any]], /, *args: Any, name: object = None
     ) -> object:
         """Start one more."""
         ...

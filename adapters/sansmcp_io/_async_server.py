@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from logging import LogRecord
 from typing import cast
@@ -21,7 +22,6 @@ class Server:
 
     def __init__(self, session: Asking) -> None:
         self._session = session
-        self._loop = session.loop
         self._connection = cast(ServerConnection, session.side)
 
     @property
@@ -108,6 +108,10 @@ class Server:
         """Ping the client; as `Client.ping`."""
         return await self._session.ping(timeout)
 
+    def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        """What other threads hand a function to, for the loop's thread."""
+        return self._session.loop.new_messenger()
+
 
 class ServerCall(Call, ServerCallBase):
     """A client's request that a handler of a server works on."""
@@ -146,7 +150,7 @@ class LogHandler(LogHandlerBase):
     def __init__(self, server: Server, level: int | str = 0) -> None:
         super().__init__(level)
         self._server = server
-        self._messenger = server._loop.new_messenger()
+        self._messenger = server._new_messenger()
 
     def _send(self, record: LogRecord, text: str) -> None:
         self._messenger(partial(self._log, record, text))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
-from ._asyncio_finished import finished
+from ._asyncio_tasks import finished
 from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
 from ._http_server import HTTPServer, new_endpoint

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from ._anomalies import LOGGER
 from ._asyncio_http_wire import HTTPWire
 from ._asyncio_loop import AsyncioLoop
 from ._asyncio_serving import Serving
@@ -28,7 +29,7 @@ class HTTPService(HTTPServiceBase):
     def __init__(self, *about: Any, **options: Any) -> None:
         super().__init__(*about, **options)
         self._loop = asyncio.get_running_loop()
-        self.tasks = Tasks(self._loop)
+        self.tasks = Tasks(self._failed)
         self._listener: asyncio.Server
         self._clock: asyncio.TimerHandle | None = None
         self._alarm = math.inf  # when the clock goes off
@@ -85,6 +86,9 @@ class HTTPService(HTTPServiceBase):
         await self.tasks.end()
         if self._clock is not None:
             self._clock.cancel()
+
+    def _failed(self, error: BaseException) -> None:
+        LOGGER.error("a task of the server failed", exc_info=error)
 
     async def _change(self) -> None:
         self._has_changed.clear()

@@ -30,7 +30,7 @@ class HTTPWire(HTTPWireBase, asyncio.Protocol):
 
     def __init__(self, server: HTTPService, tls: ssl.SSLContext | None) -> None:
         super().__init__(server, server.new_connection(), "")
-        self._loop = server.tasks.loop
+        self._loop = asyncio.get_running_loop()
         self._tls = None if tls is None else TLS(tls)
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf  # when the timer goes off

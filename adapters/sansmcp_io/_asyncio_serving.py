@@ -9,7 +9,7 @@ from sansmcp import IncomingRequest, JSONObject
 
 from . import _async_serving
 from ._async_serving import Result
-from ._asyncio_tasks import Tasks
+from ._asyncio_tasks import Tasks, cancel
 from ._call import RequireInput, answer, answer_failure
 
 __all__ = ["Result", "Serving"]
@@ -20,8 +20,9 @@ class Serving(_async_serving.Serving):
 
     def cancel(self, request: IncomingRequest) -> None:
         """Cancel the handler of a request that is no longer open, if it still runs."""
-        if isinstance(request.data, asyncio.Task):
-            request.data.cancel()
+        task: asyncio.Task[None] | None = request.data
+        if task is not None:
+            cancel(task)
 
     def _start(
         self,
@@ -29,6 +30,7 @@ class Serving(_async_serving.Serving):
         awaitable: Awaitable[JSONObject | RequireInput],
         tasks: Tasks,
     ) -> None:
+        # With a name of ours, asyncio does not put one together.
         request.data = tasks.start_soon(self._finish, request, awaitable, name=request.method)
 
     async def _finish(
@@ -38,6 +40,11 @@ class Serving(_async_serving.Serving):
             result = await awaitable
         except Exception as error:
             answer_failure(self._connection, request, error)
+        except asyncio.CancelledError:
+            if request.open:  # nobody has cancelled it: the handler has cancelled itself
+                answer_failure(self._connection, request, RuntimeError("it has cancelled itself"))
+                self._wake()
+            raise
         else:
             if self._until_room is not None:
                 await self._until_room()

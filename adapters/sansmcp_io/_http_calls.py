@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sansmcp import Change, IncomingRequest, JSONObject, JSONValue, LocalProtocolError, Peer
 
 from ._async_server import Server, ServerCall
 from ._surface import ProgressHandler
+from ._trio_loop import TrioLoop
 from ._typed_requests import typed_request
 
 if TYPE_CHECKING:
@@ -21,7 +24,6 @@ class SessionServer(Server):
 
     def __init__(self, service: HTTPServiceBase, peer: Peer) -> None:
         self._service = service
-        self._loop = service.loop
         self._peer = peer
 
     @property
@@ -98,6 +100,12 @@ class SessionServer(Server):
     async def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client of a session; as `Client.ping`."""
         return await self._service.ping(self._session_for("ping"), timeout)
+
+    def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        return TrioLoop().new_messenger()
+
+    def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        return self._service.loop.new_messenger()
 
     def _session_for(self, what: str) -> Session:
         session: Session | None = self._peer.session
