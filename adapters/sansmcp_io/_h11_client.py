@@ -37,8 +37,12 @@ class HTTPClientConnection:
 
     @property
     def reusable(self) -> bool:
-        """Whether another exchange may be sent."""
-        return self._exchange is None and self._h11.our_state is h11.IDLE
+        """Whether another exchange may be sent: not if something has come that would answer it."""
+        return (
+            self._exchange is None
+            and self._h11.our_state is h11.IDLE
+            and not self._h11.trailing_data[0]
+        )
 
     def send(self, exchange: ClientExchange) -> bytes:
         """Begin an exchange on a connection that is reusable, and return what is to be written."""

@@ -319,9 +319,11 @@ def _refused(text: str, refusal: AuthorizationRequired | MessageRefused) -> Requ
 
 
 async def _send_rest(link: Link, data: memoryview) -> None:
+    link.is_writing = True
     with suppress(*_BROKEN):  # what was said before it broke can still be read
         while data:
             data = data[await link.stream.send_some(data) :]
+        link.is_writing = False
 
 
 def _sentence(error: BaseException) -> str:

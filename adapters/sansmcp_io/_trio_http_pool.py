@@ -18,11 +18,17 @@ _IDLE_SECONDS: Final = 60.0
 
 
 class Link:
-    """A connection, and what it carries."""
+    """A connection, and what it carries.
+
+    Attributes:
+        is_writing: Part of a request has not been written.
+        used_at: When it was given back.
+    """
 
     def __init__(self, stream: NoWaitSocket | TLSSocket, raw: trio.SocketStream | None) -> None:
         self.stream: Final = stream
         self.http: Final = HTTPClientConnection()
+        self.is_writing = False
         self.used_at = 0.0
         self._raw = raw
 
@@ -68,7 +74,7 @@ class Pool:
 
     async def give_back(self, link: Link) -> None:
         """Keep it, if it can carry anything more."""
-        if link.http.reusable and len(self._idle) < _MOST_IDLE:
+        if link.http.reusable and not link.is_writing and len(self._idle) < _MOST_IDLE:
             link.used_at = trio.current_time()
             self._idle.append(link)
         else:

@@ -1,0 +1,35 @@
+"""Connections that a client on trio keeps for the next exchange, and those that it must not."""
+
+import pytest
+import trio
+
+from sansmcp_io.trio import RequestRefused
+
+from .support.keeping_server import OK, Request, answered, call, client_of, keeping, response
+from .support.on_trio import on_trio
+from .support.wire import result
+
+
+@on_trio()
+async def test_what_comes_after_a_response_is_not_taken_for_the_next() -> None:
+    """Whoever asks next would be given what nobody has asked for."""
+
+    async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
+        if request.name != "first":
+            return None
+        id = request.message["id"]
+        return answered(request) + response(200, result(id + 1, {"content": [], "x": "junk"}))
+
+    async with keeping(answer) as port, client_of(port) as client:
+        assert await call(client, "first") == OK
+        assert await call(client, "second") == OK
+
+
+@on_trio()
+async def test_a_request_that_was_answered_before_its_end_is_the_last_on_its_connection() -> None:
+    """The server would read the next one as the rest of its body."""
+    async with keeping() as port, client_of(port) as client:
+        with pytest.raises(RequestRefused) as caught:
+            await call(client, "x" * 30_000_000)
+        assert caught.value.status == 413
+        assert await call(client, "second", timeout=5.0) == OK
