@@ -186,7 +186,10 @@ class Post(Lane):
         elif exchange.purpose is ExchangePurpose.RESUME:
             if head is None or not head.is_good:
                 self.attempts += 1
-            self.later(text)
+            if self._has_place:
+                self.later(text)
+            else:  # the server has taken it back meanwhile
+                self.lost(text)
         elif call is None:
             self.over = True
             if head is None:
@@ -203,11 +206,12 @@ class Post(Lane):
             self._fail(call, reason, f"{call._method} got no answer: {text}")
 
     def _can_be_resumed(self, exchange: ClientExchange) -> bool:
-        return (
-            exchange._reading is Reading.STREAM
-            and not self.is_modern
-            and event_id_value(self.last_event_id) is not None
-        )
+        return exchange._reading is Reading.STREAM and not self.is_modern and self._has_place
+
+    @property
+    def _has_place(self) -> bool:
+        """Whether it can be said where the stream is to be taken up."""
+        return event_id_value(self.last_event_id) is not None
 
     def lost(self, text: str) -> None:
         assert self.call is not None  # nothing else has a stream
