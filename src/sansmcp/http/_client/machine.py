@@ -136,7 +136,7 @@ class ClientMachine(Machine):
         if key is None:
             return None
         call = self._outgoing.get(key)
-        if call is None and (other := retyped(key)) is not None:
+        if call is None and not self._config.strict and (other := retyped(key)) is not None:
             call = self._outgoing.get(other)
         return call
 

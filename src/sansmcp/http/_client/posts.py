@@ -169,6 +169,8 @@ class Post(Lane):
 
     def whole(self, head: Head, body: bytes) -> None:
         call = self.call
+        if self.over:
+            return  # its answer came elsewhere, and was faster
         if not head.is_good:
             self._refused(head, body)
         else:

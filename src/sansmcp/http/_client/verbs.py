@@ -289,11 +289,14 @@ class Verbs(Conduct):
         """
         if now is not None:
             self._tell(now)
-        kept, self._kept = self._kept, {}
-        for lane in kept:
+        kept = self._kept
+        count = len(kept)
+        while kept:  # the end of one may be the end of all
+            lane = next(iter(kept))
+            del kept[lane]
             lane.give_up(401, "the server wants authorization, and there is none")
         self._settle()
-        return len(kept)
+        return count
 
     # --------------------------------------------------------------------------------- ending
 
