@@ -548,6 +548,13 @@ def test_fields_that_would_break_the_head_are_refused(name: str, value: str) -> 
         client.authorize([(name, value)])
 
 
+def test_space_around_a_value_is_no_part_of_it() -> None:
+    """A token out of a file may have some, and writers of HTTP refuse it, token and all."""
+    client = new_client(headers=[("X-Y", "\ta b ")], revisions=(LEGACY,))
+    client.start()
+    assert fields_of(take(client))["x-y"] == "a b"
+
+
 @pytest.mark.parametrize(
     "url",
     [
