@@ -33,7 +33,7 @@ from ._anomalies import LOGGER
 from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
-from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
+from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._trio_changes import Changes
 from ._trio_mailbox import Mailbox, ProgressHandler
@@ -136,9 +136,6 @@ class Asking:
                 self.side.cancel(call, now=trio.current_time())
             self.wake()
             raise
-        return self._result(outcome)
-
-    def _result(self, outcome: Outcome) -> JSONObject:
         return result_of(outcome, self.stderr)
 
     async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:

@@ -10,6 +10,7 @@ import trio
 from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
 
 from ._anomalies import LOGGER
+from ._errors import Refusal
 from ._outcomes import check_subscription
 from ._stderr import StderrTail
 
@@ -34,6 +35,7 @@ class Changes:
     """
 
     def __init__(self, stderr: StderrTail | None) -> None:
+        self.refusal = Refusal()  # as a mailbox has it
         self._stderr = stderr
         self._acknowledged: JSONObject | None = None
         self._waiting: dict[tuple[str, str], JSONObject] = {}

@@ -20,7 +20,6 @@ from sansmcp import (
     ConnectionClosed,
     IncomingRequest,
     JSONObject,
-    OutgoingRequest,
 )
 from sansmcp.http import (
     AuthorizationRequired,
@@ -34,9 +33,8 @@ from sansmcp.http import (
 )
 
 from ._anomalies import LOGGER
-from ._errors import RequestRefused, RequestTimeout
+from ._errors import Refusal, RequestTimeout
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
-from ._outcomes import Outcome
 from ._trio_call import Call
 from ._trio_callbacks import NotificationHandler
 from ._trio_dispatching import ENDINGS, Dispatching
@@ -84,8 +82,6 @@ class HTTPSession(Dispatching):
         self._turns = trio.CapacityLimiter(limits.requests)
         self._room = Room(endpoint)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
-        self._refusals: dict[OutgoingRequest, AuthorizationRequired | MessageRefused] = {}
-        self._refused: AuthorizationRequired | MessageRefused | None = None  # while it is opened
         self._pump = Sleeper()
         self._is_turning = False
         self._closed = trio.Event()
@@ -216,12 +212,12 @@ class HTTPSession(Dispatching):
 
     def _handle(self, event: ClientHTTPEvent) -> None:
         match event:
+            case AuthorizationRequired(kept=True):
+                self._authorize(event)
             case AuthorizationRequired():
-                self._note_refusal(event, event.request)
-                if event.kept:
-                    self._authorize(event)
+                _tell(event, Refusal(event.status, event.challenges))
             case MessageRefused():
-                self._note_refusal(event, event.request)
+                _tell(event, Refusal(event.status, retry_after=event.retry_after))
                 if event.request is None:
                     LOGGER.warning("the server has refused a message: HTTP %d", event.status)
             case MessageUndelivered():
@@ -235,14 +231,6 @@ class HTTPSession(Dispatching):
                 self._handle_event(event)
                 if isinstance(event, ConnectionClosed):
                     self._closed.set()
-
-    def _note_refusal(
-        self, event: AuthorizationRequired | MessageRefused, request: OutgoingRequest | None
-    ) -> None:
-        if request is None:
-            self._refused = event
-        else:
-            self._refusals[request] = event
 
     def _authorize(self, event: AuthorizationRequired) -> None:
         """Have the application asked, once for all that is refused meanwhile."""
@@ -267,15 +255,6 @@ class HTTPSession(Dispatching):
         self.wake()
 
     # ---------------------------------------------------------------------------- asking
-
-    async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
-        """Open the conversation, or raise why that cannot be done."""
-        try:
-            await super().start(timeout, probe_timeout, hint)
-        except Exception as error:
-            if isinstance(self._refused, AuthorizationRequired):
-                raise _refused(str(error), self._refused) from error
-            raise
 
     async def request(
         self,
@@ -302,20 +281,11 @@ class HTTPSession(Dispatching):
             return
         raise RequestTimeout(f"{method} was not sent: the session was lost, and is not open yet")
 
-    def _result(self, outcome: Outcome) -> JSONObject:
-        refusal = self._refusals.pop(outcome.request, None)
-        try:
-            return super()._result(outcome)
-        except RequestRefused as error:
-            if refusal is not None:
-                raise _refused(str(error), refusal) from None
-            raise
 
-
-def _refused(text: str, refusal: AuthorizationRequired | MessageRefused) -> RequestRefused:
-    if isinstance(refusal, AuthorizationRequired):
-        return RequestRefused(text, refusal.status, refusal.challenges)
-    return RequestRefused(text, refusal.status, retry_after=refusal.retry_after)
+def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> None:
+    """Have whoever waits for the ending know what it comes of."""
+    if event.request is not None:
+        event.request.data.refusal = refusal
 
 
 async def _send_rest(link: Link, data: memoryview) -> None:

@@ -161,14 +161,13 @@ class Conduct(Ground):
         text = f"the server wants authorization (status {head.status})"
         kept = self._authorize and len(self._kept) < self._config.max_requests
         challenges = read_challenges(head.challenges)
-        self._events.append(
-            AuthorizationRequired(
-                status=head.status, challenges=challenges, request=lane.request, kept=kept
-            )
+        event = AuthorizationRequired(
+            status=head.status, challenges=challenges, request=lane.request, kept=kept
         )
+        self._events.append(event)
         if kept:
             lane.exchange = None
-            self._kept[lane] = None
+            self._kept[lane] = event
         else:
             lane.give_up(head.status, text)
 

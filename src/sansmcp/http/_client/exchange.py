@@ -6,7 +6,6 @@ import enum
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, final
 
-from ..._handles import OutgoingRequest
 from ..._judge import Breach
 from .._headers import Headers, Text
 from .._sse import SSEDecoder
@@ -14,6 +13,7 @@ from .heads import Head
 from .urls import URL, Origin
 
 if TYPE_CHECKING:
+    from .events import Asked
     from .lanes import Lane
 
 _EXCERPT_BYTES = 120
@@ -116,8 +116,8 @@ class ClientExchange:
         return self._url.target
 
     @property
-    def request(self) -> OutgoingRequest | None:
-        """The request of the application that it carries, or resumes the answer to."""
+    def request(self) -> Asked | None:
+        """What the application has asked for by it, or what it brings the rest of the answer to."""
         return self._lane.request
 
     @property

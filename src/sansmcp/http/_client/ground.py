@@ -11,6 +11,7 @@ from ..._judge import Breach
 from ..._timers import Timed, Timers
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
+from .events import AuthorizationRequired
 from .exchange import ClientExchange
 from .heads import Head
 from .lanes import Lane
@@ -67,7 +68,7 @@ class Ground:
         self._waiting: deque[ClientExchange] = deque()
         self._live: dict[ClientExchange, None] = {}
         self._aborted: list[ClientExchange] = []
-        self._kept: dict[Lane, None] = {}  # until it is known who asks
+        self._kept: dict[Lane, AuthorizationRequired] = {}  # until it is known who asks
         self._listening: Lane | None = None  # the stream for what belongs to no request
         # The message before whose answer nothing else is sent: `notifications/initialized`.
         self._barrier: Post | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..._handles import OutgoingRequest
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
 from .exchange import ClientExchange, ExchangePurpose
@@ -18,6 +17,7 @@ from .urls import URL
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint
+    from .events import Asked
 
 JSON: Final = "application/json"
 SSE: Final = "text/event-stream"
@@ -67,8 +67,8 @@ class Lane:
         self._deadline: float | None = None
 
     @property
-    def request(self) -> OutgoingRequest | None:
-        """The application's request that it belongs to."""
+    def request(self) -> Asked | None:
+        """What the application has asked for by it."""
         return None
 
     @property

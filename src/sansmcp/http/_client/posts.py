@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._events import FailureReason
-from ..._handles import OutgoingRequest, Purpose
+from ..._handles import Listing, OutgoingRequest, Ping, Purpose, Start, Subscription
 from ..._judge import Breach
 from ..._values import JSONObject, id_key
 from .._events import MessageUndelivered
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
 from .errors import error_in
-from .events import MessageRefused
+from .events import Asked, MessageRefused
 from .exchange import ClientExchange, ExchangePurpose, Reading
 from .fields import event_id_value
 from .heads import Head
@@ -95,9 +95,12 @@ class Post(Lane):
         return self.call is not None
 
     @property
-    def request(self) -> OutgoingRequest | None:
+    def request(self) -> Asked | None:
         call = self.call
-        return call if call is not None and call._purpose is Purpose.APPLICATION else None
+        if call is None or call._purpose is Purpose.APPLICATION:
+            return call
+        owner = call._owner
+        return owner if isinstance(owner, Listing | Ping | Start | Subscription) else None
 
     @property
     def is_unsent(self) -> bool:

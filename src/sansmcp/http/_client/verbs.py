@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import attrs
+
 from ..._handles import IncomingRequest, Listing, OutgoingRequest, Ping, Start, Subscription
 from ..._values import MISSING, JSONObject, JSONValue, Missing, is_object
 from .conduct import Conduct
@@ -293,8 +295,10 @@ class Verbs(Conduct):
         count = len(kept)
         while kept:  # the end of one may be the end of all
             lane = next(iter(kept))
-            del kept[lane]
-            lane.give_up(401, "the server wants authorization, and there is none")
+            event = attrs.evolve(kept.pop(lane), kept=False)
+            self._events.append(event)
+            text = f"the server wants authorization (status {event.status}), and there is none"
+            lane.give_up(event.status, text)
         self._settle()
         return count
 
