@@ -10,6 +10,14 @@ from sansmcp import (
     RequestFailed,
     ResponseReceived,
 )
+from sansmcp.http import (
+    AuthorizationRequired,
+    ClientEndpoint,
+    ClientExchange,
+    ExchangePurpose,
+    MessageRefused,
+    SessionLost,
+)
 from tests.support.http_client import (
     OK,
     ask,
@@ -25,6 +33,22 @@ from tests.support.http_client import (
 )
 from tests.support.http_pair import events_of, exchanges_of, only
 from tests.support.wire import result
+
+
+def old_client() -> tuple[ClientEndpoint, ClientExchange]:
+    """A client that speaks HTTP+SSE, and the stream that brings all answers."""
+    client = begun("2024-11-05", 0.0)
+    respond(take(client), 405)
+    listening = take(client)
+    stream(listening, b"event: endpoint\ndata: /messages\n\n")
+    initialize = take(client)
+    respond(initialize, 202)
+    id = message_of(initialize)["id"]
+    listening.receive_data(event(initialized(id, "2024-11-05")))
+    respond(take(client), 202)
+    events_of(client)
+    return client, listening
+
 
 # ------------------------------------------------------------------- streams that are taken up
 
@@ -48,16 +72,7 @@ def test_a_stream_whose_place_was_taken_back_is_lost(id: str) -> None:
 
 def test_a_post_may_be_refused_after_its_answer_came() -> None:
     """On HTTP+SSE the two come by different ways, and the answer is what counts."""
-    client = begun("2024-11-05", 0.0)
-    respond(take(client), 405)
-    listening = take(client)
-    stream(listening, b"event: endpoint\ndata: /messages\n\n")
-    initialize = take(client)
-    respond(initialize, 202)
-    id = message_of(initialize)["id"]
-    listening.receive_data(event(initialized(id, "2024-11-05")))
-    respond(take(client), 202)
-    events_of(client)
+    client, listening = old_client()
     call, exchange = ask(client)
     head(exchange, 500, "text/plain")
     listening.receive_data(event(result(call.id, OK)))
@@ -91,3 +106,103 @@ def test_an_answer_whose_id_is_refused_is_none() -> None:
     respond(exchange, body=result(str(call.id), OK))
     failed = only(RequestFailed, events_of(client)[1:])
     assert (failed.request, failed.reason) == (call, FailureReason.INVALID_ANSWER)
+
+
+# ---------------------------------------------------------------- responses that have no end
+
+
+def unended(exchange: ClientExchange, status: int, **fields: str) -> None:
+    """The head of a response, and half of a body at the most."""
+    more = {name.replace("_", "-"): value for name, value in fields.items()}
+    head(exchange, status, "text/plain", more, now=0.0)
+    exchange.receive_data(b"wait")
+
+
+def test_nobody_waits_for_the_rest_of_what_is_of_no_use() -> None:
+    """Each such response would hold its connection for ever, and its place among the requests."""
+    client = opened(now=0.0, authorize=True, get=True)
+    listening = take(client)
+    unended(listening, 405)
+    call, sent_elsewhere = ask(client)
+    unended(sent_elsewhere, 307, location="/other")
+    refused = take(client)
+    unended(refused, 401)
+    assert [sent_elsewhere.awaited, refused.awaited] == [False, False]
+    assert client.authorize([("Authorization", "token")]) == 1
+    respond(take(client), body=result(call.id, OK))
+    client.send_notification("notifications/roots/list_changed")
+    noted = take(client)
+    unended(noted, 202)
+    client.send_notification("notifications/roots/list_changed")
+    not_noted = take(client)
+    unended(not_noted, 400)
+    events_of(client)
+    client.handle_timeout(5.0)
+    assert client.aborts() == [listening, sent_elsewhere, refused, noted, not_noted]
+    assert events_of(client) == [MessageRefused(status=400)]
+    assert (client.exchanges, client.next_timeout()) == ((), None)
+
+
+def test_what_ends_in_time_is_left_alone() -> None:
+    """Its connection can be used again."""
+    client = opened(now=0.0, authorize=True)
+    _, exchange = ask(client)
+    unended(exchange, 401)
+    exchange.receive_end(now=1.0)
+    client.handle_timeout(5.0)
+    assert client.aborts() == []
+    client.close()
+    goodbye = take(client)
+    unended(goodbye, 200)
+    client.handle_timeout(10.0)
+    assert client.aborts() == [goodbye]
+
+
+def test_a_post_of_http_sse_that_has_no_end_is_closed_after_its_answer() -> None:
+    """The answer comes by another way, and a server may forget the first."""
+    client, listening = old_client()
+    call, exchange = ask(client)
+    listening.receive_data(event(result(call.id, OK)))
+    assert (exchange.awaited, client.aborts()) == (False, [])
+    client.handle_timeout(5.0)
+    assert client.aborts() == [exchange]
+    assert client.exchanges == (listening,)
+
+
+def test_a_call_that_was_cancelled_before_it_was_sent_leaves_nothing() -> None:
+    """It stood in line, with all that it was to say, behind those that were not given out."""
+    client = opened()
+    client.send_request("tools/list")
+    for _ in range(100):
+        assert client.cancel(client.send_request("tools/call", {"name": "x" * 1000}))
+    assert message_of(take(client))["method"] == "tools/list"
+    assert client.unsent_bytes == 0
+
+
+# ------------------------------------------------------------------------- bodies of no interest
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "kind"),
+    [
+        (401, {"WWW-Authenticate": "Bearer"}, AuthorizationRequired),
+        (404, {}, SessionLost),
+    ],
+)
+def test_a_status_counts_in_whatever_form_its_body_is(
+    status: int, fields: dict[str, str], kind: type
+) -> None:
+    """A proxy may pack its own pages; nobody reads them."""
+    client = opened()
+    _, exchange = ask(client)
+    respond(exchange, status, b"\x1f\x8b", {"Content-Encoding": "gzip", **fields})
+    assert isinstance(events_of(client)[0], kind)
+
+
+def test_a_redirect_counts_in_whatever_form_its_body_is() -> None:
+    """The same."""
+    client = opened()
+    _, exchange = ask(client)
+    respond(exchange, 307, b"\x1f\x8b", {"Content-Encoding": "gzip", "Location": "/other"})
+    again = take(client)
+    assert (again.purpose, again.target) == (ExchangePurpose.POST, "/other")

@@ -18,7 +18,7 @@ from ..._values import JSONObject, is_list, is_object
 from .._headers import Headers
 from .challenges import read_challenges
 from .events import AuthorizationRequired, SessionLost
-from .exchange import ClientExchange
+from .exchange import ClientExchange, ExchangePurpose
 from .fields import message_fields
 from .ground import Ground
 from .heads import Head
@@ -67,7 +67,7 @@ class Conduct(Ground):
         """The next exchange to be given out, with its fields."""
         if not self._has_work():
             return None
-        exchange = self._waiting.popleft()
+        exchange, _ = self._waiting.popitem(last=False)
         self._machine._unsent -= len(exchange.body)
         exchange._given_out = True
         exchange._version = self._version
@@ -137,14 +137,19 @@ class Conduct(Ground):
 
     def _judge_head(self, exchange: ClientExchange, head: Head) -> None:
         status = head.status
-        if exchange._lane.over:
-            return  # its answer came elsewhere, and was faster
+        if exchange._lane.over or exchange.purpose is ExchangePurpose.DELETE:
+            return  # its answer came elsewhere, and was faster; or whatever it says, we are done
         if status == 404 and self._names_session(exchange):
             self._lose_session()
         elif status == 401 or (status == 403 and head.challenges):
             self._unauthorized(exchange, head)
         elif status in _REDIRECTS:
             self._redirected(exchange, head)
+        elif (coding := head.fields.get("content-encoding", "").lower()) not in ("", "identity"):
+            text = f"the body is encoded ({coding[:40]}), which was not asked for"
+            self._report(Breach("OWN-042", text))
+            exchange._lane.unreadable(head, text)
+            exchange._abort()
         else:
             exchange._lane.head(exchange, head)
 

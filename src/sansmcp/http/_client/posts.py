@@ -24,8 +24,6 @@ from .lanes import JSON, SSE, Lane
 if TYPE_CHECKING:
     from .machine import ClientMachine
 
-_LINGER: Final = 5.0
-"""Seconds in which a stream may end by itself after its answer; then it is closed."""
 _CALLING: Final[Headers] = (
     (b"content-type", b"application/json"),
     (b"accept", b"application/json, text/event-stream"),
@@ -92,7 +90,7 @@ class Post(Lane):
 
     @property
     def awaited(self) -> bool:
-        return self.call is not None
+        return self.call is not None and not self.over
 
     @property
     def request(self) -> Asked | None:
@@ -187,8 +185,8 @@ class Post(Lane):
         endpoint, call, head = self.endpoint, self.call, exchange._head
         endpoint._passed(self)
         if self.over:
-            endpoint._timers.drop(self)
-        elif exchange.purpose is ExchangePurpose.RESUME:
+            return
+        if exchange.purpose is ExchangePurpose.RESUME:
             if head is None or not head.is_good:
                 self.attempts += 1
             if self._has_place:
@@ -301,9 +299,9 @@ class Post(Lane):
         endpoint._kept.pop(self, None)
         if exchange is None:
             return
-        if is_answered and endpoint._post_url is not None and exchange._given_out:
-            return  # the answer was faster than the thanks for the question
-        if is_answered and exchange._reading is Reading.STREAM:
-            endpoint._linger(self, _LINGER)
+        # On HTTP+SSE the answer may be faster than the thanks for the question.
+        is_faster = endpoint._post_url is not None and exchange._given_out
+        if is_answered and (is_faster or exchange._reading is Reading.STREAM):
+            endpoint._linger(exchange)
         else:
             exchange._abort()
