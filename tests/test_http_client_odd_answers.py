@@ -108,6 +108,20 @@ def test_an_answer_whose_id_is_refused_is_none() -> None:
     assert (failed.request, failed.reason) == (call, FailureReason.INVALID_ANSWER)
 
 
+# ------------------------------------------------------------------------------------- pings
+
+
+def test_a_server_that_cannot_be_reached_is_pinged_until_it_is_given_up() -> None:
+    """The first ping that was lost with its connection was the last: nobody would have noticed."""
+    config = Config(ping_interval=10.0, max_failed_pings=3)
+    client = opened(now=0.0, config=config)
+    for number in range(1, 4):
+        assert events_of(client) == []
+        client.handle_timeout(10.0 * number)
+        take(client).receive_failure("refused")
+    assert only(ConnectionClosed, events_of(client)).cause is CloseCause.UNRESPONSIVE
+
+
 # ---------------------------------------------------------------- responses that have no end
 
 
