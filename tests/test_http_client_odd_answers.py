@@ -6,7 +6,10 @@ from sansmcp import (
     CloseCause,
     Config,
     ConnectionClosed,
+    ConnectionFailed,
+    FailureCause,
     FailureReason,
+    Phase,
     RequestFailed,
     ResponseReceived,
 )
@@ -31,7 +34,8 @@ from tests.support.http_client import (
     stream,
     take,
 )
-from tests.support.http_pair import events_of, exchanges_of, only
+from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.modern import MODERN, discovered
 from tests.support.wire import result
 
 
@@ -120,6 +124,52 @@ def test_a_server_that_cannot_be_reached_is_pinged_until_it_is_given_up() -> Non
         client.handle_timeout(10.0 * number)
         take(client).receive_failure("refused")
     assert only(ConnectionClosed, events_of(client)).cause is CloseCause.UNRESPONSIVE
+
+
+# ----------------------------------------------------------------------------- the era, and 401
+
+
+@pytest.mark.parametrize("timeout", [None, 600.0])
+def test_the_era_is_not_found_by_how_long_a_user_takes(timeout: float | None) -> None:
+    """A modern server that wants a token first would be opened in a legacy revision, or not."""
+    client = new_client(authorize=True)
+    client.start(timeout=timeout, probe_timeout=5.0, now=0.0)
+    respond(take(client), 401)
+    client.handle_timeout(500.0)
+    assert client.authorize([("Authorization", "token")]) == 1
+    probe = take(client)
+    assert message_of(probe)["method"] == "server/discover"
+    client.handle_timeout(504.0)
+    assert exchanges_of(client) == []
+    client.handle_timeout(505.0)
+    assert message_of(take(client))["method"] == "initialize"
+    assert client.next_timeout() == timeout
+
+
+def test_a_start_lasts_no_longer_for_that() -> None:
+    """Its own time goes on."""
+    client = new_client(authorize=True)
+    client.start(timeout=10.0, probe_timeout=5.0, now=0.0)
+    respond(take(client), 401)
+    client.authorize([("Authorization", "token")], now=8.0)
+    respond(take(client), 401)
+    client.handle_timeout(9.0)
+    assert client.phase is Phase.PROBING
+    client.handle_timeout(10.0)
+    failed = only(ConnectionFailed, events_of(client))
+    assert failed.cause is FailureCause.TIMED_OUT
+
+
+def test_without_a_time_for_the_probe_there_is_none_to_stop() -> None:
+    """It ends with its answer."""
+    client = new_client(authorize=True)
+    client.start(now=0.0)
+    respond(take(client), 401)
+    client.authorize([("Authorization", "token")], now=8.0)
+    probe = take(client)
+    assert client.next_timeout() is None
+    respond(probe, body=result(message_of(probe)["id"], discovered()))
+    assert client.revision == MODERN
 
 
 # ---------------------------------------------------------------- responses that have no end

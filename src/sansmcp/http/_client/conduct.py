@@ -173,6 +173,7 @@ class Conduct(Ground):
         if kept:
             lane.exchange = None
             self._kept[lane] = event
+            lane.kept()
         else:
             lane.give_up(head.status, text)
 

@@ -133,6 +133,13 @@ class Lane:
     def lost(self, text: str) -> None:
         """The stream cannot be taken up again."""
 
+    def kept(self) -> None:
+        """It waits for what the application has to show."""
+
+    def authorized(self) -> None:
+        """That is there."""
+        self.send()
+
     # --------------------------------------------------------------------------------- ending
 
     def drop(self) -> None:

@@ -277,6 +277,15 @@ class Post(Lane):
             self.endpoint._passed(self)
             self._fail(self.call, _INVALID, f"{self.call._method}: {text}")
 
+    def kept(self) -> None:
+        if self.call is not None and self.call._purpose is Purpose.DISCOVER:
+            self.machine.suspend_silence(self.call)
+
+    def authorized(self) -> None:
+        if self.call is not None and self.call._purpose is Purpose.DISCOVER:
+            self.machine.restart_silence(self.call)
+        self.send()
+
     def give_up(self, status: int, text: str) -> None:
         self.endpoint._passed(self)
         if self.call is None:

@@ -279,7 +279,7 @@ class Verbs(Conduct):
         self._version += 1
         kept, self._kept = self._kept, {}
         for lane in kept:
-            lane.send()
+            lane.authorized()
         self._settle()
         return len(kept)
 
