@@ -21,6 +21,7 @@ from sansmcp.http import (
     MessageRefused,
     SessionLost,
 )
+from tests.support.http import LEGACY
 from tests.support.http_client import (
     OK,
     ask,
@@ -110,6 +111,28 @@ def test_an_answer_whose_id_is_refused_is_none() -> None:
     respond(exchange, body=result(str(call.id), OK))
     failed = only(RequestFailed, events_of(client)[1:])
     assert (failed.request, failed.reason) == (call, FailureReason.INVALID_ANSWER)
+
+
+# ---------------------------------------------------------------------------- lost sessions
+
+
+def test_a_session_is_opened_again_as_it_was_at_first() -> None:
+    """With what the caller has said then, and in no more time: it would be waited for for ever."""
+    client = new_client(revisions=(LEGACY,), get_stream=False)
+    client.start(meta={"example.com/a": 1}, timeout=30.0, now=0.0)
+    first = take(client)
+    respond(first, body=initialized(message_of(first)["id"]), more={"Mcp-Session-Id": "s"})
+    respond(take(client), 202)
+    _, exchange = ask(client)
+    respond(exchange, 404, now=100.0)
+    again = take(client)
+    assert message_of(again)["params"] == message_of(first)["params"]
+    events_of(client)
+    client.handle_timeout(130.0)
+    failed, closed = events_of(client)
+    assert isinstance(failed, ConnectionFailed)
+    assert failed.cause is FailureCause.TIMED_OUT
+    assert isinstance(closed, ConnectionClosed)
 
 
 # ------------------------------------------------------------------------------------- pings

@@ -18,8 +18,7 @@ import trio
 
 from sansmcp import (
     ConnectionClosed,
-    IncomingRequest,
-    JSONObject,
+    Ready,
 )
 from sansmcp.http import (
     AuthorizationRequired,
@@ -33,13 +32,13 @@ from sansmcp.http import (
 )
 
 from ._anomalies import LOGGER
-from ._errors import Refusal, RequestTimeout
+from ._errors import Refusal
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
 from ._trio_call import Call
 from ._trio_callbacks import NotificationHandler
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_http_pool import Link, Pool
-from ._trio_mailbox import Mailbox, ProgressHandler
+from ._trio_mailbox import Mailbox
 from ._trio_room import Room
 from ._trio_serving import Result
 from ._trio_sleeper import Sleeper
@@ -225,11 +224,13 @@ class HTTPSession(Dispatching):
             case StreamUnavailable():
                 LOGGER.info("%s", event.text)
             case SessionLost():
-                self._ready = trio.Event()
-                event.start.data = Mailbox[Any]()  # nobody waits for it there, but for `_ready`
+                self._room.is_closed = True  # whoever asks waits until it is open again
+                event.start.data = Mailbox[Any]()  # nobody waits for it there
             case _:
                 self._handle_event(event)
-                if isinstance(event, ConnectionClosed):
+                if isinstance(event, Ready):
+                    self._room.is_closed = False
+                elif isinstance(event, ConnectionClosed):
                     self._closed.set()
 
     def _authorize(self, event: AuthorizationRequired) -> None:
@@ -253,33 +254,6 @@ class HTTPSession(Dispatching):
         if headers is None:
             self.endpoint.give_up(now=trio.current_time())
         self.wake()
-
-    # ---------------------------------------------------------------------------- asking
-
-    async def request(
-        self,
-        method: str,
-        params: JSONObject | None,
-        meta: JSONObject | None,
-        timeout: float | None,
-        max_timeout: float | None,
-        log_level: str | None,
-        on_progress: ProgressHandler | None,
-        serving: IncomingRequest | None,
-    ) -> JSONObject:
-        """As everywhere, and while a session is opened anew it waits for that."""
-        if not self._ready.is_set():
-            await self._while_reopening(method, timeout)
-        return await super().request(
-            method, params, meta, timeout, max_timeout, log_level, on_progress, serving
-        )
-
-    async def _while_reopening(self, method: str, timeout: float | None) -> None:
-        seconds = self._request_timeout if timeout is None else timeout
-        with trio.move_on_after(seconds):
-            await self._ready.wait()
-            return
-        raise RequestTimeout(f"{method} was not sent: the session was lost, and is not open yet")
 
 
 def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> None:

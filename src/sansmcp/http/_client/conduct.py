@@ -55,13 +55,21 @@ def _size_of(mirrored: Mirrored) -> int:
 class Conduct(Ground):
     """Judges heads, and knows what the server has said of itself."""
 
-    __slots__ = ("_authorize", "_get_stream", "_is_useful", "_machine_settings", "_mirrored")
+    __slots__ = (
+        "_authorize",
+        "_get_stream",
+        "_is_useful",
+        "_machine_settings",
+        "_mirrored",
+        "_opening",
+    )
 
     _authorize: bool
     _get_stream: bool
     _is_useful: bool  # a request was served since a session was lost, or none was lost yet
     _machine_settings: dict[str, Any]
     _mirrored: dict[str, Mirrored]  # parameters by the name of their tool
+    _opening: tuple[bytes, float | None]  # `_meta` of the start, and its time
 
     def _take(self) -> ClientExchange | None:
         """The next exchange to be given out, with its fields."""
@@ -234,8 +242,10 @@ class Conduct(Ground):
         self._machine = machine = ClientMachine(self._whole(), **self._machine_settings)
         if old._now is not None:
             machine._tell(old._now)
+        text, timeout = self._opening
+        meta: Any = self._config.codec.decode(text) if text else None
         # The revision of before says that there is a handshake, and nothing to be found out.
-        start = machine._start(None, None, None, old._peer.revision, None, None)
+        start = machine._start(meta, timeout, None, old._peer.revision, None, None)
         self._events.append(SessionLost(start=start))
         old.forsake()
 

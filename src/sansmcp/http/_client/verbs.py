@@ -32,13 +32,15 @@ class Verbs(Conduct):
     ) -> Start:
         """Open the conversation: as `ClientConnection.start`.
 
-        Ends in one `Ready` or `ConnectionFailed`. A server that knows handshakes only is
-        recognised by what it answers to the probe, and one of HTTP+SSE by what it answers to
-        `initialize`; each is then tried as such.
+        Ends in one `Ready` or `ConnectionFailed`. A server that knows handshakes only is recognised
+        by what it answers to the probe, and one of HTTP+SSE by what it answers to `initialize`;
+        each is then tried as such. A session that is lost is opened again (`SessionLost`) with the
+        same `meta`, and in the same `timeout`.
 
         Source: MCP 2026-07-28, basic/transports/streamable-http, Backward Compatibility.
         """
         start = self._machine._start(meta, timeout, probe_timeout, hint, data, now)
+        self._opening = start._meta, timeout  # as it is to be opened again
         self._settle()
         return start
 
