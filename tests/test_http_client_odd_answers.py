@@ -72,6 +72,29 @@ def test_a_stream_whose_place_was_taken_back_is_lost(id: str) -> None:
     assert (failed.request, failed.reason) == (call, FailureReason.LOST)
 
 
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_stream_whose_answer_was_too_long_is_not_taken_up(is_resumed: bool) -> None:
+    """The server believes that it has answered: it would be asked for the rest for ever."""
+    client = opened(now=0.0, config=Config(max_message_bytes=500))
+    call, exchange = ask(client)
+    if is_resumed:
+        stream(exchange, b"id: a\ndata:\n\n", ends=True)
+        client.handle_timeout(1.0)
+        exchange = take(client)
+    stream(exchange, b"id: b\ndata: %b\n\n" % (b"x" * 600), ends=True)
+    failed = only(RequestFailed, events_of(client)[1:])
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert client.next_timeout() is None
+
+
+def test_an_answer_may_follow_what_was_too_long() -> None:
+    """That was something else."""
+    client = opened(config=Config(max_message_bytes=500))
+    call, exchange = ask(client)
+    stream(exchange, b"data: %b\n\n" % (b"x" * 600), event(result(call.id, OK)))
+    assert only(ResponseReceived, events_of(client)[1:]).request is call
+
+
 # ------------------------------------------------------------------------- answers that cross
 
 

@@ -89,8 +89,11 @@ class Pool:
         stream = await trio.open_tcp_stream(origin.host, origin.port)
         if origin.scheme == "http":
             return Link(NoWaitSocket(stream), None)
-        context = self._tls or ssl.create_default_context()
-        secure = trio.SSLStream(stream, context, server_hostname=origin.host, https_compatible=True)
+        if self._tls is None:
+            self._tls = ssl.create_default_context()  # which takes long: it reads all certificates
+        secure = trio.SSLStream(
+            stream, self._tls, server_hostname=origin.host, https_compatible=True
+        )
         try:
             await secure.do_handshake()
         except BaseException:

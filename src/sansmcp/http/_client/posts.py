@@ -50,6 +50,7 @@ class Post(Lane):
             body of it differ.
         refusal: What the server has said to it, until it is certain that this counts.
         retried: It was sent a second time with other fields.
+        spoilt: An event of its stream was too long: that may have been the answer.
     """
 
     __slots__ = (
@@ -64,6 +65,7 @@ class Post(Lane):
         "refresh",
         "refusal",
         "retried",
+        "spoilt",
     )
 
     def __init__(
@@ -84,6 +86,7 @@ class Post(Lane):
         self.body: bytes | None = None
         self.heard = False
         self.retried = False
+        self.spoilt = False
         self.pages = 0
         self.refresh: OutgoingRequest | None = None
         self.refusal: JSONObject | str = ""
@@ -166,6 +169,7 @@ class Post(Lane):
             exchange._abort()  # it would never end
 
     def event(self, exchange: ClientExchange, item: ServerSentEvent | OverlongEvent) -> None:
+        self.spoilt = self.spoilt or isinstance(item, OverlongEvent)
         self.endpoint._receive_event(item, standalone=False)
 
     def whole(self, head: Head, body: bytes) -> None:
@@ -213,8 +217,11 @@ class Post(Lane):
 
     @property
     def _has_place(self) -> bool:
-        """Whether it can be said where the stream is to be taken up."""
-        return event_id_value(self.last_event_id) is not None
+        """Whether it can be said where the stream is to be taken up, and there is a use in that.
+
+        A server does not send the same event again.
+        """
+        return not self.spoilt and event_id_value(self.last_event_id) is not None
 
     def lost(self, text: str) -> None:
         assert self.call is not None  # nothing else has a stream
