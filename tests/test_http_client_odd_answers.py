@@ -10,6 +10,7 @@ from sansmcp import (
     FailureCause,
     FailureReason,
     Phase,
+    Ready,
     RequestFailed,
     ResponseReceived,
 )
@@ -20,9 +21,11 @@ from sansmcp.http import (
     ExchangePurpose,
     MessageRefused,
     SessionLost,
+    StreamUnavailable,
 )
 from tests.support.http import LEGACY
 from tests.support.http_client import (
+    ERAS,
     OK,
     ask,
     begun,
@@ -158,6 +161,25 @@ def test_a_session_is_opened_again_as_it_was_at_first() -> None:
     assert isinstance(closed, ConnectionClosed)
 
 
+def test_a_server_that_knows_no_get_is_not_given_up() -> None:
+    """It should say 405; with 404 it seemed to lose one session after the other."""
+    client = opened(get=True)
+    respond(take(client), 404)
+    initialize = take(client)
+    id = message_of(initialize)["id"]
+    respond(initialize, body=initialized(id), more={"Mcp-Session-Id": "s"})
+    respond(take(client), 202)
+    respond(take(client), 404)
+    lost_session, ready, unavailable = events_of(client)
+    assert isinstance(lost_session, SessionLost)
+    assert isinstance(ready, Ready)
+    assert isinstance(unavailable, StreamUnavailable)
+    assert unavailable.status == 404
+    call, exchange = ask(client)
+    respond(exchange, body=result(call.id, OK))
+    assert only(ResponseReceived, events_of(client)).request is call
+
+
 # ------------------------------------------------------------------------------------- pings
 
 
@@ -216,6 +238,24 @@ def test_without_a_time_for_the_probe_there_is_none_to_stop() -> None:
     assert client.next_timeout() is None
     respond(probe, body=result(message_of(probe)["id"], discovered()))
     assert client.revision == MODERN
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_what_is_shown_in_vain_is_shown_five_times(revision: str) -> None:
+    """An application that has but one token would ask with it for ever."""
+    client = opened(revision, authorize=True)
+    call, exchange = ask(client)
+    for _ in range(5):
+        respond(exchange, 401)
+        assert only(AuthorizationRequired, events_of(client)).kept
+        client.authorize([("Authorization", "token")])
+        exchange = take(client)
+    respond(exchange, 401)
+    required, failed = events_of(client)
+    assert isinstance(required, AuthorizationRequired)
+    assert not required.kept
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (call, FailureReason.REFUSED)
 
 
 # ---------------------------------------------------------------- responses that have no end

@@ -1,13 +1,17 @@
 """Connections that a client on trio keeps for the next exchange, and those that it must not."""
 
+import json
+
 import pytest
 import trio
 
-from sansmcp_io.trio import RequestRefused
+from sansmcp import MODERN_REVISIONS
+from sansmcp_io.trio import HTTPClientLimits, RequestRefused
 
 from .support.keeping_server import OK, Request, answered, call, client_of, keeping, response
+from .support.modern import complete
 from .support.on_trio import on_trio
-from .support.wire import result
+from .support.wire import note, result
 
 
 @on_trio()
@@ -33,3 +37,29 @@ async def test_a_request_that_was_answered_before_its_end_is_the_last_on_its_con
             await call(client, "x" * 30_000_000)
         assert caught.value.status == 413
         assert await call(client, "second", timeout=5.0) == OK
+
+
+@on_trio()
+async def test_subscriptions_take_no_place_of_requests() -> None:
+    """They last, and no request would be sent any more."""
+
+    async def acknowledge(stream: trio.SocketStream, request: Request) -> bytes | None:
+        id = request.message.get("id")
+        if request.method == "tools/call":
+            return response(200, complete(id, OK))
+        if request.method != "subscriptions/listen":
+            return None
+        meta = {"io.modelcontextprotocol/subscriptionId": id}
+        params = {"notifications": {"toolsListChanged": True}, "_meta": meta}
+        said = note("notifications/subscriptions/acknowledged", params)
+        await stream.send_all(b"HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\n\r\n")
+        await stream.send_all(b"data: %b\n\n" % json.dumps(said).encode())
+        return b""
+
+    limits = HTTPClientLimits(requests=1)
+    async with (
+        keeping(acknowledge) as port,
+        client_of(port, revisions=MODERN_REVISIONS, limits=limits) as client,
+        client.listen({"toolsListChanged": True}),
+    ):
+        assert (await call(client, "any", timeout=5.0))["content"] == []

@@ -19,6 +19,7 @@ import trio
 from sansmcp import (
     ConnectionClosed,
     Ready,
+    Subscription,
 )
 from sansmcp.http import (
     AuthorizationRequired,
@@ -162,10 +163,10 @@ class HTTPSession(Dispatching):
         """Carry one exchange from its beginning to its end."""
         try:
             with scope:
-                if exchange.awaited:
+                if exchange.awaited and not isinstance(exchange.request, Subscription):
                     async with self._turns:
                         await self._carry(exchange, scope)
-                else:  # what is said about others must not wait for them
+                else:  # what is said about others must not wait for them, nor they for what lasts
                     await self._carry(exchange, scope)
         except _BROKEN as error:
             exchange.receive_failure(_sentence(error), now=trio.current_time())

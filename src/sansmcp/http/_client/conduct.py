@@ -34,6 +34,8 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _REPEATABLE: Final = frozenset({307, 308})
 _PERMANENT: Final = 308
 _MAX_REDIRECTS: Final = 5
+_MAX_CHALLENGED: Final = 5
+"""An application that always shows the same would go on for ever, as fast as the server can."""
 _MARKED_CHARACTERS: Final = 16_384
 """More of one tool is not remembered: the table lasts as long as the client does."""
 _OLD_REVISION: Final = "2024-11-05"
@@ -147,7 +149,7 @@ class Conduct(Ground):
         status = head.status
         if exchange._lane.over or exchange.purpose is ExchangePurpose.DELETE:
             return  # its answer came elsewhere, and was faster; or whatever it says, we are done
-        if status == 404 and self._names_session(exchange):
+        if status == 404 and self._names_session(exchange) and not self._has_no_stream(exchange):
             self._lose_session()
         elif status == 401 or (status == 403 and head.challenges):
             self._unauthorized(exchange, head)
@@ -166,13 +168,26 @@ class Conduct(Ground):
             name == b"mcp-session-id" for name, _ in exchange.headers
         )
 
+    def _has_no_stream(self, exchange: ClientExchange) -> bool:
+        """Whether a GET in a session that is new, again, is what the server does not know.
+
+        Servers that give no stream are to say 405. Some do not, and would lose session after
+        session: the next POST will tell.
+        """
+        return exchange.purpose is ExchangePurpose.GET and not self._is_useful
+
     def _unauthorized(self, exchange: ClientExchange, head: Head) -> None:
         lane = exchange._lane
         if exchange._version != self._version:
             lane.send()  # it was under way with fields that have been replaced since
             return
         text = f"the server wants authorization (status {head.status})"
-        kept = self._authorize and len(self._kept) < self._config.max_requests
+        lane.challenged += 1
+        kept = (
+            self._authorize
+            and lane.challenged <= _MAX_CHALLENGED
+            and len(self._kept) < self._config.max_requests
+        )
         challenges = read_challenges(head.challenges)
         event = AuthorizationRequired(
             status=head.status, challenges=challenges, request=lane.request, kept=kept

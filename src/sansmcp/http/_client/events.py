@@ -27,7 +27,8 @@ class AuthorizationRequired:
         request: What was refused: a request, a listing, a ping, a subscription or the start; None
             where the application has not asked for it.
         kept: It waits for `authorize()`, or `give_up()`, after which this comes again with False.
-            False: it ends now.
+            False: it ends now, since nobody is to authorize it, or what was shown five times was
+            never enough.
 
     Source: MCP 2026-07-28, basic/authorization; RFC 9110, section 11.6.
     """

@@ -34,6 +34,7 @@ class Lane:
 
     Attributes:
         attempts: Failures in a row to take up its stream.
+        challenged: How often in a row the server wanted authorization.
         endpoint: Whose it is.
         exchange: The one that is under way; None: there is none now.
         last_event_id: Where its stream can be taken up again; `""`: nowhere.
@@ -46,6 +47,7 @@ class Lane:
     __slots__ = (
         "_deadline",
         "attempts",
+        "challenged",
         "endpoint",
         "exchange",
         "last_event_id",
@@ -61,6 +63,7 @@ class Lane:
         self.url: URL | None = None
         self.over: bool = False
         self.redirects: int = 0
+        self.challenged: int = 0
         self.attempts: int = 0
         self.last_event_id: str = ""
         self.retry_ms: int | None = None
@@ -153,7 +156,7 @@ class Lane:
     def _opens_stream(self, exchange: ClientExchange, head: Head, text: str) -> bool:
         """Whether a GET has opened a stream; if it may do so later, that is arranged for."""
         if head.status == 200 and head.media_type == SSE:
-            self.attempts = self.redirects = 0
+            self.attempts = self.redirects = self.challenged = 0
             exchange._read_stream(self.last_event_id)
             return True
         if head.status in _TRY_AGAIN:

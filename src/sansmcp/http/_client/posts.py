@@ -138,7 +138,7 @@ class Post(Lane):
         if not head.is_good:
             exchange._read_whole()
             return
-        self.redirects = 0
+        self.redirects = self.challenged = 0
         call = self.call
         if call is None or self.endpoint._post_url is not None:
             self._taken(exchange, head)
