@@ -73,7 +73,8 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "none": lambda _: 7,
 }
 MESSAGES = st.sampled_from(sorted(ANSWERS))
-BODY = st.one_of(MESSAGES, st.binary(max_size=40))
+PIECES = st.sampled_from([b"id: a\n\n", b"id:\n\n", b"id:  b\n\n", b"retry: 0\n\n"])
+BODY = st.one_of(MESSAGES, PIECES, st.binary(max_size=40))
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -192,10 +193,23 @@ class Driver:
     revisions=st.sampled_from([BOTH, LEGACY_REVISIONS, LEGACY_REVISIONS[1:], MODERN_REVISIONS]),
     begins=st.sampled_from([None, *LEGACY_REVISIONS[1:], MODERN]),
     authorize=st.booleans(),
+    config=st.builds(
+        Config,
+        max_requests=st.just(5),
+        max_message_bytes=st.just(2_000),
+        max_pages=st.just(5),
+        strict=st.booleans(),
+        ping_interval=st.sampled_from([None, 3.0]),
+        max_failed_pings=st.sampled_from([1, 3]),
+    ),
 )
 @settings(max_examples=600)
 def test_nothing_that_a_server_answers_raises(
-    actions: list[Any], revisions: tuple[str, ...], begins: str | None, authorize: bool
+    actions: list[Any],
+    revisions: tuple[str, ...],
+    begins: str | None,
+    authorize: bool,
+    config: Config,
 ) -> None:
     """Heads and bodies of any kind, at any time, to a client that does what it may do."""
     driver = Driver(
@@ -203,7 +217,7 @@ def test_nothing_that_a_server_answers_raises(
             revisions=revisions,
             authorize=authorize,
             headers=[("Authorization", "t0ken")],
-            config=Config(max_requests=5, max_message_bytes=2_000, max_pages=5),
+            config=config,
         )
     )
     if begins is not None:
