@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from sansmcp import MODERN_REVISIONS
-from sansmcp_io.trio import HTTPClientLimits, RequestRefused
+from sansmcp_io.trio import ConnectionLost, HTTPClientLimits, InvalidAnswer, RequestRefused
 
 from .support.keeping_server import OK, Request, answered, call, client_of, keeping, response
 from .support.modern import complete
@@ -63,3 +63,27 @@ async def test_subscriptions_take_no_place_of_requests() -> None:
         client.listen({"toolsListChanged": True}),
     ):
         assert (await call(client, "any", timeout=5.0))["content"] == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"HTTP/1.1 200 OK\r\nx y: t0ken" + b"y" * 10_000 + b"\r\n\r\n",
+        b"t0ken" * 1000 + b"\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ncontent-length: t0ken\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nt0ken\r\n",
+    ],
+)
+@on_trio()
+async def test_what_is_no_response_is_not_repeated(said: bytes) -> None:
+    """It may be long, and have in it what the client has said in confidence."""
+
+    async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
+        return said if request.method == "tools/call" else None
+
+    headers = [("Authorization", "Bearer t0ken")]
+    async with keeping(answer) as port, client_of(port, headers=headers) as client:
+        with pytest.raises((ConnectionLost, InvalidAnswer)) as caught:
+            await call(client, "any")
+    assert "t0ken" not in str(caught.value)
+    assert len(str(caught.value)) < 200
