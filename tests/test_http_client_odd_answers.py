@@ -180,6 +180,23 @@ def test_a_server_that_knows_no_get_is_not_given_up() -> None:
     assert only(ResponseReceived, events_of(client)).request is call
 
 
+def test_a_session_in_which_nothing_was_asked_may_be_lost_again() -> None:
+    """A client that only listens was at its end with the second restart of a server."""
+    client = opened(now=0.0, get=True)
+    for number in range(1, 4):
+        now = 100.0 * number
+        client.handle_timeout(now)
+        listening = take(client)
+        stream(listening, b"id: a\ndata:\n\n", ends=True)
+        client.handle_timeout(now + 20.0)
+        respond(take(client), 404)
+        initialize = take(client)
+        id = message_of(initialize)["id"]
+        respond(initialize, body=initialized(id), more={"Mcp-Session-Id": "s"})
+        respond(take(client), 202)
+        assert [type(one) for one in events_of(client)] == [SessionLost, Ready]
+
+
 # ------------------------------------------------------------------------------------- pings
 
 

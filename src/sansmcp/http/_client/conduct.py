@@ -38,6 +38,8 @@ _MAX_CHALLENGED: Final = 5
 """An application that always shows the same would go on for ever, as fast as the server can."""
 _MARKED_CHARACTERS: Final = 16_384
 """More of one tool is not remembered: the table lasts as long as the client does."""
+_LASTING: Final = 10.0
+"""Seconds after which a session that is lost has not been lost at once."""
 _OLD_REVISION: Final = "2024-11-05"
 _VERSION_FIELD_SINCE: Final = "2025-06-18"
 _ONLY_THEN_OLD: Final = frozenset({400, 404, 405})
@@ -63,12 +65,14 @@ class Conduct(Ground):
         "_is_useful",
         "_machine_settings",
         "_mirrored",
+        "_opened_at",
         "_opening",
     )
 
     _authorize: bool
     _get_stream: bool
     _is_useful: bool  # a request was served since a session was lost, or none was lost yet
+    _opened_at: float | None
     _machine_settings: dict[str, Any]
     _mirrored: dict[str, Mirrored]  # parameters by the name of their tool
     _opening: tuple[bytes, float | None]  # `_meta` of the start, and its time
@@ -174,7 +178,7 @@ class Conduct(Ground):
         Servers that give no stream are to say 405. Some do not, and would lose session after
         session: the next POST will tell.
         """
-        return exchange.purpose is ExchangePurpose.GET and not self._is_useful
+        return exchange.purpose is ExchangePurpose.GET and not self._has_lasted()
 
     def _unauthorized(self, exchange: ClientExchange, head: Head) -> None:
         lane = exchange._lane
@@ -230,6 +234,7 @@ class Conduct(Ground):
 
     def _opened(self) -> None:
         """The handshake is done."""
+        self._opened_at = self._machine._now
         if self._get_stream and self._post_url is None:
             self._listening = Listening(self._whole())
             self._listening.send()
@@ -249,7 +254,7 @@ class Conduct(Ground):
         """The server knows the session no more: open another one, once."""
         old = self._machine
         self._session = None
-        if not self._is_useful or old.phase is not Phase.OPERATING:
+        if old.phase is not Phase.OPERATING or not self._has_lasted():
             old._end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)
             return
         self._is_useful = False
@@ -263,6 +268,16 @@ class Conduct(Ground):
         start = machine._start(meta, timeout, None, old._peer.revision, None, None)
         self._events.append(SessionLost(start=start))
         old.forsake()
+
+    def _has_lasted(self) -> bool:
+        """Whether the session was of use, so that another one may be, too.
+
+        One that nobody asks anything in is to live through any number of restarts of its server.
+        """
+        now, opened_at = self._machine._now, self._opened_at
+        return self._is_useful or (
+            now is not None and opened_at is not None and now >= opened_at + _LASTING
+        )
 
     def _finish(self) -> None:
         """The connection is over: nothing is sent any more, but that the session is over, too."""
