@@ -98,6 +98,16 @@ def test_an_answer_may_follow_what_was_too_long() -> None:
     assert only(ResponseReceived, events_of(client)[1:]).request is call
 
 
+def test_a_stream_is_not_taken_up_without_any_pause() -> None:
+    """A server that asks for none, and ends each stream at once, would keep both busy for ever."""
+    client = opened(now=0.0, get=True)
+    stream(take(client), b"retry: 0\n\n", ends=True)
+    client.handle_timeout(0.05)
+    assert exchanges_of(client) == []
+    client.handle_timeout(0.1)
+    assert take(client).purpose is ExchangePurpose.GET
+
+
 # ------------------------------------------------------------------------- answers that cross
 
 

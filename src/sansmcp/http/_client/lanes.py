@@ -24,6 +24,8 @@ SSE: Final = "text/event-stream"
 
 _WAIT: Final = 1.0
 """Seconds before a stream is taken up again, where the server names no time."""
+_SHORTEST_WAIT: Final = 0.1
+"""A server that names no time at all, and ends each stream at once, would be asked without end."""
 _LONGEST_WAIT: Final = 30.0
 _DOUBLINGS: Final = 20
 _TRY_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
@@ -105,10 +107,10 @@ class Lane:
         if self.attempts > self.endpoint._config.max_reconnects:
             self.lost(f"{text}; {self.attempts} attempts to take up the stream have failed")
             return
-        base = _WAIT if self.retry_ms is None else self.retry_ms / 1000
+        base = _WAIT if self.retry_ms is None else max(self.retry_ms / 1000, _SHORTEST_WAIT)
         seconds = base
         if self.attempts > 1:
-            doubled = (base or _WAIT) * 2.0 ** min(self.attempts - 1, _DOUBLINGS)
+            doubled = base * 2.0 ** min(self.attempts - 1, _DOUBLINGS)
             seconds = max(base, min(_LONGEST_WAIT, doubled))
         self.endpoint._wait(self, max(seconds, wait or 0.0))
 
