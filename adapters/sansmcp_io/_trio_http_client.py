@@ -74,7 +74,6 @@ class HTTPSession(Dispatching):
             request_timeout=request_timeout,
         )
         self.endpoint: Final = endpoint
-        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
         self._on_unauthorized = on_unauthorized
         self._is_authorizing = False
         self._limits = limits
@@ -83,18 +82,16 @@ class HTTPSession(Dispatching):
         self._room = Room(endpoint)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
         self._pump = Sleeper()
-        self._is_turning = False
         self._closed = trio.Event()
         self._has_moved = trio.Event()  # an exchange is over
         self._stopped = trio.Event()
-        self._scope = trio.CancelScope(shield=True)
 
     # ---------------------------------------------------------------------------- running
 
     async def run(self) -> None:
         """Serve and ask until the endpoint is closed, and the server was told."""
         try:
-            with self._scope:
+            with trio.CancelScope(shield=True):
                 async with unwrapped(), trio.open_nursery() as self._tasks:
                     self._tasks.start_soon(self._keep_turning)
                     await self._closed.wait()
@@ -103,10 +100,6 @@ class HTTPSession(Dispatching):
                             self._has_moved = trio.Event()
                             await self._has_moved.wait()
                     self._tasks.cancel_scope.cancel()
-        except BaseException:
-            for scope in self.around:
-                scope.cancel()
-            raise
         finally:
             self.endpoint.close(now=trio.current_time())
             while (event := self.endpoint.next_event()) is not None:
