@@ -266,7 +266,7 @@ async def _send_rest(link: Link, data: memoryview) -> None:
 
 def _sentence(error: BaseException) -> str:
     """What went wrong, for events: without anything that the peer wrote."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not valid: {error.verify_message}"
     cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not valid: {cause.verify_message}"
     return f"the connection has failed: {cause or error}"
