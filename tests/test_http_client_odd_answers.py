@@ -1,5 +1,7 @@
 """What servers say at moments, or in ways, in which nobody else says it."""
 
+import tracemalloc
+
 import pytest
 
 from sansmcp import (
@@ -354,6 +356,22 @@ def test_a_call_that_was_cancelled_before_it_was_sent_leaves_nothing() -> None:
         assert client.cancel(client.send_request("tools/call", {"name": "x" * 1000}))
     assert message_of(take(client))["method"] == "tools/list"
     assert client.unsent_bytes == 0
+
+
+def test_what_was_said_in_vain_is_not_kept() -> None:
+    """Calls that had no answer are remembered, a thousand of them: not all that they said."""
+    client = opened(config=Config(max_late_answers=1_000))
+    tracemalloc.start()
+    for _ in range(100):
+        call, exchange = ask(client, params={"name": "t", "arguments": {"x": "y" * 100_000}})
+        assert client.cancel(call)
+        respond(take(client), 202)
+        del exchange, call
+    events_of(client)
+    client.aborts()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1_000_000
 
 
 # ------------------------------------------------------------------------- bodies of no interest

@@ -38,7 +38,7 @@ class Post(Lane):
     """A message that is POSTed; the route of the call, where it is a request.
 
     Attributes:
-        body: The message; None until it is there.
+        body: The message; None until it is there, and empty when it is of no more use.
         call: The request that it is; None for a notification or an answer.
         heard: An answer to it came.
         is_modern: It is of the revision in which fields repeat what it says.
@@ -311,6 +311,7 @@ class Post(Lane):
         """The call has had its ending."""
         endpoint, exchange = self.endpoint, self.exchange
         self.over = True
+        self.body = b""  # its handle may be kept for long, so that a late answer is recognised
         endpoint._timers.drop(self)
         endpoint._kept.pop(self, None)
         if exchange is None:
