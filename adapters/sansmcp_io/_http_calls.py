@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sansmcp import Change, IncomingRequest, JSONObject, JSONValue, LocalProtocolError, Peer
 
 from ._async_server import Server, ServerCall
 from ._surface import ProgressHandler
-from ._trio_loop import TrioLoop
 from ._typed_requests import typed_request
 
 if TYPE_CHECKING:
@@ -100,9 +98,6 @@ class SessionServer(Server):
     async def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client of a session; as `Client.ping`."""
         return await self._service.ping(self._session_for("ping"), timeout)
-
-    def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
-        return TrioLoop().new_messenger()
 
     def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
         return self._service.loop.new_messenger()
