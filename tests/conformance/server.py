@@ -8,7 +8,6 @@ import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, Final, cast
 
 import trio
@@ -22,7 +21,7 @@ from sansmcp import (
     PromptsListChanged,
     ToolsListChanged,
 )
-from sansmcp_io.trio import McpError, RequireInput, ServerCall, serve_http
+from sansmcp_io.trio import McpError, RequireInput, ServerCall
 
 from . import offers
 from .offers import text
@@ -354,21 +353,27 @@ def handle(call: ServerCall) -> Answer | Awaitable[Answer]:
             return {}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, required=True)
-    options = parser.parse_args()
-    serve = partial(
-        serve_http,
+async def serve(serve_http: Callable[..., Awaitable[None]], port: int) -> None:
+    await serve_http(
         handle,
-        port=options.port,
+        port=port,
         info=INFO,
         capabilities=CAPABILITIES,
         revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
         tool_schema=schema_of,
         config=Config(state_keys=(secrets.token_bytes(32),)),
     )
-    trio.run(serve)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--adapter", choices=["trio", "asyncio"], default="trio")
+    parser.add_argument("--port", type=int, required=True)
+    options = parser.parse_args()
+    if options.adapter == "trio":
+        trio.run(serve, sansmcp_io.trio.serve_http, options.port)
+    else:
+        asyncio.run(serve(sansmcp_io.asyncio.serve_http, options.port))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import json
 import ssl
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import attrs
@@ -13,7 +13,7 @@ import sansmcp_io.asyncio
 import sansmcp_io.trio
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp.http import ServerSentEvent, SSEDecoder
-from sansmcp_io.trio import Handler, HTTPServer
+from sansmcp_io.trio import Client, Handler, HTTPServer
 
 from . import loops
 from .h11_client import Received, posted, posted_modern
@@ -60,6 +60,12 @@ async def serve_http(
     if started is not None:
         settings["task_status"] = Status(started)
     await sansmcp_io.trio.serve_http(handler, *where, **settings)
+
+
+def connect_http(url: str, **settings: Any) -> AbstractAsyncContextManager[Client]:
+    """A client on the loop that runs."""
+    adapter = sansmcp_io.trio if loops.is_trio() else sansmcp_io.asyncio
+    return adapter.connect_http(url, **settings)
 
 
 @attrs.frozen

@@ -43,8 +43,9 @@ def on_each_loop(
         signature = inspect.signature(test)
         extra = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
         parameters = [*signature.parameters.values(), extra]
-        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined] # pytest reads it
-        return run
+        vars(run)["__signature__"] = signature.replace(parameters=parameters)
+        test_on_each: Callable[..., None] = run
+        return test_on_each
 
     return decorate
 
@@ -195,6 +196,8 @@ class Stream(Protocol):
         """`b""` is the end."""
         ...
 
+    async def aclose(self) -> None: ...
+
 
 class _AsyncioStream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -207,6 +210,11 @@ class _AsyncioStream:
 
     async def receive_some(self, max_bytes: int = 65_536) -> bytes:
         return await self._reader.read(max_bytes)
+
+    async def aclose(self) -> None:
+        self.writer.close()
+        with suppress(OSError):
+            await self.writer.wait_closed()
 
 
 @asynccontextmanager
@@ -224,12 +232,11 @@ async def open_stream(port: int, tls: ssl.SSLContext | None = None) -> AsyncGene
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", port, ssl=tls, server_hostname=host
         )
+        stream = _AsyncioStream(reader, writer)
         try:
-            yield _AsyncioStream(reader, writer)
+            yield stream
         finally:
-            writer.close()
-            with suppress(OSError):
-                await writer.wait_closed()
+            await stream.aclose()
 
 
 def address_of(stream: Any) -> str:
@@ -239,3 +246,42 @@ def address_of(stream: Any) -> str:
     else:
         host, port = stream.socket.getsockname()
     return f"{host}:{port}"
+
+
+@asynccontextmanager
+async def listening(serve: Callable[[Stream], Awaitable[None]]) -> AsyncGenerator[int, None]:
+    """A server that does this with each connection, until the block is left; its port."""
+    if is_trio():
+
+        async def accept_on_trio(stream: Any) -> None:
+            await serve(stream)
+
+        async with trio.open_nursery() as nursery:
+            listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+            nursery.start_soon(trio.serve_listeners, accept_on_trio, listeners)
+            yield listeners[0].socket.getsockname()[1]
+            nursery.cancel_scope.cancel()
+        return
+    serving: set[asyncio.Task[None]] = set()
+
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
+        try:
+            await serve(_AsyncioStream(reader, writer))
+        except asyncio.CancelledError:
+            pass  # the block has been left
+        finally:
+            serving.discard(task)
+            writer.transport.abort()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+        while serving:
+            for task in serving:
+                task.cancel()
+            await asyncio.wait(list(serving))
