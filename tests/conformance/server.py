@@ -1,9 +1,11 @@
 """The server that the official conformance suite is run against.
 
-`python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`.
+`python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`, on trio
+or with `--adapter asyncio`.
 """
 
 import argparse
+import asyncio
 import json
 import re
 import secrets
@@ -12,6 +14,8 @@ from typing import Any, Final, cast
 
 import trio
 
+import sansmcp_io.asyncio
+import sansmcp_io.trio
 from sansmcp import (
     LEGACY_REVISIONS,
     MODERN_REVISIONS,
@@ -22,6 +26,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp_io.trio import McpError, RequireInput, ServerCall
+from tests.support.loops import sleep
 
 from . import offers
 from .offers import text
@@ -62,14 +67,14 @@ async def log(call: ServerCall) -> Answer:
     for step in ("started", "processing data", "completed"):
         verb = "Tool" if step == "processing data" else "Tool execution"
         call.log("info", f"{verb} {step}")
-        await trio.sleep(PAUSE)
+        await sleep(PAUSE)
     return said("Three messages were logged.")
 
 
 async def progress(call: ServerCall) -> Answer:
     for done in (0, 50, 100):
         call.progress(done, total=100)
-        await trio.sleep(PAUSE)
+        await sleep(PAUSE)
     return said("All of it is done.")
 
 
@@ -116,7 +121,7 @@ def completing(question: JSONObject) -> Tool:
 
 async def reconnect(call: ServerCall) -> Answer:
     call.close_stream(retry_ms=RETRY_MS)
-    await trio.sleep(2 * PAUSE)
+    await sleep(2 * PAUSE)
     return said("Reconnection test completed")
 
 
