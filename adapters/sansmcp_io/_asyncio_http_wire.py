@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import ssl
+import sys
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ._asyncio_http_service import HTTPService
 
 
-class HTTPWire(HTTPWireBase, asyncio.Protocol):
+class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
     """Moves bytes between a client and its connection object, and tells that the time."""
 
     _server: HTTPService
@@ -31,6 +32,9 @@ class HTTPWire(HTTPWireBase, asyncio.Protocol):
     def __init__(self, server: HTTPService, tls: ssl.SSLContext | None) -> None:
         super().__init__(server, server.new_connection(), "")
         self._loop = asyncio.get_running_loop()
+        # Nothing else is read between the two calls that read something, but on Windows.
+        shared = sys.platform != "win32"
+        self._buffer = server.buffer if shared else memoryview(bytearray(len(server.buffer)))
         self._tls = None if tls is None else TLS(tls)
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf  # when the timer goes off
@@ -57,12 +61,16 @@ class HTTPWire(HTTPWireBase, asyncio.Protocol):
             self._client = client_of(self._transport)
         self._look_at_time()
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where to read to."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         """It says something."""
         if self._is_over:
             return
         try:
-            self._receive(data)
+            self._receive(bytes(self._buffer[:nbytes]))
         except Exception as error:  # a fault of ours ends this connection, and no other
             LOGGER.error("serving a connection failed", exc_info=error)
             self._break_off()
@@ -195,7 +203,7 @@ class HTTPWire(HTTPWireBase, asyncio.Protocol):
 
     def _write(self) -> None:
         connection, transport = self._connection, self._transport
-        while data := self._take():
+        if data := self._take():
             if self._tls is not None:
                 self._tls.send(data)
                 data = self._tls.take()

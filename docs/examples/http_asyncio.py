@@ -42,7 +42,6 @@ async def main() -> None:
 # -- ask
 async def ask(url: str) -> None:
     async with connect_http(url, info=INFO) as client:
-        print([tool["name"] async for tool in client.items("tools/list")])
         print(await sleep(client, 0.01))
         try:
             async with asyncio.timeout(0.2):
@@ -54,9 +53,9 @@ async def ask(url: str) -> None:
 # -- end
 async def sleep(client: Client, seconds: float) -> str:
     params: JSONObject = {"name": "sleep", "arguments": {"seconds": seconds}}
-    result = await client.request("tools/call", params)
-    text: str = result["content"][0]["text"]
-    return text
+    (content,) = (await client.request("tools/call", params))["content"]
+    assert content["type"] == "text"
+    return content["text"]
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def called(
     function()
 
 
-def server(adapter: str, transport: str) -> list[str]:
+def server(adapter: str, transport: str = "stdio") -> list[str]:
     return [sys.executable, "-m", "tests.adapters.server", adapter, transport]
 
 
