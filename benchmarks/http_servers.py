@@ -24,7 +24,7 @@ from . import _traffic
 from ._measure import ROOT, Effort, Rounds, Row, interleaved, median_and_spread, ratios
 
 CONNECTIONS: Final = 16
-BOUND: Final = 2.2
+BOUNDS: Final = {"trio": 2.2, "asyncio": 1.7}
 MODERN: Final = MODERN_REVISIONS[-1]
 LEGACY: Final = LEGACY_REVISIONS[-1]
 _SECONDS: Final = 60.0
@@ -152,7 +152,7 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
                     direction="to server",
                     value=value,
                     unit="x",
-                    bound=BOUND,
+                    bound=BOUNDS[adapter],
                     spread=f"{spread}; {own:.3g} us, bare loop {bare:.3g} us",
                 )
             )

@@ -37,7 +37,7 @@ async def curl(server: HTTPServer, *arguments: str, body: object = None) -> tupl
         data = json.dumps(body).encode()
         command += ["--data-binary", "@-"]
     url = f"http://localhost:{server.port}/mcp"
-    done = await loops.in_thread(
+    done: subprocess.CompletedProcess[bytes] = await loops.in_thread(
         partial(subprocess.run, [*command, url], input=data, capture_output=True, check=False)
     )
     heads = [line.split()[1] for line in done.stderr.splitlines() if line.startswith(b"HTTP/")]

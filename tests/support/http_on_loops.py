@@ -64,8 +64,9 @@ async def serve_http(
 
 def connect_http(url: str, **settings: Any) -> AbstractAsyncContextManager[Client]:
     """A client on the loop that runs."""
-    adapter = sansmcp_io.trio if loops.is_trio() else sansmcp_io.asyncio
-    return adapter.connect_http(url, **settings)
+    if loops.is_trio():
+        return sansmcp_io.trio.connect_http(url, **settings)
+    return sansmcp_io.asyncio.connect_http(url, **settings)
 
 
 @attrs.frozen
