@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-from functools import partial
 from typing import Any
 
 import pytest
@@ -37,9 +36,11 @@ async def curl(server: HTTPServer, *arguments: str, body: object = None) -> tupl
         data = json.dumps(body).encode()
         command += ["--data-binary", "@-"]
     url = f"http://localhost:{server.port}/mcp"
-    done: subprocess.CompletedProcess[bytes] = await loops.in_thread(
-        partial(subprocess.run, [*command, url], input=data, capture_output=True, check=False)
-    )
+
+    def run() -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([*command, url], input=data, capture_output=True, check=False)
+
+    done = await loops.in_thread(run)
     heads = [line.split()[1] for line in done.stderr.splitlines() if line.startswith(b"HTTP/")]
     return [int(status) for status in heads], done.stdout
 

@@ -118,7 +118,7 @@ async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
                         await talk.send(b"\r\n")
                 ended[0] += 1
 
-        with growing_at_most(64 * MIB):  # while one is made, there are some copies of it
+        with growing_at_most(80 * MIB):  # while one is made, there are some copies of it
             for _ in range(12):
                 await nursery.start(ignore)
             assert await is_served(server)
