@@ -15,6 +15,7 @@ import sansmcp
 import sansmcp.http
 import sansmcp.testing
 import sansmcp_io
+import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
 from docs._ext.diagrams import Drawing, Table, meanings
@@ -31,15 +32,15 @@ TABLES: dict[str, Any] = {
 }
 
 
-ONLY_BLOCKING = sorted(
-    name
-    for name, value in vars(sansmcp_io.blocking).items()
-    if name in sansmcp_io.blocking.__all__
-    and getattr(sansmcp_io.trio, name, None) is not value
-    and name not in ("NotificationHandler", "ProgressHandler")  # aliases, equal in all but identity
-    and not name.startswith("DEFAULT_")
-)
-"""What `sansmcp_io.blocking` does not share with `sansmcp_io.trio`, whose entry holds for both."""
+def only_in(module: ModuleType) -> list[str]:
+    """What an adapter does not share with `sansmcp_io.trio`, whose entry holds for both."""
+    return sorted(
+        f"{module.__name__}.{name}"
+        for name, value in vars(module).items()
+        if name in module.__all__
+        and getattr(sansmcp_io.trio, name, None) != value
+        and not name.startswith("DEFAULT_")
+    )
 
 
 def names_of(module: ModuleType) -> Iterable[str]:
@@ -70,7 +71,8 @@ def documented() -> set[str]:
         *names_of(sansmcp.http),
         *names_of(sansmcp.testing),
         *names_of(sansmcp_io.trio),
-        *(f"sansmcp_io.blocking.{name}" for name in ONLY_BLOCKING),
+        *only_in(sansmcp_io.asyncio),
+        *only_in(sansmcp_io.blocking),
     ],
 )
 def test_every_public_name_is_in_the_reference(name: str) -> None:
