@@ -24,7 +24,7 @@ from . import _traffic
 from ._measure import ROOT, Effort, Rounds, Row, interleaved, median_and_spread, ratios
 
 CONNECTIONS: Final = 16
-BOUND: Final = 2.2
+BOUNDS: Final = {"trio": 2.2, "asyncio": 1.7}
 MODERN: Final = MODERN_REVISIONS[-1]
 LEGACY: Final = LEGACY_REVISIONS[-1]
 _SECONDS: Final = 60.0
@@ -32,6 +32,7 @@ _LENGTH: Final = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE)
 _SERVERS: Final = {
     "bare loop": ("bare_http",),
     "trio": ("echo_http", "--adapter=trio"),
+    "asyncio": ("echo_http", "--adapter=asyncio"),
 }
 
 
@@ -151,7 +152,7 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
                     direction="to server",
                     value=value,
                     unit="x",
-                    bound=BOUND,
+                    bound=BOUNDS[adapter],
                     spread=f"{spread}; {own:.3g} us, bare loop {bare:.3g} us",
                 )
             )

@@ -9,22 +9,30 @@ import pytest
 from tests.adapters.shims import SHIMS, Shim, server
 
 
-@pytest.fixture(params=SHIMS)
-def shim(request: pytest.FixtureRequest) -> Shim:
-    """The client's adapter."""
-    return SHIMS[request.param]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each client, with a server on the same adapter, or on each that has its transport."""
+    names = metafunc.fixturenames
+    if "shim" not in names:
+        return
+    found = SHIMS
+    if metafunc.definition.get_closest_marker("process") is not None:
+        found = {name: shim for name, shim in SHIMS.items() if shim.transport == "stdio"}
+    if "any_serving" not in names:
+        metafunc.parametrize("shim", found.values(), ids=list(found))
+        return
+    pairs = {
+        f"{name}-{other.name}": (shim, server(other.name, shim.transport))
+        for name, shim in found.items()
+        for other in SHIMS.values()
+        if other.transport == shim.transport
+    }
+    metafunc.parametrize(("shim", "any_serving"), pairs.values(), ids=list(pairs))
 
 
 @pytest.fixture
 def serving(shim: Shim) -> list[str]:
     """The command of a server on the same adapter."""
-    return server(shim.name)
-
-
-@pytest.fixture(params=SHIMS)
-def any_serving(request: pytest.FixtureRequest) -> list[str]:
-    """The command of a server on each adapter: where the pace of the other side matters."""
-    return server(request.param)
+    return server(shim.name, shim.transport)
 
 
 @pytest.hookimpl(tryfirst=True)

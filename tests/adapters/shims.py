@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -57,6 +58,7 @@ class Shim(Protocol):
     """One adapter."""
 
     name: str
+    transport: str
 
     def run(self, body: Body) -> None:
         """Run a test."""
@@ -80,8 +82,19 @@ def called(
     function()
 
 
-def server(adapter: str) -> list[str]:
-    return [sys.executable, "-m", "tests.adapters.server", adapter]
+def server(adapter: str, transport: str = "stdio") -> list[str]:
+    return [sys.executable, "-m", "tests.adapters.server", adapter, transport]
+
+
+@contextmanager
+def listening(command: list[str]) -> Generator[str, None, None]:
+    """The URL of a server, which is a process."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        finally:
+            process.kill()
 
 
 # ------------------------------------------------------------------------------------------ trio
@@ -133,6 +146,7 @@ class TrioClient:
 
 class TrioShim:
     name = "trio"
+    transport = "stdio"
 
     def run(self, body: Body) -> None:
         async def bounded() -> None:
@@ -155,6 +169,21 @@ class TrioShim:
         async with trio.open_nursery() as nursery:
             for body in bodies:
                 nursery.start_soon(body)
+
+
+class TrioHTTPShim(TrioShim):
+    transport = "http"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[TrioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnTrio())
+        with listening(command) as url:
+            async with sansmcp_io.trio.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client:
+                yield TrioClient(client)
 
 
 # --------------------------------------------------------------------------------------- asyncio
@@ -180,6 +209,7 @@ class AsyncioClient(TrioClient):
 
 class AsyncioShim:
     name = "asyncio"
+    transport = "stdio"
 
     def run(self, body: Body) -> None:
         async def bounded() -> None:
@@ -202,6 +232,21 @@ class AsyncioShim:
         async with asyncio.TaskGroup() as group:
             for body in bodies:
                 group.create_task(body())
+
+
+class AsyncioHTTPShim(AsyncioShim):
+    transport = "http"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[AsyncioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnAsyncio())
+        with listening(command) as url:
+            async with sansmcp_io.asyncio.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client:
+                yield AsyncioClient(client)
 
 
 # -------------------------------------------------------------------------------------- blocking
@@ -260,6 +305,7 @@ class BlockingClient:
 
 class BlockingShim:
     name = "blocking"
+    transport = "stdio"
 
     def run(self, body: Body) -> None:
         step(body())
@@ -309,4 +355,6 @@ SHIMS: Final[dict[str, Shim]] = {
     "trio": TrioShim(),
     "asyncio": AsyncioShim(),
     "blocking": BlockingShim(),
+    "trio over HTTP": TrioHTTPShim(),
+    "asyncio over HTTP": AsyncioHTTPShim(),
 }

@@ -14,6 +14,8 @@ MODERN = MODERN_REVISIONS[-1]
 LEGACY = LEGACY_REVISIONS[-1]
 ROOTS: JSONObject = {"roots": [{"uri": "file:///home"}]}
 CAPABILITIES: JSONObject = {"roots": {}}
+process = pytest.mark.process
+"""What concerns the process at the other end of a pipe."""
 both_eras = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
 
@@ -251,7 +253,7 @@ async def test_changes_are_told_between_calls(shim: Shim, serving: list[str]) ->
 
 @both_eras
 async def test_ten_mebibytes_arrive_intact(shim: Shim, serving: list[str], revision: str) -> None:
-    """Both directions, through pipes that hold a hundredth of it."""
+    """Both directions, through pipes and sockets that hold a hundredth of it."""
     large = "0123456789abcdef" * (10 * 1024 * 1024 // 16)
     async with shim.connect(serving, revisions=[revision]) as client:
         assert await text(client, "echo", text=large) == large
@@ -285,6 +287,7 @@ async def test_both_sides_write_more_than_pipes_hold(shim: Shim, any_serving: li
         await shim.at_once(*[ask] * 6)
 
 
+@process
 async def test_server_that_does_not_read_costs_time_only(shim: Shim) -> None:
     """Calls end in time, be they half written or not at all."""
     async with shim.connect(bad("unreading"), terminate_after=0.1) as client:
@@ -301,6 +304,7 @@ async def test_server_that_does_not_read_costs_time_only(shim: Shim) -> None:
 # --------------------------------------------------------------------------------------- endings
 
 
+@process
 async def test_server_ends_by_itself_when_the_block_is_left(
     shim: Shim, serving: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -313,6 +317,7 @@ async def test_server_ends_by_itself_when_the_block_is_left(
     assert caplog.records == []
 
 
+@process
 async def test_server_that_dies_within_a_call_loses_it(shim: Shim, serving: list[str]) -> None:
     """All that wait learn of it at once, and why, and so does who comes later."""
     async with shim.connect(serving, stderr="capture") as client:
@@ -329,6 +334,7 @@ async def test_server_that_dies_within_a_call_loses_it(shim: Shim, serving: list
     assert {(error.stderr, error.exit_status) for error in lost} == {("last words\n", 7)}
 
 
+@process
 async def test_server_that_has_died_is_started_again(shim: Shim, serving: list[str]) -> None:
     """As often as is allowed, for the next request."""
     async with shim.connect(serving, restarts=1) as client:
