@@ -143,24 +143,41 @@ def cost(command: tuple[str, ...], text: bytes, requests: int, in_flight: int) -
         return (process.seconds() - before) / requests
 
 
-# Name, text, requests, in flight; and for each server that is compared the bound.
+# Name, text, requests, in flight; and the bound of each server: adapter, handler, codec.
 _SMALL: Final = json.dumps(_traffic.PARAMS["arguments"]["text"]).encode()
 _LARGE: Final = b'"' + b"x" * _MIB + b'"'
-_CASES: Final[tuple[tuple[str, bytes, tuple[int, int], int, dict[tuple[str, str], float]], ...]] = (
+_CASES: Final[
+    tuple[tuple[str, bytes, tuple[int, int], int, dict[tuple[str, str, str], float]], ...]
+] = (
     (
         "small call, 64 in flight",
         _SMALL,
         (20_000, 640),
         64,
-        {("plain", "json"): 1.6, ("async", "json"): 3.3},
+        {
+            ("trio", "plain", "json"): 1.6,
+            ("trio", "async", "json"): 3.3,
+            ("asyncio", "plain", "json"): 1.6,
+            ("asyncio", "async", "json"): 2.2,
+        },
     ),
-    ("small call, sequential", _SMALL, (5_000, 100), 1, {("plain", "json"): 2.5}),
+    (
+        "small call, sequential",
+        _SMALL,
+        (5_000, 100),
+        1,
+        {("trio", "plain", "json"): 2.5, ("asyncio", "plain", "json"): 2.4},
+    ),
     (
         "echo of 1 MiB, sequential",
         _LARGE,
         (60, 3),
         1,
-        {("plain", "json"): 1.5, ("plain", "msgspec"): 0.8},
+        {
+            ("trio", "plain", "json"): 1.5,
+            ("trio", "plain", "msgspec"): 0.8,
+            ("asyncio", "plain", "json"): 1.5,
+        },
     ),
 )
 
@@ -171,23 +188,25 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
     for name, text, (full, quick), in_flight, bounds in _CASES:
         requests = effort.pick(full, quick)
         cases = {"bare loop": partial(cost, (f"{_SERVERS}.bare_loop",), text, requests, in_flight)}
-        for handler, codec in bounds:
+        for adapter, handler, codec in bounds:
             command = (
                 f"{_SERVERS}.echo_stdio",
-                "--adapter=trio",
+                f"--adapter={adapter}",
                 f"--codec={codec}",
                 f"--handler={handler}",
             )
-            cases[f"{handler} {codec}"] = partial(cost, command, text, requests, in_flight)
+            cases[f"{adapter} {handler} {codec}"] = partial(
+                cost, command, text, requests, in_flight
+            )
         rounds = interleaved(cases, effort.pick(5, 1))
         floors = rounds["bare loop"]
-        for (handler, codec), bound in bounds.items():
-            costs = rounds[f"{handler} {codec}"]
+        for (adapter, handler, codec), bound in bounds.items():
+            costs = rounds[f"{adapter} {handler} {codec}"]
             value, spread = median_and_spread(ratios(costs, floors))
             own, bare = (sorted(part)[len(part) // 2] * 1e6 for part in (costs, floors))
             found.append(
                 Row(
-                    name=f"stdio on trio, {name}, {handler} handler",
+                    name=f"stdio on {adapter}, {name}, {handler} handler",
                     codec=codec,
                     direction="to server",
                     value=value,

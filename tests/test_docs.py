@@ -37,9 +37,7 @@ def only(module: ModuleType) -> list[str]:
     return sorted(
         f"{module.__name__}.{name}"
         for name in module.__all__
-        if getattr(sansmcp_io.trio, name, None) is not getattr(module, name)
-        and name
-        not in ("NotificationHandler", "ProgressHandler")  # aliases, but for identity equal
+        if getattr(sansmcp_io.trio, name, None) != getattr(module, name)
         and not name.startswith("DEFAULT_")
     )
 

@@ -16,7 +16,7 @@ PACKAGES = {
 }
 LOADED = """
 import json, sys
-import sansmcp, sansmcp.testing, sansmcp_io.trio, sansmcp_io.cli
+import sansmcp, sansmcp.testing, sansmcp_io.asyncio, sansmcp_io.trio, sansmcp_io.cli
 print(json.dumps(sorted(sys.modules)))
 """
 

@@ -67,6 +67,7 @@ class _End:
             moving may block, and is left to a thread.
     """
 
+    fd: int
     _move: Callable[..., Any]
 
     def __init__(self, descriptor: int, flags: int) -> None:

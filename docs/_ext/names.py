@@ -21,6 +21,7 @@ PLACES = (
     "sansmcp.ClientConnection",
     "sansmcp.testing",
     "sansmcp_io.trio",
+    "sansmcp_io.asyncio",
     "sansmcp_io.blocking",
 )
 """Where a short name is looked for, in this order."""

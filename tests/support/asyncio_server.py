@@ -1,0 +1,98 @@
+"""A server on asyncio that does what its tools are named after: `python -m ... [eager]`."""
+
+import asyncio
+import logging
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from sansmcp import JSONObject
+from sansmcp_io.asyncio import LogHandler, ServerCall, serve_stdio
+
+SEEN: list[str] = []
+
+
+def text(value: str) -> JSONObject:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+async def swallow(call: ServerCall) -> JSONObject:
+    """Take no notice of a cancellation, and answer all the same."""
+    call.progress(1)
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        SEEN.append("swallowed")
+    return text("nobody wants this")
+
+
+async def ignore(call: ServerCall) -> JSONObject:
+    """Go on after a cancellation, once."""
+    call.progress(1)
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        SEEN.append("ignored")
+        await asyncio.Event().wait()
+    return text("")
+
+
+async def cancel_itself(call: ServerCall) -> JSONObject:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return text("")
+
+
+async def log_from_a_thread(call: ServerCall) -> JSONObject:
+    handler = LogHandler(call.server)
+    logger = logging.getLogger("threaded")
+    logger.addHandler(handler)
+    thread = threading.Thread(target=logger.warning, args=("out of a thread",))
+    thread.start()
+    while thread.is_alive():
+        await asyncio.sleep(0.001)
+    logger.warning("out of the loop")
+    logger.removeHandler(handler)
+    return text("logged")
+
+
+class Later:
+    """What can be awaited, and is no coroutine."""
+
+    def __await__(self) -> Any:
+        yield from asyncio.sleep(0).__await__()
+        return text("later")
+
+
+TOOLS: dict[str, Callable[[ServerCall], Awaitable[JSONObject]]] = {
+    "swallow": swallow,
+    "ignore": ignore,
+    "cancel itself": cancel_itself,
+    "log": log_from_a_thread,
+    "later": lambda call: Later(),
+}
+
+
+def handle(call: ServerCall) -> JSONObject | Awaitable[JSONObject]:
+    name = call.params["name"]
+    if name == "exit":
+        sys.exit(3)
+    if name == "seen":
+        return text(" ".join(SEEN))
+    return TOOLS[name](call)
+
+
+async def main(is_eager: bool) -> None:
+    if is_eager:
+        factory: Any = vars(asyncio)["eager_task_factory"]  # from Python 3.12 on
+        asyncio.get_running_loop().set_task_factory(factory)
+    info: JSONObject = {"name": "asyncio", "version": "1.0"}
+    await serve_stdio(handle, info=info, capabilities={"tools": {}, "logging": {}})
+    print("served", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main("eager" in sys.argv), debug=True)
