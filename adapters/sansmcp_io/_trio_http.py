@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
 import ssl
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import trio
 
 from sansmcp import (
     ALL_REVISIONS,
+    LEGACY_REVISIONS,
     Change,
     Config,
     IncomingRequest,
@@ -19,7 +21,6 @@ from sansmcp import (
 )
 
 from ._http_limits import HTTPLimits
-from ._http_settings import session_settings
 from ._listening import Authenticate, check_addresses
 from ._surface import NotificationHandler
 from ._trace import HTTPTrace
@@ -163,13 +164,20 @@ async def serve_http(
         OSError: It is not possible to listen there.
     """
     # Here, since programs on stdio need none of it, and not all have h11.
-    from sansmcp.http import ServerEndpoint
+    from sansmcp.http import ServerEndpoint, Sessions
 
     from ._trio_http_ready import Companions
     from ._trio_http_service import HTTPService
 
     if not path.startswith("/") or not path.isascii():
         raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+    settings: Sessions | None
+    if not isinstance(sessions, bool):
+        settings = sessions
+    elif sessions and any(revision in LEGACY_REVISIONS for revision in revisions):
+        settings = Sessions(new_id=new_session_id)
+    else:
+        settings = None
     endpoint = ServerEndpoint(
         info=info,
         capabilities=capabilities,
@@ -177,7 +185,7 @@ async def serve_http(
         revisions=revisions,
         hosts=hosts,
         origins=origins,
-        sessions=session_settings(sessions, revisions),
+        sessions=settings,
         answers=answers,
         keep_alive=keep_alive,
         tool_schema=tool_schema,
@@ -220,3 +228,8 @@ async def serve_http(
         finally:
             with trio.CancelScope(shield=True):
                 await service.shut_down(drain)
+
+
+def new_session_id() -> str:
+    """A session id that nobody can guess."""
+    return secrets.token_urlsafe(24)
