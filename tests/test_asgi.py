@@ -29,7 +29,15 @@ from .support.asgi import (
     post_modern,
     until,
 )
-from .support.http import LEGACY, modern_tool_call, progressing, sessions, tool_call
+from .support.http import (
+    LEGACY,
+    POST,
+    modern_headers,
+    modern_tool_call,
+    progressing,
+    sessions,
+    tool_call,
+)
 from .support.modern import modern
 from .support.wire import call, note
 
@@ -47,6 +55,9 @@ class Slow:
         self.began = 0
         self.cancelled = 0
         self.go = asyncio.Event()
+
+    def has_begun(self, times: int) -> bool:
+        return self.began == times
 
     async def __call__(self, call: ServerCall) -> JSONObject:
         self.began += 1
@@ -166,7 +177,7 @@ async def test_end_of_the_server_ends_what_is_under_way_and_lets_it_begin_again(
         client = await Session.open(app)
         stream = await client.get().begun()
         working = client.post(tool_call())
-        await until(lambda round=round: slow.began == round)
+        await until(partial(slow.has_begun, round))
         await life.say("shutdown")
         await life.task
         assert stream.is_complete
@@ -283,10 +294,13 @@ async def test_principal_is_found_in_the_scope() -> None:
         seen.append((call.principal, call.scope["user"], call.context))
         return TEXT
 
-    async def later(scope: Any) -> object:
+    def now(scope: Scope) -> object:
         return scope["user"]
 
-    for authenticate in (lambda scope: scope["user"], later):
+    async def later(scope: Scope) -> object:
+        return scope["user"]
+
+    for authenticate in (now, later):
         app = new_app(handle, authenticate=authenticate, context="shared")
         await post_modern(app, modern_tool_call(), user="Ada").ended()
     assert seen == [("Ada", "Ada", "shared")] * 2
