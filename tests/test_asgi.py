@@ -18,7 +18,7 @@ from sansmcp import (
 )
 from sansmcp.http import OldPaths
 from sansmcp_io import McpError, RequestTimeout, Unauthorized
-from sansmcp_io.asgi import RequireInput, Server, ServerCall
+from sansmcp_io.asgi import RequireInput, Scope, Server, ServerCall
 
 from .support.asgi import (
     Request,
