@@ -60,7 +60,7 @@ async def call(url: str) -> None:
 
     async with connect_http(f"{url}/mcp", info=info, headers=headers) as client:
         result = await client.request("tools/call", {"name": "greet"}, on_progress=on_progress)
-        print(result["content"][0]["text"])
+        print(*(block["text"] for block in result["content"] if block["type"] == "text"))
 
 
 if __name__ == "__main__":

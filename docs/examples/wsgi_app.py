@@ -59,7 +59,7 @@ async def call(url: str) -> None:
     info: JSONObject = {"name": "demo", "version": "1.0"}
     async with connect_http(f"{url}/mcp", info=info) as client:
         result = await client.request("tools/call", {"name": "count"}, on_progress=on_progress)
-        print(result["content"][0]["text"])
+        print(*(block["text"] for block in result["content"] if block["type"] == "text"))
 
 
 if __name__ == "__main__":
