@@ -37,7 +37,9 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from ._anomalies import AnomalyLog
-from ._asgi_callbacks import Companions, Notifications, Tasks, logged
+from ._asgi_callbacks import Companions, Tasks
+from ._async_callbacks import Notifications, logged
+from ._asyncio_loop import AsyncioLoop
 from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
 from ._defaults import limit_of
 from ._outcomes import result_of, seconds_of
@@ -86,15 +88,15 @@ class Runner:
     ) -> None:
         self.endpoint: Final = endpoint
         self.context: Final = context
+        self.loop: AsyncioLoop  # as soon as one was adopted
+        self.now: Final = time.monotonic  # and not of a loop: there may be several in a row
         self.carried: Final[dict[ServerExchange, Carrying]] = {}
         self._handler: Final = handler
         self._call_type: Final = call_type
         self._request_timeout: Final = request_timeout
         self._anomalies = AnomalyLog()
         self._tasks = Tasks()
-        self._notifications = (
-            None if on_notification is None else Notifications(on_notification, self._tasks)
-        )
+        self._notifications = None if on_notification is None else Notifications(on_notification)
         self._companions = (
             None
             if on_ready is None
@@ -119,7 +121,7 @@ class Runner:
             return
         if self._loop is not None and self._loop.is_running():
             raise RuntimeError("the application is used by an event loop that still runs")
-        self._loop = loop
+        self._loop, self.loop = loop, AsyncioLoop()
         self._timer = None
         self._alarm = math.inf
 
@@ -177,7 +179,7 @@ class Runner:
                     event.request.data.cancel()
             case NotificationReceived():
                 if self._notifications is not None:
-                    self._notifications.handle(event)
+                    self._notifications.handle(event, self._tasks)
             case ResponseReceived() | ErrorReceived() | RequestFailed():
                 event.request.data.put(event)
             case PingEnded():

@@ -11,11 +11,11 @@ import trio
 
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
+from ._async_client import Client, RequestHandler
 from ._defaults import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
 from ._surface import NotificationHandler, serves_nothing
-from ._trio_client import Client, RequestHandler
 from ._trio_unwrap import unwrapped
 
 
@@ -107,7 +107,6 @@ async def connect_http(
         limits=limits or HTTPClientLimits(),
     )
     async with unwrapped(), trio.open_nursery() as nursery:
-        session.around.append(nursery.cancel_scope)
         nursery.start_soon(session.run)
         try:
             await session.start(start_timeout, probe_timeout, hint)

@@ -11,12 +11,14 @@ from typing import Any, Final, Literal, TypeAlias
 from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
 from sansmcp.http import OldPaths, ServerEndpoint, Session, Sessions, ToolSchema
 
-from ._asgi_calls import Scope, Server, ServerCall
+from ._asgi_calls import Scope, ServerCall
 from ._asgi_exchange import Authenticate, Receive, Send, carry
 from ._asgi_runner import Result, Runner
+from ._async_server import Server
 from ._call import RequireInput
 from ._defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from ._errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
+from ._http_calls import SessionServer
 from ._http_settings import session_settings
 from ._surface import NotificationHandler, ProgressHandler
 
@@ -148,7 +150,7 @@ class App:
                 call_type=ServerCall,
                 on_notification=on_notification,
                 on_ready=on_ready,
-                server_type=Server,
+                server_type=SessionServer,
                 context=context,
                 request_timeout=request_timeout,
             )

@@ -1,7 +1,6 @@
 """The server that the official conformance suite is run against.
 
-`python -m tests.conformance.server --port N --adapter A` serves both eras at
-`http://127.0.0.1:N/mcp`.
+`python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`.
 """
 
 import argparse
@@ -10,11 +9,13 @@ import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, Final, cast
 
 import trio
 
+import sansmcp_io.asgi
+import sansmcp_io.asyncio
+import sansmcp_io.trio
 from sansmcp import (
     LEGACY_REVISIONS,
     MODERN_REVISIONS,
@@ -24,8 +25,7 @@ from sansmcp import (
     PromptsListChanged,
     ToolsListChanged,
 )
-from sansmcp_io import asgi
-from sansmcp_io.trio import McpError, RequireInput, ServerCall, serve_http
+from sansmcp_io.trio import McpError, RequireInput, ServerCall
 
 from . import offers
 from .offers import text
@@ -360,39 +360,40 @@ def handle(call: ServerCall) -> Answer | Awaitable[Answer]:
             return {}
 
 
-def serve_on_trio(port: int, **options: Any) -> None:
-    trio.run(partial(serve_http, handle, port=port, **options))
+OPTIONS: Final[dict[str, Any]] = {
+    "info": INFO,
+    "capabilities": CAPABILITIES,
+    "revisions": (*LEGACY_REVISIONS, *MODERN_REVISIONS),
+    "tool_schema": schema_of,
+    "config": Config(state_keys=(secrets.token_bytes(32),)),
+}
 
 
-def serve_below_asgi(port: int, **options: Any) -> None:
+async def serve(serve_http: Callable[..., Awaitable[None]], port: int) -> None:
+    await serve_http(handle, port=port, **OPTIONS)
+
+
+def serve_below_asgi(port: int) -> None:
     import uvicorn
 
-    global sleep
-    sleep = asyncio.sleep
-    handler: Any = handle  # whose calls look alike on all adapters
-    app = asgi.App(handler, path="/mcp", **options)
+    app = sansmcp_io.asgi.App(handle, path="/mcp", **OPTIONS)
     uvicorn.run(app, port=port, log_level="error")
-
-
-ADAPTERS: Final[dict[str, Callable[..., None]]] = {
-    "trio": serve_on_trio,
-    "asgi": serve_below_asgi,
-}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--adapter", choices=["trio", "asyncio", "asgi"], default="trio")
     parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--adapter", choices=ADAPTERS, default="trio")
     options = parser.parse_args()
-    ADAPTERS[options.adapter](
-        options.port,
-        info=INFO,
-        capabilities=CAPABILITIES,
-        revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
-        tool_schema=schema_of,
-        config=Config(state_keys=(secrets.token_bytes(32),)),
-    )
+    if options.adapter != "trio":
+        global sleep
+        sleep = asyncio.sleep
+    if options.adapter == "trio":
+        trio.run(serve, sansmcp_io.trio.serve_http, options.port)
+    elif options.adapter == "asyncio":
+        asyncio.run(serve(sansmcp_io.asyncio.serve_http, options.port))
+    else:
+        serve_below_asgi(options.port)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,82 @@
+"""Functions of the application that nobody waits for: what they raise ends no connection."""
+
+from __future__ import annotations
+
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import Final
+
+from sansmcp import NotificationReceived
+
+from ._anomalies import LOGGER
+from ._async_loop import Tasks
+from ._surface import NotificationHandler
+
+_MOST_RUNNING: Final = 100
+"""So many notifications are handled at once, where the handler is async."""
+_MOST_WAITING: Final = 1_000
+"""So many wait for their turn. With one more, the oldest is dropped."""
+
+
+@contextmanager
+def logged(what: str) -> Generator[None, None, None]:
+    """Keep what a callback raises from ending the connection."""
+    try:
+        yield
+    except Exception as error:
+        LOGGER.error("%s failed", what, exc_info=error)
+
+
+def call_back(tasks: Tasks, what: str, function: Callable[[], object]) -> None:
+    """Call a function; an async one runs beside all else."""
+    with logged(what):
+        outcome = function()
+        if inspect.isawaitable(outcome):
+            tasks.start_soon(_await_logged, what, outcome)
+
+
+async def _await_logged(what: str, awaitable: Awaitable[object]) -> None:
+    with logged(what):
+        await awaitable
+
+
+class Notifications:
+    """Calls the handler for each notification: a plain one inline, an async one in a task.
+
+    A peer may send them faster than they are handled, and unlike requests nothing limits them. To
+    stop reading would keep back the answers and cancellations behind them, so what is too much is
+    dropped: the oldest, because of two notices that something has changed the newer one counts.
+    """
+
+    def __init__(self, handler: NotificationHandler) -> None:
+        self._handler: Final = handler
+        self._running = 0
+        self._waiting: deque[NotificationReceived] = deque()
+        self._has_dropped = False
+
+    def handle(self, event: NotificationReceived, tasks: Tasks) -> None:
+        """Handle one notification, now or when it is its turn."""
+        if self._running < _MOST_RUNNING:
+            self._begin(event, tasks)
+            return
+        if len(self._waiting) == _MOST_WAITING:
+            self._waiting.popleft()
+            if not self._has_dropped:
+                self._has_dropped = True
+                LOGGER.warning("notifications come faster than they are handled: some are dropped")
+        self._waiting.append(event)
+
+    def _begin(self, event: NotificationReceived, tasks: Tasks) -> None:
+        with logged("the handler of notifications"):
+            outcome = self._handler(event.method, event.params)
+            if inspect.isawaitable(outcome):
+                self._running += 1
+                tasks.start_soon(self._finish, outcome, tasks)
+
+    async def _finish(self, outcome: Awaitable[object], tasks: Tasks) -> None:
+        await _await_logged("the handler of notifications", outcome)
+        self._running -= 1
+        while self._waiting and self._running < _MOST_RUNNING:
+            self._begin(self._waiting.popleft(), tasks)
