@@ -60,7 +60,6 @@ class Carrier:
         self._runner = serving.runner
         self._start_response = start_response
         self._thread = threading.get_ident()
-        self._has_begun = False  # the response
         self._has_ended = False
         self._is_gone = False  # the client
         self._write: Callable[[bytes], Any] | None = None
@@ -228,7 +227,6 @@ class Carrier:
                 return
 
     def _begin(self, status: int, fields: Iterable[tuple[bytes, bytes]]) -> Any:
-        self._has_begun = True
         texts = [(name.decode("ascii").title(), value.decode("latin-1")) for name, value in fields]
         return self._start_response(f"{status} {HTTPStatus(status).phrase}", texts)
 
