@@ -26,7 +26,7 @@ test: $(READY) ## the test suite, which must cover every branch (ARGS="..." goes
 
 peers: $(PEERS_READY) ## other people's servers and clients, which the tests talk to
 
-conformance: $(CONFORMANCE_READY) ## the official conformance suite, over HTTP (ARGS="--adapter asyncio": our server on asyncio)
+conformance: $(CONFORMANCE_READY) ## the official conformance suite, over HTTP (ARGS="--adapter asgi": another server of ours)
 	@$(BIN)/python -m tests.conformance $(CONFORMANCE) $(ARGS)
 
 check: $(READY) ## formatting, lint, types, layers

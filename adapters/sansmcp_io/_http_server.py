@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from sansmcp import LEGACY_REVISIONS, Change, IncomingRequest, JSONObject
+from sansmcp import Change, IncomingRequest, JSONObject
+
+from ._http_settings import session_settings
 
 if TYPE_CHECKING:
     from sansmcp.http import OldPaths, ServerEndpoint, Session, Sessions
@@ -86,23 +87,14 @@ def new_endpoint(
         ValueError: They contradict each other.
     """
     # Here, since programs on stdio need none of it.
-    from sansmcp.http import ServerEndpoint, Sessions
+    from sansmcp.http import ServerEndpoint
 
     if not path.startswith("/") or not path.isascii():
         raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
-    settings: Sessions | None
-    if not isinstance(sessions, bool):
-        settings = sessions
-    elif sessions and any(revision in LEGACY_REVISIONS for revision in revisions):
-        settings = Sessions(new_id=new_session_id)
-    else:
-        settings = None
     endpoint = ServerEndpoint(
-        revisions=revisions, sessions=settings, old_paths=old_paths, **options
+        revisions=revisions,
+        sessions=session_settings(sessions, revisions),
+        old_paths=old_paths,
+        **options,
     )
     return endpoint, (path,) if old_paths is None else (path, old_paths.stream, old_paths.post)
-
-
-def new_session_id() -> str:
-    """A session id that nobody can guess."""
-    return secrets.token_urlsafe(24)

@@ -177,7 +177,7 @@ def report(rows: Iterable[Row]) -> Generator[str, None, None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, help="where the suite is installed")
-    parser.add_argument("--adapter", choices=["trio", "asyncio"], default="trio", help="our server")
+    parser.add_argument("--adapter", choices=["trio", "asyncio", "asgi"], default="trio")
     options = parser.parse_args()
     directory: Path = options.directory
     client = shlex.join([sys.executable, "-m", "tests.conformance.client"])

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 import trio
 
+import sansmcp_io.asgi
 import sansmcp_io.asyncio
 import sansmcp_io.trio
 from sansmcp import (
@@ -45,6 +46,9 @@ TEMPLATE: Final = re.compile(r"test://template/([^/]+)/data")
 
 Answer = JSONObject | RequireInput
 Tool = Callable[[ServerCall], Awaitable[Answer]]
+
+
+sleep: Callable[[float], Awaitable[None]] = trio.sleep  # or that of the adapter's loop
 
 
 def said(value: str) -> JSONObject:
@@ -358,27 +362,40 @@ def handle(call: ServerCall) -> Answer | Awaitable[Answer]:
             return {}
 
 
+OPTIONS: Final[dict[str, Any]] = {
+    "info": INFO,
+    "capabilities": CAPABILITIES,
+    "revisions": (*LEGACY_REVISIONS, *MODERN_REVISIONS),
+    "tool_schema": schema_of,
+    "config": Config(state_keys=(secrets.token_bytes(32),)),
+}
+
+
 async def serve(serve_http: Callable[..., Awaitable[None]], port: int) -> None:
-    await serve_http(
-        handle,
-        port=port,
-        info=INFO,
-        capabilities=CAPABILITIES,
-        revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
-        tool_schema=schema_of,
-        config=Config(state_keys=(secrets.token_bytes(32),)),
-    )
+    await serve_http(handle, port=port, **OPTIONS)
+
+
+def serve_below_asgi(port: int) -> None:
+    import uvicorn
+
+    app = sansmcp_io.asgi.App(handle, path="/mcp", **OPTIONS)
+    uvicorn.run(app, port=port, log_level="error")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--adapter", choices=["trio", "asyncio"], default="trio")
+    parser.add_argument("--adapter", choices=["trio", "asyncio", "asgi"], default="trio")
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
+    if options.adapter != "trio":
+        global sleep
+        sleep = asyncio.sleep
     if options.adapter == "trio":
         trio.run(serve, sansmcp_io.trio.serve_http, options.port)
-    else:
+    elif options.adapter == "asyncio":
         asyncio.run(serve(sansmcp_io.asyncio.serve_http, options.port))
+    else:
+        serve_below_asgi(options.port)
 
 
 if __name__ == "__main__":
