@@ -44,7 +44,7 @@ class Client:
         """What is known of the server: revision, info, capabilities, instructions."""
         session = self._sessions.session
         with session:
-            return session.connection.peer
+            return session.side.peer
 
     @typed_blocking_request
     def request(

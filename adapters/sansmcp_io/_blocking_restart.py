@@ -93,7 +93,7 @@ class Keeper:
 
     @property
     def _is_open(self) -> bool:
-        return self.session.connection.state is State.OPEN
+        return self.session.side.state is State.OPEN
 
     def _start_again(self) -> None:
         if self._is_over:

@@ -31,6 +31,7 @@ from ._blocking_process import Child, ProcessOptions
 from ._blocking_restart import Keeper, Running
 from ._blocking_server import LogHandler, Server, ServerCall
 from ._blocking_session import Result
+from ._blocking_stdio import StdioSession
 from ._call import RequireInput
 from ._defaults import (
     DEFAULT_DRAIN,
@@ -183,8 +184,8 @@ def connect_stdio(
     )
     wanted = tuple(requires)
 
-    def make_session(child: Child) -> Asking:
-        return Asking(
+    def make_session(child: Child) -> StdioSession:
+        return StdioSession(
             ClientConnection(
                 info=info,
                 capabilities=None if on_request is None else capabilities,
@@ -264,7 +265,7 @@ def serve_stdio(
     )
     with taken_standard_streams() as (source, sink):
         try:
-            session = Asking(
+            session = StdioSession(
                 connection,
                 source,
                 sink,
@@ -284,7 +285,7 @@ def serve_stdio(
             sink.close()
 
 
-def _serve(session: Asking, threads: int) -> None:
+def _serve(session: StdioSession, threads: int) -> None:
     """Serve until the connection has ended: in this thread, or in so many others."""
     failures: list[BaseException] = []
 
