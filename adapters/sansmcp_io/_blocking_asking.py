@@ -78,7 +78,7 @@ class Asking(Session):
     ) -> JSONObject:
         """Ask, wait, and cancel the request if the wait is interrupted."""
         with self:
-            self._check_open(method)
+            self.be_ready(method, timeout)
             if serving is not None and not serving.open:
                 raise CallCancelled(f"{method} was not sent: the call is over")
             timeout = self.request_timeout if timeout is None else timeout
@@ -115,10 +115,13 @@ class Asking(Session):
                 with suppress(LocalProtocolError):  # a request for a task ends by tasks/cancel
                     self.side.cancel(call, now=time.monotonic())
                 self.turn()
+                self.flush()
                 raise
             finally:
                 if serving is not None:
                     serving.data.remove(mailbox)
+            if isinstance(outcome, RequestFailed):
+                self.flush()  # it may have been cancelled
         return self._result(outcome)
 
     def _result(self, outcome: Outcome) -> JSONObject:
@@ -181,7 +184,7 @@ class Asking(Session):
         method = "subscriptions/listen"
         changes = Changes(self, self.stderr)
         with self:
-            self._check_open(method)
+            self.be_ready(method, timeout)
             timeout = self.request_timeout if timeout is None else timeout
             if not self.has_room:
                 timeout -= self._room_to_ask(method, timeout, None)
@@ -214,6 +217,8 @@ class Asking(Session):
         try:
             while True:
                 with self:
+                    if listing is None:
+                        self.be_ready(method, timeout)
                     if listing is None or listing.open:
                         self._check_open(method)
                         if not self.has_room:  # not taken off: the time is one for every page
@@ -242,7 +247,7 @@ class Asking(Session):
     def ping(self, timeout: float | None) -> float:
         """Ping the peer, and return the seconds that the answer took."""
         with self:
-            self._check_open("ping")  # but not for room: it is small, and part of the answer
+            self.be_ready("ping", timeout)  # but not for room: it is small, and part of the answer
             mailbox = Mailbox[PingEnded]()
             self.side.ping(
                 timeout=limit_of(self.request_timeout if timeout is None else timeout),
@@ -263,6 +268,7 @@ class Asking(Session):
             self.work()
             self.wait(lambda: self.news != before or self.side.state is State.CLOSED, until)
             self.work()
+            self.flush()
             return self.news != before
 
     def wait_ready(self, timeout: float) -> None:
@@ -293,6 +299,11 @@ class Asking(Session):
             self._check_open(method)
             self.side.send_notification(method, params, meta=meta, now=time.monotonic())
             self.turn()
+            self.flush()
+
+    def be_ready(self, method: str, timeout: float | None) -> None:
+        """Wait until this can be asked, or raise why it cannot."""
+        self._check_open(method)
 
     def _check_open(self, method: str) -> None:
         if self.side.state is not State.OPEN:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import math
-import os
 import selectors
 import socket
 import ssl
@@ -24,7 +22,6 @@ Address: TypeAlias = tuple[int, Any]
 _READ_BYTES: Final = 65_536
 _ATTEMPT_SECONDS: Final = 2.0
 """After so long the next address of the server is tried, if there is one."""
-_UNDER_WAY: Final = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 
 
 class Link:
@@ -66,18 +63,14 @@ class Link:
         """Begin to connect to the next address that one can begin with."""
         while True:
             family, address = self._addresses.popleft()
-            attempt = socket.socket(family, socket.SOCK_STREAM)
-            attempt.setblocking(False)
-            error = attempt.connect_ex(address)
-            if error in _UNDER_WAY:
+            try:
+                self.socket = _connecting(family, address)
                 break
-            attempt.close()
-            if not self._addresses:
-                raise OSError(error, os.strerror(error))
-        self.socket = attempt
-        self._attempt_until = (
-            time.monotonic() + _ATTEMPT_SECONDS if self._addresses else math.inf
-        )
+            except OSError:
+                if not self._addresses:
+                    raise
+        now = time.monotonic()
+        self._attempt_until = now + _ATTEMPT_SECONDS if self._addresses else math.inf
 
     @property
     def is_open(self) -> bool:
@@ -141,7 +134,10 @@ class Link:
 
     def send(self, data: bytes) -> None:
         """Write it, as far as that goes now."""
-        self._out.append(data if self._tls is None else self._tls.send(data))
+        if self._tls is not None:
+            data = self._tls.send(data)
+        if data:
+            self._out.append(data)
         if self._is_connected:
             self.write()
 
@@ -204,6 +200,19 @@ class Link:
         self.deadline = math.inf
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
+
+
+def _connecting(family: int, address: Any) -> socket.socket:
+    """A socket that is about to be connected."""
+    attempt = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        attempt.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            attempt.connect(address)
+    except BaseException:
+        attempt.close()
+        raise
+    return attempt
 
 
 def sentence(error: BaseException) -> str:

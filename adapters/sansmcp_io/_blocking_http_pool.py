@@ -7,7 +7,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from ._blocking_http_link import Address, Link
 from ._blocking_tls import TLS

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from ._surface import ProgressHandler
+
+if TYPE_CHECKING:
+    from sansmcp.http import AuthorizationRequired, MessageRefused
 
 Item = TypeVar("Item")
 _MOST_PROGRESS: Final = 1_000
@@ -23,6 +26,7 @@ class Mailbox(Generic[Item]):
             maxlen=_MOST_PROGRESS
         )
         self.bell: Bell | None = None
+        self.refusal: AuthorizationRequired | MessageRefused | None = None  # where that is HTTP
 
     @property
     def has_mail(self) -> bool:

@@ -106,7 +106,7 @@ class Session(Waiting):
         while (event := self._next_event()) is not None:
             self._handle_event(event)
 
-    def _next_event(self) -> Event | None:
+    def _next_event(self) -> Any:
         """Take an event from the core, as the transport does."""
         raise NotImplementedError
 
@@ -191,6 +191,8 @@ class Session(Waiting):
     def _next_job(self) -> Callable[[], None] | None:
         if getattr(self._local, "only_reads", False):
             self._ring_some(len(self._requests) + self._has_to_tell)
+            return None
+        if self._is_ending:
             return None
         if self._has_to_tell:
             return self._tell_next

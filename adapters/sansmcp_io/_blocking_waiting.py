@@ -81,6 +81,9 @@ class Waiting(Guarded):
         """The trace may be what has failed."""
         raise NotImplementedError
 
+    def flush(self) -> None:
+        """Have what nobody waits for written, as far as that is a matter of a moment."""
+
     def finish(self) -> None:
         """End it from this side, and return when no thread moves anything any more."""
         raise NotImplementedError

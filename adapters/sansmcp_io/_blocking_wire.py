@@ -220,6 +220,7 @@ class Wire(Waiting):
 
         When this returns, no thread uses the descriptors any more, nor ever will.
         """
+        self._is_ending = True
         self.connection.close(now=time.monotonic())
         self.turn()
         self.wait(lambda: not self._is_read)

@@ -1,0 +1,167 @@
+"""A blocking client behind HTTP: what its endpoint reports beside the events of a connection."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sansmcp import JSONObject, State
+from sansmcp.http import (
+    AuthorizationRequired,
+    ClientEndpoint,
+    ClientHTTPEvent,
+    MessageRefused,
+    MessageUndelivered,
+    SessionLost,
+    StreamUnavailable,
+)
+
+from ._anomalies import LOGGER
+from ._blocking_asking import Asking
+from ._blocking_call import Call
+from ._blocking_http_wire import HTTPWire
+from ._blocking_mailbox import Mailbox
+from ._blocking_session import Result
+from ._errors import RequestRefused, RequestTimeout
+from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
+from ._outcomes import Outcome
+from ._surface import NotificationHandler
+from ._trace import HTTPClientTrace
+
+
+class HTTPSession(HTTPWire, Asking):
+    """An endpoint on sockets, on which callers ask."""
+
+    def __init__(
+        self,
+        endpoint: ClientEndpoint,
+        *,
+        handler: Callable[[Any], Result],
+        on_notification: NotificationHandler | None,
+        on_unauthorized: OnUnauthorized | None,
+        context: Any,
+        request_timeout: float,
+        tls: ssl.SSLContext | None,
+        limits: HTTPClientLimits,
+        trace: HTTPClientTrace | None,
+    ) -> None:
+        Asking.__init__(
+            self,
+            endpoint,
+            handler=handler,
+            call_type=Call,
+            on_notification=on_notification,
+            context=context,
+            request_timeout=request_timeout,
+        )
+        HTTPWire.__init__(self, endpoint, tls=tls, limits=limits, trace=trace)
+        self._on_unauthorized = on_unauthorized
+        self._to_authorize: AuthorizationRequired | None = None
+        self._is_authorizing = False
+        self._refused: AuthorizationRequired | MessageRefused | None = None  # while it is opened
+
+    @property
+    def session(self) -> HTTPSession:
+        """Itself: no other takes its place."""
+        return self
+
+    def live(self) -> HTTPSession:
+        """The same."""
+        return self
+
+    # ------------------------------------------------------------------------------ events
+
+    def _handle_event(self, event: ClientHTTPEvent) -> None:
+        match event:
+            case AuthorizationRequired():
+                self._note_refusal(event)
+                if event.kept:
+                    self._to_authorize = event
+            case MessageRefused():
+                self._note_refusal(event)
+                if event.request is None:
+                    LOGGER.warning("the server has refused a message: HTTP %d", event.status)
+            case MessageUndelivered():
+                LOGGER.info("a message was lost with its connection")
+            case StreamUnavailable():
+                LOGGER.info("%s", event.text)
+            case SessionLost():
+                self.is_ready = False
+                event.start.data = Mailbox[Any]()  # nobody waits for it there, but in `be_ready`
+            case _:
+                super()._handle_event(event)
+
+    def _note_refusal(self, event: AuthorizationRequired | MessageRefused) -> None:
+        if event.request is not None:
+            event.request.data.refusal = event
+        else:
+            self._refused = event
+
+    # -------------------------------------------------------------------------- authorization
+
+    def _next_job(self) -> Callable[[], None] | None:
+        if self._to_authorize is not None and not self._is_authorizing and not self._is_ending:
+            return self._authorize
+        return super()._next_job()
+
+    def _authorize(self) -> None:
+        """Ask the application, once for all that is refused meanwhile."""
+        refused, on_unauthorized = self._to_authorize, self._on_unauthorized
+        assert refused is not None
+        assert on_unauthorized is not None  # else nothing is kept
+        headers: Headers | None = None
+        self._is_authorizing = True
+        try:
+            headers = self._without_lock(on_unauthorized, refused)
+            if headers is not None:
+                self.endpoint.authorize(headers, now=time.monotonic())
+                self._refused = None
+        except Exception as error:
+            LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
+            headers = None
+        finally:
+            self._is_authorizing = False
+        self._to_authorize = None  # but after Ctrl-C it is asked again
+        if headers is None:
+            self.endpoint.give_up(now=time.monotonic())
+        self.turn()
+
+    # ------------------------------------------------------------------------------- asking
+
+    def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
+        """Open the conversation, or raise why that cannot be done."""
+        try:
+            super().start(timeout, probe_timeout, hint)
+        except Exception as error:
+            if isinstance(self._refused, AuthorizationRequired):
+                raise _refused(str(error), self._refused) from error
+            raise
+
+    def be_ready(self, method: str, timeout: float | None) -> None:
+        """While a session is opened anew, wait for that."""
+        if not self.is_ready:
+            seconds = self.request_timeout if timeout is None else timeout
+            if not self.wait(self._is_settled, time.monotonic() + seconds):
+                text = f"{method} was not sent: the session was lost, and is not open yet"
+                raise RequestTimeout(text)
+        self._check_open(method)
+
+    def _is_settled(self) -> bool:
+        return self.is_ready or self.side.state is not State.OPEN
+
+    def _result(self, outcome: Outcome) -> JSONObject:
+        try:
+            return super()._result(outcome)
+        except RequestRefused as error:
+            refusal = outcome.request.data.refusal
+            if refusal is not None:
+                raise _refused(str(error), refusal) from None
+            raise
+
+
+def _refused(text: str, refusal: AuthorizationRequired | MessageRefused) -> RequestRefused:
+    if isinstance(refusal, AuthorizationRequired):
+        return RequestRefused(text, refusal.status, refusal.challenges)
+    return RequestRefused(text, refusal.status, retry_after=refusal.retry_after)
