@@ -24,7 +24,7 @@ from ._blocking_call import Call
 from ._blocking_http_wire import HTTPWire
 from ._blocking_mailbox import Mailbox
 from ._blocking_session import Result
-from ._errors import RequestRefused, RequestTimeout
+from ._errors import Refusal, RequestRefused, RequestTimeout
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
 from ._outcomes import Outcome
 from ._surface import NotificationHandler
@@ -60,7 +60,7 @@ class HTTPSession(HTTPWire, Asking):
         self._on_unauthorized = on_unauthorized
         self._to_authorize: AuthorizationRequired | None = None
         self._is_authorizing = False
-        self._refused: AuthorizationRequired | MessageRefused | None = None  # while it is opened
+        self._refused: Refusal | None = None  # while it is opened
 
     @property
     def session(self) -> HTTPSession:
@@ -76,13 +76,21 @@ class HTTPSession(HTTPWire, Asking):
     def _handle_event(self, event: ClientHTTPEvent) -> None:
         match event:
             case AuthorizationRequired():
-                self._note_refusal(event)
                 if event.kept:
                     self._to_authorize = event
+                refusal = Refusal(event.status, event.challenges)
+                if event.request is None:
+                    self._refused = refusal
+                else:
+                    event.request.data.refusal = refusal
             case MessageRefused():
-                self._note_refusal(event)
                 if event.request is None:
                     LOGGER.warning("the server has refused a message: HTTP %d", event.status)
+                    self._refused = None
+                else:
+                    event.request.data.refusal = Refusal(
+                        event.status, retry_after=event.retry_after
+                    )
             case MessageUndelivered():
                 LOGGER.info("a message was lost with its connection")
             case StreamUnavailable():
@@ -92,12 +100,6 @@ class HTTPSession(HTTPWire, Asking):
                 event.start.data = Mailbox[Any]()  # nobody waits for it there, but in `be_ready`
             case _:
                 super()._handle_event(event)
-
-    def _note_refusal(self, event: AuthorizationRequired | MessageRefused) -> None:
-        if event.request is not None:
-            event.request.data.refusal = event
-        else:
-            self._refused = event
 
     # -------------------------------------------------------------------------- authorization
 
@@ -135,8 +137,8 @@ class HTTPSession(HTTPWire, Asking):
         try:
             super().start(timeout, probe_timeout, hint)
         except Exception as error:
-            if isinstance(self._refused, AuthorizationRequired):
-                raise _refused(str(error), self._refused) from error
+            if self._refused is not None:
+                raise RequestRefused(str(error), *self._refused) from error
             raise
 
     def be_ready(self, method: str, timeout: float | None) -> None:
@@ -155,13 +157,4 @@ class HTTPSession(HTTPWire, Asking):
         try:
             return super()._result(outcome)
         except RequestRefused as error:
-            refusal = outcome.request.data.refusal
-            if refusal is not None:
-                raise _refused(str(error), refusal) from None
-            raise
-
-
-def _refused(text: str, refusal: AuthorizationRequired | MessageRefused) -> RequestRefused:
-    if isinstance(refusal, AuthorizationRequired):
-        return RequestRefused(text, refusal.status, refusal.challenges)
-    return RequestRefused(text, refusal.status, retry_after=refusal.retry_after)
+            raise RequestRefused(str(error), *outcome.request.data.refusal) from None

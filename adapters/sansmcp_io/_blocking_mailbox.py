@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from ._errors import Refusal
 from ._surface import ProgressHandler
-
-if TYPE_CHECKING:
-    from sansmcp.http import AuthorizationRequired, MessageRefused
 
 Item = TypeVar("Item")
 _MOST_PROGRESS: Final = 1_000
@@ -26,7 +24,7 @@ class Mailbox(Generic[Item]):
             maxlen=_MOST_PROGRESS
         )
         self.bell: Bell | None = None
-        self.refusal: AuthorizationRequired | MessageRefused | None = None  # where that is HTTP
+        self.refusal = Refusal()  # of the last message, where that was one over HTTP
 
     @property
     def has_mail(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Final
 from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
 
 from ._anomalies import LOGGER
+from ._errors import Refusal
 from ._outcomes import check_subscription
 from ._stderr import StderrTail
 
@@ -26,6 +27,7 @@ class WaitingChanges:
     """What is put in comes out in order, each change of one thing once."""
 
     def __init__(self, stderr: StderrTail | None) -> None:
+        self.refusal = Refusal()  # as a mailbox has it
         self._stderr = stderr
         self._acknowledged: JSONObject | None = None
         self._waiting: dict[tuple[str, str], JSONObject] = {}

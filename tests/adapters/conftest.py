@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.shims import SHIMS, Shim, server
+from tests.adapters.shims import SERVERS, SHIMS, Shim, is_http, server
 
 
 @pytest.fixture(params=SHIMS)
@@ -17,14 +17,27 @@ def shim(request: pytest.FixtureRequest) -> Shim:
 
 @pytest.fixture
 def serving(shim: Shim) -> list[str]:
-    """The command of a server on the same adapter."""
-    return server(shim.name)
+    """The command of the server that goes with it, on the same adapter if there is one."""
+    return server(shim.serving)
 
 
-@pytest.fixture(params=SHIMS)
+@pytest.fixture(params=SERVERS)
 def any_serving(request: pytest.FixtureRequest) -> list[str]:
-    """The command of a server on each adapter: where the pace of the other side matters."""
+    """The command of each server with its transport: where the pace of the other side matters."""
     return server(request.param)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """No client talks to a server on another transport."""
+    items[:] = [item for item in items if not is_mixed(item)]
+
+
+def is_mixed(item: pytest.Item) -> bool:
+    callspec: Any = getattr(item, "callspec", None)
+    parameters: dict[str, Any] = {} if callspec is None else callspec.params
+    if not {"shim", "any_serving"} <= parameters.keys():
+        return False
+    return is_http(parameters["shim"]) != is_http(parameters["any_serving"])
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,4 +1,7 @@
-"""The server of these tests, on any adapter: `python -m tests.adapters.server ADAPTER`."""
+"""The server of these tests, on any adapter: `python -m tests.adapters.server ADAPTER`.
+
+One over HTTP says on standard output where it is.
+"""
 
 import os
 import sys
@@ -139,6 +142,14 @@ def step(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("a body of the blocking adapter has suspended")
 
 
+async def serve_http(handler: Any, options: Any) -> None:
+    """Serve on a port that is free, until the process is ended."""
+    async with trio.open_nursery() as nursery:
+        serve = partial(sansmcp_io.trio.serve_http, handler, port=0, **options)
+        server: sansmcp_io.trio.HTTPServer = await nursery.start(serve)
+        print(f"http://127.0.0.1:{server.port}/mcp", flush=True)
+
+
 def main(adapter: str) -> None:
     seen: list[str] = []
     on_trio: Callable[[AnyCall], Awaitable[Any]] = partial(handle, OnTrio(), seen)
@@ -152,6 +163,8 @@ def main(adapter: str) -> None:
                 return step(handle(Blocking(), seen, call))
 
             sansmcp_io.blocking.serve_stdio(blocking, **options)
+        case "trio-http":
+            trio.run(partial(serve_http, on_trio, options))
         case _:
             raise ValueError(adapter)
     print("served", file=sys.stderr, flush=True)

@@ -2,10 +2,11 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -55,6 +56,8 @@ class Shim(Protocol):
     """One adapter."""
 
     name: str
+    serving: str
+    """The server that it is tried with; `-http` at its end is a transport, and else it is stdio."""
 
     def run(self, body: Body) -> None:
         """Run a test."""
@@ -63,7 +66,7 @@ class Shim(Protocol):
     def connect(
         self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
     ) -> AbstractAsyncContextManager[Client]:
-        """Open a client on a process."""
+        """Start a server, and open a client on it."""
         ...
 
     async def at_once(self, *bodies: Body) -> None:
@@ -130,7 +133,7 @@ class TrioClient:
 
 
 class TrioShim:
-    name = "trio"
+    name = serving = "trio"
 
     def run(self, body: Body) -> None:
         async def bounded() -> None:
@@ -210,7 +213,7 @@ class BlockingClient:
 
 
 class BlockingShim:
-    name = "blocking"
+    name = serving = "blocking"
 
     def run(self, body: Body) -> None:
         step(body())
@@ -219,17 +222,9 @@ class BlockingShim:
     async def connect(
         self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
     ) -> AsyncGenerator[BlockingClient, None]:
-        def handler(call: Any) -> JSONObject:
-            assert on_request is not None
-            answer: JSONObject = step(coroutine(on_request(Blocking(), call)))
-            return answer
-
+        handler = None if on_request is None else partial(answered, on_request)
         with sansmcp_io.blocking.connect_stdio(
-            command,
-            info=INFO,
-            cwd=ROOT,
-            on_request=None if on_request is None else handler,
-            **options,
+            command, info=INFO, cwd=ROOT, on_request=handler, **options
         ) as client:
             yield BlockingClient(client)
 
@@ -252,8 +247,52 @@ class BlockingShim:
             raise failures[0]
 
 
+class BlockingHTTPShim(BlockingShim):
+    name, serving = "blocking-http", "trio-http"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[BlockingClient, None]:
+        handler = None if on_request is None else partial(answered, on_request)
+        with (
+            served(command) as url,
+            sansmcp_io.blocking.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client,
+        ):
+            yield BlockingClient(client)
+
+
+@contextmanager
+def served(command: list[str]) -> Generator[str, None, None]:
+    """A server over HTTP in a process of its own; its URL."""
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def answered(on_request: RequestHandler, call: Any) -> JSONObject:
+    """Call a handler that never suspends."""
+    answer: JSONObject = step(coroutine(on_request(Blocking(), call)))
+    return answer
+
+
 async def coroutine(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
 
-SHIMS: Final[dict[str, Shim]] = {"trio": TrioShim(), "blocking": BlockingShim()}
+SHIMS: Final[dict[str, Shim]] = {
+    shim.name: shim for shim in (TrioShim(), BlockingShim(), BlockingHTTPShim())
+}
+SERVERS: Final = sorted({shim.serving for shim in SHIMS.values()})
+
+
+def is_http(name: str) -> bool:
+    """Whether this shim or server speaks over HTTP."""
+    return name.endswith("-http")
