@@ -96,10 +96,12 @@ class Quiet(ThreadingHTTPServer):
 
 
 @contextmanager
-def scripted(answer: Callable[[Asked], object], kind: type[Asked] = Asked) -> Generator[str]:
+def scripted(
+    answer: Callable[[Asked], object], kind: type[Asked] = Asked, *, port: int = 0
+) -> Generator[str]:
     """Serve until the block is left; its URL."""
     handler = type("Handler", (kind,), {"answer": staticmethod(answer)})
-    with Quiet(("127.0.0.1", 0), handler) as server:
+    with Quiet(("127.0.0.1", port), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
