@@ -477,8 +477,12 @@ def test_a_session_that_is_lost_is_opened_anew() -> None:
         valid[0] = "forgotten"
         with pytest.raises(ConnectionLost):
             client.request("tools/call", params)
-        with pytest.raises(RequestTimeout, match="the session was lost, and is not open yet"):
+        with pytest.raises(RequestTimeout, match="the session was lost, and is not open again yet"):
             client.request("tools/call", params, timeout=0.2)
+        with pytest.raises(RequestTimeout, match="the session was lost, and is not open again yet"):
+            client.ping(timeout=0.1)
+        with pytest.raises(ConnectionLost, match="is not open again yet"):
+            client.notify("notifications/custom")
         may_open.set()
         assert said(client) == "b"
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from sansmcp import (
     ConnectionFailed,
@@ -40,6 +40,8 @@ from ._errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
 from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
+
+_REOPENING: Final = "the session was lost, and is not open again yet"
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | RequestCancelled
 
@@ -78,7 +80,7 @@ class Asking(Session):
     ) -> JSONObject:
         """Ask, wait, and cancel the request if the wait is interrupted."""
         with self:
-            self.be_ready(method, timeout)
+            self._check_open(method)
             if serving is not None and not serving.open:
                 raise CallCancelled(f"{method} was not sent: the call is over")
             timeout = self.request_timeout if timeout is None else timeout
@@ -145,7 +147,8 @@ class Asking(Session):
             return 0.0  # the core says what is wrong with that
         start = time.monotonic()
         if not self.wait_for_room(start + seconds):
-            raise RequestTimeout(f"{method} was not sent: the peer has not read for {seconds} s")
+            why = _REOPENING if self.is_reopening else f"the peer has not read for {seconds} s"
+            raise RequestTimeout(f"{method} was not sent: {why}")
         self._check_open(method)
         return time.monotonic() - start
 
@@ -184,7 +187,7 @@ class Asking(Session):
         method = "subscriptions/listen"
         changes = Changes(self, self.stderr)
         with self:
-            self.be_ready(method, timeout)
+            self._check_open(method)
             timeout = self.request_timeout if timeout is None else timeout
             if not self.has_room:
                 timeout -= self._room_to_ask(method, timeout, None)
@@ -217,8 +220,6 @@ class Asking(Session):
         try:
             while True:
                 with self:
-                    if listing is None:
-                        self.be_ready(method, timeout)
                     if listing is None or listing.open:
                         self._check_open(method)
                         if not self.has_room:  # not taken off: the time is one for every page
@@ -247,10 +248,13 @@ class Asking(Session):
     def ping(self, timeout: float | None) -> float:
         """Ping the peer, and return the seconds that the answer took."""
         with self:
-            self.be_ready("ping", timeout)  # but not for room: it is small, and part of the answer
+            self._check_open("ping")
+            timeout = self.request_timeout if timeout is None else timeout
+            if self.is_reopening:  # but not for room: it is small, and part of the answer
+                timeout -= self._room_to_ask("ping", timeout, None)
             mailbox = Mailbox[PingEnded]()
             self.side.ping(
-                timeout=limit_of(self.request_timeout if timeout is None else timeout),
+                timeout=limit_of(timeout),
                 data=mailbox,
                 now=time.monotonic(),
             )
@@ -297,13 +301,11 @@ class Asking(Session):
         """Send a notification, some time soon."""
         with self:
             self._check_open(method)
+            if self.is_reopening:
+                raise ConnectionLost(f"{method} was not sent: {_REOPENING}")
             self.side.send_notification(method, params, meta=meta, now=time.monotonic())
             self.turn()
             self.flush()
-
-    def be_ready(self, method: str, timeout: float | None) -> None:
-        """Wait until this can be asked, or raise why it cannot."""
-        self._check_open(method)
 
     def _check_open(self, method: str) -> None:
         if self.side.state is not State.OPEN:

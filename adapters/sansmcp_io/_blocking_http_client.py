@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sansmcp import JSONObject, State
+from sansmcp import JSONObject, Ready
 from sansmcp.http import (
     AuthorizationRequired,
     ClientEndpoint,
@@ -24,7 +24,7 @@ from ._blocking_call import Call
 from ._blocking_http_wire import HTTPWire
 from ._blocking_mailbox import Mailbox
 from ._blocking_session import Result
-from ._errors import Refusal, RequestRefused, RequestTimeout
+from ._errors import Refusal, RequestRefused
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
 from ._outcomes import Outcome
 from ._surface import NotificationHandler
@@ -96,9 +96,11 @@ class HTTPSession(HTTPWire, Asking):
             case StreamUnavailable():
                 LOGGER.info("%s", event.text)
             case SessionLost():
-                self.is_ready = False
-                event.start.data = Mailbox[Any]()  # nobody waits for it there, but in `be_ready`
+                self.is_reopening = True  # whoever asks waits until it is open again
+                event.start.data = Mailbox[Any]()  # nobody waits for it there
             case _:
+                if isinstance(event, Ready):
+                    self.is_reopening = False
                 super()._handle_event(event)
 
     # -------------------------------------------------------------------------- authorization
@@ -140,18 +142,6 @@ class HTTPSession(HTTPWire, Asking):
             if self._refused is not None:
                 raise RequestRefused(str(error), *self._refused) from error
             raise
-
-    def be_ready(self, method: str, timeout: float | None) -> None:
-        """While a session is opened anew, wait for that."""
-        if not self.is_ready:
-            seconds = self.request_timeout if timeout is None else timeout
-            if not self.wait(self._is_settled, time.monotonic() + seconds):
-                text = f"{method} was not sent: the session was lost, and is not open yet"
-                raise RequestTimeout(text)
-        self._check_open(method)
-
-    def _is_settled(self) -> bool:
-        return self.is_ready or self.side.state is not State.OPEN
 
     def _result(self, outcome: Outcome) -> JSONObject:
         try:

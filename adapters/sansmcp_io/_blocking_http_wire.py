@@ -9,8 +9,9 @@ import ssl
 import time
 from collections.abc import Callable
 from selectors import EVENT_WRITE
-from typing import Final
+from typing import Final, cast
 
+from sansmcp import Subscription
 from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent, Origin
 
 from ._anomalies import LOGGER
@@ -92,9 +93,9 @@ class HTTPWire(Waiting):
             self._abort(exchange)
             has_done = True
         while (exchange := endpoint.next_exchange()) is not None:
-            if exchange.awaited:
+            if exchange.awaited and not isinstance(cast(object, exchange.request), Subscription):
                 self._queue[exchange] = None
-            else:  # what is said about others must not wait for them
+            else:  # what is said about others must not wait for them, nor they for what lasts
                 self._begin(exchange)
             has_done = True
         while self._queue and len(self._turns) < self._limits.requests:

@@ -44,6 +44,7 @@ class Waiting(Guarded):
         self._is_read = False  # some thread selects
         self._alarm = math.inf  # until when it does
         self._is_crowded = False  # somebody waits for room in the output
+        self.is_reopening = False  # nothing can be sent for now, however much room there is
 
     # ---------------------------------------------------------------- what the transport does
 
@@ -250,7 +251,7 @@ class Waiting(Guarded):
     @property
     def has_room(self) -> bool:
         """Whether output may be added that can wait as well."""
-        return self.side.unsent_bytes <= UNSENT_BYTES
+        return self.side.unsent_bytes <= UNSENT_BYTES and not self.is_reopening
 
     def wait_for_room(self, until: float) -> bool:
         """Wait until output may be added, or the connection has ended."""
