@@ -28,6 +28,7 @@ from sansmcp_io.blocking import (
 from .support.http_in_thread import Reply, hostile, served
 from .support.http_scripted import Asked, scripted
 from .support.http_tools import handle
+from .support.processes import descriptors
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 LEGACY = LEGACY_REVISIONS[-1:]
@@ -180,12 +181,12 @@ def test_ctrl_c_while_it_opens_leaves_nothing() -> None:
         has_left.set()
 
     has_left = threading.Event()
-    before = len(os.listdir("/dev/fd"))
+    before = descriptors()
     with hostile(interrupt) as port:
         with pytest.raises(KeyboardInterrupt), connect_http(on_port(port), info=INFO):
             pass
         assert has_left.wait(SECONDS)
-    assert len(os.listdir("/dev/fd")) == before
+    assert descriptors() == before
 
 
 # ------------------------------------------------------------------------------------ addresses
@@ -520,14 +521,14 @@ def test_the_end_waits_for_a_server_for_a_moment_only() -> None:
             asked.result({"content": []})
 
     is_over = threading.Event()
-    before = len(os.listdir("/dev/fd"))
+    before = descriptors()
     with scripted(answer) as url:
         start = time.monotonic()
         with pytest.raises(KeyboardInterrupt), talking(url, get_stream=False):
             pass
         assert 0.5 < time.monotonic() - start < 20
         is_over.set()
-    assert len(os.listdir("/dev/fd")) <= before + 1  # the one whose response still comes
+    assert descriptors() <= before + 1  # the one whose response still comes
 
 
 def test_the_end_of_the_block_ends_the_calls_of_all_threads() -> None:

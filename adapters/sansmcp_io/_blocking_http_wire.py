@@ -296,12 +296,14 @@ class HTTPWire(Waiting):
 
     def finish(self) -> None:
         self._is_ending = True
-        self.side.close(now=time.monotonic())
-        self.turn()
-        self.wait(lambda: not self.endpoint.exchanges, time.monotonic() + FLUSH_SECONDS)
-        self.wait(lambda: not self._is_read)
-        self._is_released = True
-        self._pool.close()
+        try:
+            self.side.close(now=time.monotonic())
+            self.turn()
+            self.wait(lambda: not self.endpoint.exchanges, time.monotonic() + FLUSH_SECONDS)
+        finally:
+            self.wait(lambda: not self._is_read)
+            self._is_released = True
+            self._pool.close()
 
     # ------------------------------------------------------------------------------ watching
 

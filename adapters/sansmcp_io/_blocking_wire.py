@@ -221,14 +221,19 @@ class Wire(Waiting):
         When this returns, no thread uses the descriptors any more, nor ever will.
         """
         self._is_ending = True
-        self.connection.close(now=time.monotonic())
-        self.turn()
-        self.wait(lambda: not self._is_read)
+        try:
+            self.connection.close(now=time.monotonic())
+            self.turn()
+        finally:
+            self.wait(lambda: not self._is_read)
+            self._write_the_rest()
+            self._is_released = True
+            os.close(self._waker)
+            os.close(self._wakes)
+
+    def _write_the_rest(self) -> None:
         seconds = FLUSH_SECONDS if self._has_input else FLUSH_SECONDS_AT_EOF
         while self._taken or self.connection.unsent_bytes:
             if not self._output_poll.poll(seconds * 1000):
                 break
             self._write(is_ready=True)
-        self._is_released = True
-        os.close(self._waker)
-        os.close(self._wakes)
