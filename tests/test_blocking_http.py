@@ -5,6 +5,8 @@ import logging
 import os
 import signal
 import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -176,6 +178,20 @@ def test_what_a_handler_raises_is_told_to_the_caller() -> None:
         with pytest.raises(McpError, match="not now"):
             ask(client, "ask")
         assert ask(client, "echo", text="on") == "on"
+
+
+def test_neither_a_loop_nor_a_thread_is_hidden() -> None:
+    """The library starts none, whatever is under way."""
+    with served(handle) as server:
+        code = f"""
+import sys, threading
+from sansmcp_io.blocking import connect_http
+with connect_http({server.url!r}, info={INFO}, revisions={LEGACY}) as client:
+    list(client.items("tools/list"))
+    print(threading.active_count(), {{"trio", "asyncio"}} & set(sys.modules))
+"""
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == ("1 set()\n", "")
 
 
 # --------------------------------------------------------------------------------- cancellation

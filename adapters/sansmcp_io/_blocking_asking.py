@@ -268,10 +268,14 @@ class Asking(Session):
             if self.side.state is not State.OPEN:
                 raise with_stderr(ConnectionLost("the connection has ended"), self.stderr)
             before, until = self.news, time.monotonic() + timeout
-            self.look()
-            self.work()
-            self.wait(lambda: self.news != before or self.side.state is State.CLOSED, until)
-            self.work()
+            self.polls += 1
+            try:
+                self.look()
+                self.work()
+                self.wait(lambda: self.news != before or self.side.state is State.CLOSED, until)
+                self.work()
+            finally:
+                self.polls -= 1
             self.flush()
             return self.news != before
 

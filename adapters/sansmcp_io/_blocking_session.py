@@ -85,6 +85,7 @@ class Session(Waiting):
         self._on_ready: Callable[[], object] | None = None
         self.is_ready = False
         self.news = 0  # how much was done for the application
+        self.polls = 0  # so many threads wait for that
         self._anomalies = AnomalyLog()
         self._requests: OrderedDict[IncomingRequest, None] = OrderedDict()
         self._waiting_notifications = 0
@@ -235,7 +236,14 @@ class Session(Waiting):
             self.call_logged(what, function)
         finally:
             self._is_telling = False
-            self.news += 1
+            self._add_news()
+
+    def _add_news(self) -> None:
+        """Something was done for the application, in this thread."""
+        self.news += 1
+        if self.polls:
+            self.ring_all()
+            self._wake_reader()
 
     def call_logged(self, what: str, function: Callable[..., object], *args: object) -> None:
         """Call a function of the application that nobody waits for."""
@@ -262,7 +270,7 @@ class Session(Waiting):
             answer(self.side, request, result)
         finally:
             self._local.nesting -= 1
-            self.news += 1
+            self._add_news()
         self.turn()
 
     def call(self, call: object) -> Result:
