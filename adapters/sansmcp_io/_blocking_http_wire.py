@@ -108,6 +108,9 @@ class HTTPWire(Waiting):
 
     def _begin(self, exchange: ClientExchange) -> None:
         """Carry it on a connection, if it is known where to."""
+        if exchange.over:  # the failure of another one has been its end
+            self._forget(exchange)
+            return
         self._origin = exchange.origin
         link = self._pool.take()
         if link is None:
@@ -117,6 +120,7 @@ class HTTPWire(Waiting):
             try:
                 link = self._pool.open(self._addresses)
             except OSError as error:
+                self._resolved_at = -math.inf
                 self._lose(exchange, sentence(error))
                 return
             link.deadline = time.monotonic() + self._limits.connect
@@ -290,6 +294,8 @@ class HTTPWire(Waiting):
     @property
     def _is_behind(self) -> bool:
         """Whether something that nobody waits for has not been written yet."""
+        if self._is_released:
+            return False
         return bool(self._unresolved) or any(
             link.is_behind and not exchange.awaited for exchange, link in self._moving.items()
         )
