@@ -89,8 +89,8 @@ class HTTPWire(Waiting):
         """Do what the endpoint wants done, and return whether that may have had consequences."""
         endpoint = self.endpoint
         has_done = False
-        for exchange in endpoint.aborts():
-            self._abort(exchange)
+        for aborted in endpoint.aborts():
+            self._abort(aborted)
             has_done = True
         while (exchange := endpoint.next_exchange()) is not None:
             if exchange.awaited and not isinstance(cast(object, exchange.request), Subscription):
@@ -99,10 +99,10 @@ class HTTPWire(Waiting):
                 self._begin(exchange)
             has_done = True
         while self._queue and len(self._turns) < self._limits.requests:
-            exchange = next(iter(self._queue))
-            del self._queue[exchange]
-            self._turns.add(exchange)
-            self._begin(exchange)
+            waiting = next(iter(self._queue))
+            del self._queue[waiting]
+            self._turns.add(waiting)
+            self._begin(waiting)
             has_done = True
         return has_done
 

@@ -16,7 +16,8 @@ from sansmcp import JSONObject
 from ._demo_gate import Gate
 from ._demo_steps import CAPABILITIES, NotSeen, Steps, on_request
 from ._demo_transcript import Transcript
-from ._trio_process import ProcessOptions, open_child
+from ._process import ProcessOptions
+from ._trio_process import open_child
 from .trio import connect
 
 INFO: Final[JSONObject] = {"name": "sansmcp-demo-client", "version": "1.0"}

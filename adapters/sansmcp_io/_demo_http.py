@@ -17,7 +17,8 @@ from sansmcp import JSONObject
 from ._demo_http_client import SSE, Exchange, HTTPClient
 from ._demo_steps import NotSeen
 from ._demo_transcript import Kind, Transcript
-from ._trio_process import ProcessOptions, open_child
+from ._process import ProcessOptions
+from ._trio_process import open_child
 
 _MODERN: Final = "2026-07-28"
 _LEGACY: Final = "2025-11-25"

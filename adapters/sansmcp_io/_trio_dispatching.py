@@ -1,137 +1,17 @@
-"""What is done about each event of a conversation, whatever carries it."""
+"""The shared parts of a conversation, bound to trio."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Final, assert_never
+from . import _async_dispatching
+from ._async_dispatching import ENDINGS
+from ._trio_loop import TrioLoop
+from ._trio_serving import Serving
 
-import trio
-
-from sansmcp import (
-    ConnectionClosed,
-    ConnectionFailed,
-    ErrorReceived,
-    ErrorWithoutIdReceived,
-    Event,
-    IncomingRequest,
-    InputRequired,
-    LimitReached,
-    ListenerAdded,
-    ListenerRemoved,
-    ListingEnded,
-    MessageIgnored,
-    NotificationReceived,
-    PageReceived,
-    PingEnded,
-    ProgressReceived,
-    ProtocolViolation,
-    Ready,
-    RequestAnswered,
-    RequestCancelled,
-    RequestFailed,
-    RequestReceived,
-    ResponseReceived,
-    SubscriptionAcknowledged,
-    SubscriptionEnded,
-)
-
-from ._anomalies import AnomalyLog
-from ._surface import NotificationHandler, ProgressHandler
-from ._trio_asking import Asked, Asking
-from ._trio_call import Call
-from ._trio_callbacks import Notifications, call_back, logged
-from ._trio_serving import Result, Serving
-
-ENDINGS: Final = (
-    ConnectionClosed,
-    ConnectionFailed,
-    ErrorReceived,
-    InputRequired,
-    ListingEnded,
-    PageReceived,
-    PingEnded,
-    RequestFailed,
-    ResponseReceived,
-    SubscriptionAcknowledged,
-    SubscriptionEnded,
-)
-"""The events that somebody may wait for when no task dispatches any more."""
+__all__ = ["ENDINGS", "Dispatching"]
 
 
-class Dispatching(Asking):
-    """Hands out events: to the handlers, and to the callers that ask."""
+class Dispatching(_async_dispatching.Dispatching):
+    """Hands out events in trio's thread."""
 
-    _tasks: trio.Nursery  # which the transport has
-
-    def __init__(
-        self,
-        side: Asked,
-        *,
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], Call],
-        on_notification: NotificationHandler | None,
-        context: Any,
-        request_timeout: float,
-    ) -> None:
-        super().__init__(side, handler=handler, context=context, request_timeout=request_timeout)
-        self._serving = Serving(
-            side,
-            handler,
-            partial(call_type, self),
-            until_room=self._until_room,
-            wake=self.wake,
-        )
-        self._notifications = None if on_notification is None else Notifications(on_notification)
-        self._anomalies = AnomalyLog()
-
-    def _serve(self, request: IncomingRequest) -> None:
-        """Begin to serve a request, now or later."""
-        self._serving.begin(request, self._tasks)
-
-    def _handle_event(self, event: Event) -> None:
-        match event:
-            case RequestReceived():
-                self._serve(event.request)
-            case RequestCancelled():
-                self._serving.cancel(event.request)
-            case NotificationReceived():
-                if event.subscription is not None:
-                    event.subscription.data.put(event)
-                elif self._notifications is not None:
-                    self._notifications.handle(event, self._tasks)
-            case ResponseReceived() | ErrorReceived() | RequestFailed() | InputRequired():
-                event.request.data.put(event)
-            case ProgressReceived():
-                self._progressed(event)
-            case PageReceived() | ListingEnded():
-                event.listing.data.put(event)
-            case Ready():
-                self._ready.set()
-                on_ready, self._on_ready = self._on_ready, None  # a handshake may follow requests
-                if on_ready is not None:
-                    call_back(self._tasks, "the handler of readiness", on_ready)
-                if event.start is not None:
-                    event.start.data.put(event)
-            case ConnectionFailed():
-                event.start.data.put(event)
-            case ConnectionClosed():
-                self._ready.set()  # whoever waits for it learns that it will not be
-                self._room.look()  # there will be none
-                self._questions.cancel()
-            case PingEnded():
-                event.ping.data.put(event)
-            case SubscriptionAcknowledged() | SubscriptionEnded():
-                event.subscription.data.put(event)
-            case RequestAnswered() | ListenerAdded() | ListenerRemoved():
-                pass
-            case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
-                self._anomalies.note(event, trio.current_time())
-            case _:
-                assert_never(event)
-
-    def _progressed(self, event: ProgressReceived) -> None:
-        on_progress: ProgressHandler | None = event.request.data.on_progress
-        if on_progress is not None:
-            with logged("the handler of progress"):
-                on_progress(event.progress, event.total, event.message)
+    _new_loop = TrioLoop
+    _new_serving = Serving

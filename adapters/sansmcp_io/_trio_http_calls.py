@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from sansmcp import Change, IncomingRequest, JSONObject, JSONValue, LocalProtocolError, Peer
 
+from ._async_server import Server, ServerCall
 from ._surface import ProgressHandler
-from ._trio_server import Server, ServerCall
+from ._trio_loop import TrioLoop
 from ._typed_requests import typed_request
 
 if TYPE_CHECKING:
@@ -99,6 +101,9 @@ class SessionServer(Server):
     async def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client of a session; as `Client.ping`."""
         return await self._service.ping(self._session_for("ping"), timeout)
+
+    def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        return TrioLoop().new_messenger()
 
     def _session_for(self, what: str) -> Session:
         session: Session | None = self._peer.session

@@ -34,15 +34,14 @@ from sansmcp.http import (
 )
 
 from ._anomalies import LOGGER
+from ._async_call import Call
 from ._errors import RequestRefused, RequestTimeout
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
 from ._outcomes import Outcome
 from ._surface import FLUSH_SECONDS, NotificationHandler, ProgressHandler
-from ._trio_call import Call
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_http_pool import Link, Pool
 from ._trio_mailbox import Mailbox
-from ._trio_room import Room
 from ._trio_serving import Result
 from ._trio_sleeper import Sleeper
 from ._trio_unwrap import unwrapped
@@ -80,7 +79,6 @@ class HTTPSession(Dispatching):
         self._limits = limits
         self._pool = Pool(tls, limits.connect)
         self._turns = trio.CapacityLimiter(limits.requests)
-        self._room = Room(endpoint)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
         self._refusals: dict[OutgoingRequest, AuthorizationRequired | MessageRefused] = {}
         self._refused: AuthorizationRequired | MessageRefused | None = None  # while it is opened
@@ -128,10 +126,6 @@ class HTTPSession(Dispatching):
     def wake(self) -> None:
         """A verb was called: have what came of it seen to."""
         self._pump.wake()
-
-    async def _until_room(self) -> None:
-        if self._room.is_short:
-            await self._room.wait()
 
     async def _keep_turning(self) -> None:
         endpoint = self.endpoint

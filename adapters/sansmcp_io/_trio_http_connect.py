@@ -11,11 +11,11 @@ import trio
 
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
+from ._async_client import Client, RequestHandler
 from ._defaults import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
 from ._surface import NotificationHandler, serves_nothing
-from ._trio_client import Client, RequestHandler
 from ._trio_unwrap import unwrapped
 
 

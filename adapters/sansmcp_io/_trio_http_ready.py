@@ -11,7 +11,7 @@ import trio
 from sansmcp import Peer
 from sansmcp.http import Session
 
-from ._trio_callbacks import logged
+from ._async_callbacks import logged
 
 
 class Companions:

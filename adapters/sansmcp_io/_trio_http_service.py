@@ -33,13 +33,13 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from ._anomalies import LOGGER, AnomalyLog
+from ._async_callbacks import Notifications, logged
 from ._defaults import limit_of
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate
 from ._outcomes import result_of, seconds_of
 from ._surface import FLUSH_SECONDS, NotificationHandler, ProgressHandler
 from ._trace import HTTPTrace
-from ._trio_callbacks import Notifications, logged
 from ._trio_http_ready import Companions
 from ._trio_http_wire import HTTPWire
 from ._trio_mailbox import Mailbox

@@ -17,11 +17,11 @@ import trio
 from sansmcp.http import ServerEndpoint, ServerExchange
 
 from ._anomalies import LOGGER
+from ._async_callbacks import logged
 from ._errors import Unauthorized
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate
 from ._trace import HTTPTrace
-from ._trio_callbacks import logged
 from ._trio_socket import NoWaitSocket, TLSSocket
 from .h11 import ConnectionState, HTTPConnection, RequestHead
 

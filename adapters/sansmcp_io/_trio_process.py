@@ -2,52 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from os import PathLike
 from typing import Final
 
-import attrs
 import trio
 
 from ._anomalies import LOGGER
 from ._descriptors import has_data
+from ._process import LAST_WORDS_SECONDS, LOOK_AGAIN_SECONDS, STDERR_SECONDS, ProcessOptions
 from ._stderr import StderrLines, StderrTail
 from ._trio_unwrap import unwrapped
 from .stdio import (
     DEFAULT_KILL_AFTER,
-    DEFAULT_TERMINATE_AFTER,
     HAS_PROCESS_GROUPS,
     KILL,
     TERMINATE,
-    StderrMode,
     group_is_alive,
     process_options,
     signal_group,
 )
-
-_STDERR_SECONDS: Final = 2.0
-"""How long the end of standard error is waited for after the process has ended."""
-_LAST_WORDS_SECONDS: Final = 0.5
-"""How long what a process has left in its output may lie there before it is read."""
-_LOOK_AGAIN_SECONDS: Final = 0.01
-
-
-@attrs.frozen(kw_only=True)
-class ProcessOptions:
-    """How a server process is started and ended."""
-
-    env: Mapping[str, str] | None = None
-    cwd: str | PathLike[str] | None = None
-    stderr: StderrMode = "inherit"
-    on_stderr: Callable[[str], object] | None = None
-    terminate_after: float = DEFAULT_TERMINATE_AFTER
-    kill_after: float = DEFAULT_KILL_AFTER
-
-    @property
-    def stderr_mode(self) -> StderrMode:
-        """With a callback, standard error is captured."""
-        return self.stderr if self.on_stderr is None else "capture"
 
 
 class Child:
@@ -93,9 +68,9 @@ class Child:
             self.stderr.exit_status = await self.process.wait()
             # The number is free from now on, unless there is still somebody in the group.
             self._has_group = self._has_group and group_is_alive(self.process.pid)
-            await trio.sleep(_LAST_WORDS_SECONDS)
+            await trio.sleep(LAST_WORDS_SECONDS)
             while has_data(output):
-                await trio.sleep(_LAST_WORDS_SECONDS)
+                await trio.sleep(LAST_WORDS_SECONDS)
             await self._end_group()
             await output.aclose()  # which is the end for whoever reads from it
 
@@ -111,7 +86,7 @@ class Child:
             nursery.cancel_scope.cancel()
         if self.process.stderr is not None:
             # A process that has left the group may hold the other end open for ever.
-            with trio.move_on_after(_STDERR_SECONDS):
+            with trio.move_on_after(STDERR_SECONDS):
                 await self._forwarded.wait()
             self._scope.cancel()
             await self._forwarded.wait()
@@ -141,7 +116,7 @@ class Child:
             return
         with trio.move_on_after(min(self._options.kill_after, DEFAULT_KILL_AFTER)) as scope:
             while group_is_alive(pid):
-                await trio.sleep(_LOOK_AGAIN_SECONDS)
+                await trio.sleep(LOOK_AGAIN_SECONDS)
         if scope.cancelled_caught:
             signal_group(pid, KILL)
         self._has_group = False

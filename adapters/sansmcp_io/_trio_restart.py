@@ -1,139 +1,42 @@
-"""A server process that is started again when it has ended unexpectedly."""
+"""A server process on trio that is started again when it has ended unexpectedly."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, TypeAlias
 
 import trio
 
-from sansmcp import State
-
-from ._anomalies import LOGGER
-from ._errors import ConnectionLost
-from ._outcomes import with_stderr
+from ._async_restart import Restarter
+from ._trio_loop import TrioLoop
 from ._trio_session import Session
 from ._trio_unwrap import unwrapped
 
-Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Session]]
-
-
-class _Process:
-    """One process from its start to its end, for all who wait for either."""
-
-    def __init__(self) -> None:
-        self.is_started = trio.Event()  # or could not be
-        self.is_to_end = trio.Event()
-        self.has_ended = trio.Event()
-        self.session: Session | None = None
-        self.error: Exception | None = None
-
-    @property
-    def is_of_use(self) -> bool:
-        """Whether it runs, or will soon."""
-        if self.session is None:
-            return not self.is_started.is_set()
-        return self.session.connection.state is State.OPEN
-
-
-class Restarter:
-    """Keeps one process running, as long as it may be started again.
-
-    A new process is started when something is to be sent, not when the old one ends: a server
-    that crashes whenever it runs must not be run for nobody. The start is not the business of the
-    caller that needed it first: it goes on if that one is cancelled, for those that come next.
-    """
-
-    def __init__(self, opening: Opening, restarts: int, tasks: trio.Nursery) -> None:
-        self._opening: Final = opening
-        self._left = restarts
-        self._restarts: Final = restarts
-        self._tasks: Final = tasks
-        self._is_over = False
-        self.session: Session  # with the process that was started last
-        self._process = _Process()
-        tasks.start_soon(self._hold, self._process, None)
-
-    async def open(self) -> None:
-        """Wait until the first process has been started.
-
-        Raises:
-            Exception: Why it could not be.
-        """
-        await self._process.is_started.wait()
-        if self._process.error is not None:
-            raise self._process.error
-
-    async def live(self) -> Session:
-        """The session with the process that runs; a new one if it has ended.
-
-        Raises:
-            ConnectionLost: It may not, or could not, be started again; or the block was left.
-        """
-        if self._is_over:
-            raise ConnectionLost("the connection has ended")
-        process = self._process
-        if not process.is_of_use:
-            if self._left == 0:
-                lost = ConnectionLost(f"the server has ended again after {self._restarts} restarts")
-                raise with_stderr(lost, self.session.stderr)
-            self._left -= 1
-            LOGGER.warning("the server has ended unexpectedly and is started again")
-            former, process = process, _Process()
-            self._process = process
-            self._tasks.start_soon(self._hold, process, former)
-        await process.is_started.wait()
-        if process.session is None:
-            lost = ConnectionLost(f"the server could not be started again: {process.error}")
-            if isinstance(process.error, ConnectionLost):
-                lost._tail = process.error._tail
-            raise lost from process.error
-        return process.session
-
-    async def close(self) -> None:
-        """End the process that runs, or is being started, and wait for its end."""
-        self._is_over = True
-        self._process.is_to_end.set()
-        if not self._process.is_started.is_set():
-            self._tasks.cancel_scope.cancel()
-        await self._process.has_ended.wait()
-
-    async def _hold(self, process: _Process, former: _Process | None) -> None:
-        """Stay in the block of a process until it is to end."""
-        try:
-            if former is not None:
-                former.is_to_end.set()
-                await former.has_ended.wait()
-            with trio.CancelScope() as scope:
-                async with self._opening() as session:
-                    # Those who use it may still have things to say when all around is cancelled.
-                    # The shield is outside of the block: what fails within must get out.
-                    scope.shield = True
-                    session.around.append(self._tasks.cancel_scope)
-                    process.session = self.session = session
-                    process.is_started.set()
-                    await process.is_to_end.wait()
-        except Exception as error:
-            if process.session is not None:
-                raise
-            process.error = error
-            if former is not None:
-                LOGGER.warning("the server could not be started again: %s", error)
-        finally:
-            process.is_started.set()
-            process.has_ended.set()
-
 
 @asynccontextmanager
-async def keep_running(opening: Opening, restarts: int) -> AsyncGenerator[Restarter, None]:
+async def keep_running(
+    opening: Callable[[], AbstractAsyncContextManager[Session]], restarts: int
+) -> AsyncGenerator[Restarter, None]:
     """Start a process; in the end, end it or the one that has taken its place.
 
     Raises:
         Exception: What `opening` raises when it fails for the first time.
     """
+
+    @asynccontextmanager
+    async def shielded() -> AsyncGenerator[Session, None]:
+        with trio.CancelScope() as scope:
+            async with opening() as session:
+                # Those who use it may still have things to say when all around is cancelled.
+                # The shield is outside of the block: what fails within must get out.
+                scope.shield = True
+                session.around.append(tasks.cancel_scope)
+                yield session
+
     async with unwrapped(), trio.open_nursery() as tasks:
-        restarter = Restarter(opening, restarts, tasks)
+        restarter = Restarter(
+            shielded, restarts, loop=TrioLoop(), tasks=tasks, abandon=tasks.cancel_scope.cancel
+        )
         try:
             await restarter.open()
             yield restarter

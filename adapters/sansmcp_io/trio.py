@@ -18,6 +18,11 @@ from sansmcp import (
     ServerConnection,
 )
 
+from ._async_call import Call
+from ._async_changes import Changes
+from ._async_client import Client, RequestHandler
+from ._async_server import LogHandler, Server, ServerCall
+from ._async_serving import Result
 from ._call import RequireInput
 from ._defaults import (
     DEFAULT_DRAIN,
@@ -38,18 +43,14 @@ from ._errors import (
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate
+from ._process import ProcessOptions
 from ._stderr import StderrTail
 from ._surface import NotificationHandler, ProgressHandler, serves_nothing
 from ._trace import HTTPClientTrace, HTTPTrace, Trace
-from ._trio_call import Call
-from ._trio_changes import Changes
-from ._trio_client import Client, RequestHandler
 from ._trio_http import HTTPServer, serve_http
 from ._trio_http_connect import connect_http
-from ._trio_process import ProcessOptions, open_child
+from ._trio_process import open_child
 from ._trio_restart import keep_running
-from ._trio_server import LogHandler, Server, ServerCall
-from ._trio_serving import Result
 from ._trio_session import Session
 from ._trio_stdio import open_standard_streams
 from ._trio_stream import ByteStream

@@ -3,6 +3,7 @@
 One over HTTP says on standard output where it is.
 """
 
+import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 
 import trio
 
+import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
 from sansmcp import JSONObject, ToolsListChanged, paginate
@@ -58,6 +60,11 @@ class OnTrio:
 
     async def until_cancelled(self, call: Any) -> None:
         await trio.sleep_forever()
+
+
+class OnAsyncio(OnTrio):
+    async def until_cancelled(self, call: Any) -> None:
+        await asyncio.Event().wait()
 
 
 class Blocking:
@@ -127,7 +134,7 @@ async def hang(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject:
     call.progress(1)
     try:
         await waiting.until_cancelled(call)
-    except (trio.Cancelled, CallCancelled):
+    except (trio.Cancelled, asyncio.CancelledError, CallCancelled):
         seen.append("cancelled")
         raise
     return text("nobody gave up")
@@ -157,6 +164,9 @@ def main(adapter: str) -> None:
     match adapter:
         case "trio":
             trio.run(partial(sansmcp_io.trio.serve_stdio, on_trio, **options))
+        case "asyncio":
+            on_asyncio = partial(handle, OnAsyncio(), seen)
+            asyncio.run(sansmcp_io.asyncio.serve_stdio(on_asyncio, **options))
         case "blocking":
 
             def blocking(call: AnyCall) -> Any:

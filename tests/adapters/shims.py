@@ -1,5 +1,6 @@
 """The clients of the adapters, all looking the same to the tests. See the head of the package."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -12,10 +13,11 @@ from typing import Any, Final, Protocol
 
 import trio
 
+import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
 from sansmcp import JSONObject, Peer
-from tests.adapters.server import Blocking, OnTrio, Waiting, step
+from tests.adapters.server import Blocking, OnAsyncio, OnTrio, Waiting, step
 from tests.support.processes import ROOT
 
 INFO: Final = {"name": "tests", "version": "1.0"}
@@ -158,6 +160,53 @@ class TrioShim:
                 nursery.start_soon(body)
 
 
+# --------------------------------------------------------------------------------------- asyncio
+
+
+class AsyncioClient(TrioClient):
+    """The client is the same class; what differs is how somebody waits and gives up."""
+
+    async def give_up(self, method: str, params: JSONObject) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await self._client.request(method, params, on_progress=partial(called, task.cancel))
+        except asyncio.CancelledError:
+            assert task.uncancel() == 0
+        else:
+            raise AssertionError("nothing was cancelled")
+
+    async def until_told(self, told: list[Any]) -> None:
+        while not told:
+            await asyncio.sleep(0.01)
+
+
+class AsyncioShim:
+    name = serving = "asyncio"
+
+    def run(self, body: Body) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(SECONDS):
+                await body()
+
+        asyncio.run(bounded(), debug=True)
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[AsyncioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnAsyncio())
+        async with sansmcp_io.asyncio.connect_stdio(
+            command, info=INFO, cwd=ROOT, on_request=handler, **options
+        ) as client:
+            yield AsyncioClient(client)
+
+    async def at_once(self, *bodies: Body) -> None:
+        async with asyncio.TaskGroup() as group:
+            for body in bodies:
+                group.create_task(body())
+
+
 # -------------------------------------------------------------------------------------- blocking
 
 
@@ -288,7 +337,7 @@ async def coroutine(awaitable: Awaitable[Any]) -> Any:
 
 
 SHIMS: Final[dict[str, Shim]] = {
-    shim.name: shim for shim in (TrioShim(), BlockingShim(), BlockingHTTPShim())
+    shim.name: shim for shim in (TrioShim(), AsyncioShim(), BlockingShim(), BlockingHTTPShim())
 }
 SERVERS: Final = sorted({shim.serving for shim in SHIMS.values()})
 

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Final
 
-import trio
-
 from sansmcp import NotificationReceived
 
 from ._anomalies import LOGGER
+from ._async_loop import Tasks
 from ._surface import NotificationHandler
 
 _MOST_RUNNING: Final = 100
@@ -30,7 +29,7 @@ def logged(what: str) -> Generator[None, None, None]:
         LOGGER.error("%s failed", what, exc_info=error)
 
 
-def call_back(tasks: trio.Nursery, what: str, function: Callable[[], object]) -> None:
+def call_back(tasks: Tasks, what: str, function: Callable[[], object]) -> None:
     """Call a function; an async one runs beside all else."""
     with logged(what):
         outcome = function()
@@ -57,7 +56,7 @@ class Notifications:
         self._waiting: deque[NotificationReceived] = deque()
         self._has_dropped = False
 
-    def handle(self, event: NotificationReceived, tasks: trio.Nursery) -> None:
+    def handle(self, event: NotificationReceived, tasks: Tasks) -> None:
         """Handle one notification, now or when it is its turn."""
         if self._running < _MOST_RUNNING:
             self._begin(event, tasks)
@@ -69,14 +68,14 @@ class Notifications:
                 LOGGER.warning("notifications come faster than they are handled: some are dropped")
         self._waiting.append(event)
 
-    def _begin(self, event: NotificationReceived, tasks: trio.Nursery) -> None:
+    def _begin(self, event: NotificationReceived, tasks: Tasks) -> None:
         with logged("the handler of notifications"):
             outcome = self._handler(event.method, event.params)
             if inspect.isawaitable(outcome):
                 self._running += 1
                 tasks.start_soon(self._finish, outcome, tasks)
 
-    async def _finish(self, outcome: Awaitable[object], tasks: trio.Nursery) -> None:
+    async def _finish(self, outcome: Awaitable[object], tasks: Tasks) -> None:
         await _await_logged("the handler of notifications", outcome)
         self._running -= 1
         while self._waiting and self._running < _MOST_RUNNING:

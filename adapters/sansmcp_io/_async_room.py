@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import trio
-
 from sansmcp import ServerConnection, State
 
+from ._async_loop import Loop
 from ._call import ClientSide
 from ._surface import UNSENT_BYTES
 
@@ -18,10 +17,11 @@ class Room:
     All at once, they would fill the output far beyond its bound as soon as a little of it is gone.
     """
 
-    def __init__(self, connection: ClientSide | ServerConnection) -> None:
+    def __init__(self, connection: ClientSide | ServerConnection, loop: Loop) -> None:
         self._connection: Final = connection
-        self._turnstile = trio.Lock()
-        self._has_come = trio.Event()
+        self._loop: Final = loop
+        self._turnstile = loop.new_lock()
+        self._has_come = loop.new_event()
 
     @property
     def is_awaited(self) -> bool:
@@ -35,10 +35,13 @@ class Room:
 
     async def wait(self) -> None:
         """Wait for room, or for the end of the connection. To be used before anything else runs."""
-        async with self._turnstile:
+        await self._turnstile.acquire()
+        try:
             while self._connection.unsent_bytes > UNSENT_BYTES and not self._is_over():
-                self._has_come = trio.Event()
+                self._has_come = self._loop.new_event()
                 await self._has_come.wait()
+        finally:
+            self._turnstile.release()
 
     def look(self) -> None:
         """Let the next one in, if there is room now, or never will be."""

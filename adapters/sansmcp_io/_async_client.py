@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 from sansmcp import JSONObject, JSONValue, Peer, State
 
+from ._async_asking import Asking
+from ._async_call import Call
+from ._async_changes import Changes
+from ._async_restart import Restarter
+from ._async_serving import Result
 from ._surface import ProgressHandler
-from ._trio_asking import Asking
-from ._trio_call import Call
-from ._trio_changes import Changes
-from ._trio_restart import Restarter
-from ._trio_serving import Result
 from ._typed_requests import typed_request
 
 RequestHandler: TypeAlias = Callable[[Call], Result]

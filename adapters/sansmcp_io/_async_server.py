@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import suppress
+from collections.abc import Callable
+from functools import partial
 from logging import LogRecord
 from typing import cast
 
-import trio
-
 from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnection
 
+from ._async_asking import Asking
+from ._async_call import Call
 from ._call import ServerCallBase
 from ._log_records import LogHandlerBase, mcp_level
 from ._surface import ProgressHandler
-from ._trio_asking import Asking
-from ._trio_call import Call
 from ._typed_requests import typed_request
 
 
 class Server:
-    """An open connection to a client. To be used in trio's thread, by any number of tasks."""
+    """An open connection to a client. To be used in the loop's thread, by any number of tasks."""
 
     def __init__(self, session: Asking) -> None:
         self._session = session
@@ -51,7 +49,7 @@ class Server:
             Whether the client is, or will be, told: not if it has not subscribed, the capability
             is not declared, or the connection is over.
         """
-        told = self._connection.publish(change, meta=meta, now=trio.current_time())
+        told = self._connection.publish(change, meta=meta, now=self._session.clock())
         self._session.wake()
         return told
 
@@ -66,7 +64,7 @@ class Server:
         Returns:
             Whether it was open until now.
         """
-        ended = self._connection.end_listener(listener, now=trio.current_time())
+        ended = self._connection.end_listener(listener, now=self._session.clock())
         self._session.wake()
         return ended
 
@@ -79,7 +77,7 @@ class Server:
         Raises:
             sansmcp.LocalProtocolError: The level is unknown, or `logging` is not declared.
         """
-        sent = self._connection.send_log(level, data, logger=logger, now=trio.current_time())
+        sent = self._connection.send_log(level, data, logger=logger, now=self._session.clock())
         self._session.wake()
         return sent
 
@@ -110,6 +108,10 @@ class Server:
         """Ping the client; as `Client.ping`."""
         return await self._session.ping(timeout)
 
+    def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        """What other threads hand a function to, for the loop's thread."""
+        return self._session.loop.new_messenger()
+
 
 class ServerCall(Call, ServerCallBase):
     """A client's request that a handler of a server works on."""
@@ -137,7 +139,7 @@ class LogHandler(LogHandlerBase):
     """A `logging.Handler` that sends records to the client as `notifications/message`.
 
     It may be used from any thread, and never blocks; the client's level decides what is sent. The
-    server must have declared `logging`. To be made in trio's thread, and taken from its logger
+    server must have declared `logging`. To be made in the loop's thread, and taken from its logger
     when the connection is over.
 
     Args:
@@ -148,18 +150,13 @@ class LogHandler(LogHandlerBase):
     def __init__(self, server: Server, level: int | str = 0) -> None:
         super().__init__(level)
         self._server = server
-        self._thread = threading.get_ident()
-        self._token = trio.lowlevel.current_trio_token()
+        self._messenger = server._new_messenger()
 
     def _send(self, record: LogRecord, text: str) -> None:
-        if threading.get_ident() == self._thread:
-            self._log(record, text)
-        else:
-            with suppress(trio.RunFinishedError):
-                self._token.run_sync_soon(self._log, record, text)
+        self._messenger(partial(self._log, record, text))
 
     def _log(self, record: LogRecord, text: str) -> None:
         try:
             self._server.log(mcp_level(record.levelno), text, logger=record.name)
-        except Exception:  # out of here, it would end the whole run of trio
+        except Exception:  # out of here, it might end the loop
             self.handleError(record)

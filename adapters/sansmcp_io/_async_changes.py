@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import trio
-
 from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
 
+from ._async_loop import Loop
 from ._changes import WaitingChanges
 from ._stderr import StderrTail
 
@@ -19,21 +18,23 @@ class Changes(WaitingChanges):
     thousand of them wait, the oldest change is dropped.
     """
 
-    def __init__(self, stderr: StderrTail | None) -> None:
+    def __init__(self, loop: Loop, stderr: StderrTail | None) -> None:
         super().__init__(stderr)
-        self._waiters = trio.lowlevel.ParkingLot()
+        self._loop = loop
+        self._news = loop.new_event()
 
     def put(
         self, event: SubscriptionAcknowledged | SubscriptionEnded | NotificationReceived
     ) -> None:
-        """The dispatching task has news."""
+        """The dispatcher has news."""
         super().put(event)
-        self._waiters.unpark_all()  # one may be cancelled before it takes anything
+        news, self._news = self._news, self._loop.new_event()
+        news.set()  # for all: one may be cancelled before it takes anything
 
     async def wait_acknowledged(self) -> None:
         """Wait until the server has taken the subscription, or raise why it has not."""
         while not self.is_settled:
-            await self._waiters.park()
+            await self._news.wait()
         self.check_end()
 
     def __aiter__(self) -> Changes:
@@ -41,7 +42,7 @@ class Changes(WaitingChanges):
 
     async def __anext__(self) -> tuple[str, JSONObject]:
         while not self.has_news:
-            await self._waiters.park()
+            await self._news.wait()
         change = self.next_change()
         if change is None:
             raise StopAsyncIteration

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, TypeAlias, cast
-
-import trio
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from sansmcp import (
     ConnectionFailed,
     ErrorCode,
-    ErrorReceived,
     IncomingRequest,
     InputRequired,
     JSONObject,
@@ -23,24 +20,22 @@ from sansmcp import (
     PageReceived,
     PingEnded,
     Ready,
-    RequestFailed,
-    ResponseReceived,
     ServerConnection,
     State,
 )
 
 from ._anomalies import LOGGER
+from ._async_changes import Changes
+from ._async_loop import Loop
+from ._async_questions import Questions
+from ._async_room import Room
+from ._async_serving import Result
 from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
 from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
-from ._trio_changes import Changes
-from ._trio_mailbox import Mailbox
-from ._trio_questions import Questions
-from ._trio_room import Room
-from ._trio_serving import Result
 
 Asked: TypeAlias = "ClientSide | ServerConnection"
 
@@ -55,17 +50,20 @@ class Asking:
         request_timeout: For requests that say nothing else; seconds.
     """
 
-    _room: Room  # which the transport has
+    _new_loop: ClassVar[type[Loop]]  # brought by the modules of a loop
 
     def __init__(
         self, side: Asked, *, handler: Callable[[Any], Result], context: Any, request_timeout: float
     ) -> None:
         self.side: Final = side
+        self.loop: Final = self._new_loop()
+        self.clock: Final = self.loop.now
         self.context: Final = context
         self.stderr: StderrTail | None = None
         self._questions = Questions(self, handler)
         self._request_timeout = request_timeout
-        self._ready = trio.Event()
+        self._room = Room(side, self.loop)
+        self._ready = self.loop.new_event()
         self._on_ready: Callable[[], object] | None = None
 
     def wake(self) -> None:
@@ -74,20 +72,21 @@ class Asking:
 
     async def _until_room(self) -> None:
         """Wait until output may be added."""
-        raise NotImplementedError  # the transport's
+        if self._room.is_short:
+            await self._room.wait()
 
     async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
         """Open the conversation of a client, or raise why that cannot be done."""
-        mailbox = Mailbox[Ready | ConnectionFailed]()
+        mailbox = self.loop.new_mailbox()
         cast(ClientSide, self.side).start(
             timeout=limit_of(timeout),
             probe_timeout=limit_of(probe_timeout),
             hint=hint,
             data=mailbox,
-            now=trio.current_time(),
+            now=self.clock(),
         )
         self.wake()
-        event = await mailbox.take()
+        event: Ready | ConnectionFailed = await mailbox.take()
         if isinstance(event, ConnectionFailed):
             raise start_error(event, self.stderr)
 
@@ -109,9 +108,7 @@ class Asking:
             waited = await self._room_to_ask(method, timeout, max_timeout)
             timeout -= waited
             max_timeout = None if max_timeout is None else max_timeout - waited
-        mailbox = Mailbox[ResponseReceived | ErrorReceived | RequestFailed | InputRequired](
-            on_progress
-        )
+        mailbox = self.loop.new_mailbox(on_progress)
         call = self.side.send_request(
             method,
             params,
@@ -122,19 +119,19 @@ class Asking:
             log_level=log_level,
             request=serving,
             data=mailbox,
-            now=trio.current_time(),
+            now=self.clock(),
         )
-        deadline = math.inf if max_timeout is None else trio.current_time() + max_timeout
+        deadline = math.inf if max_timeout is None else self.clock() + max_timeout
         self.wake()
         try:
-            outcome = await mailbox.take()
+            outcome: Outcome | InputRequired = await mailbox.take()
             while isinstance(outcome, InputRequired):
                 responses = await self._questions.answers(outcome, deadline)
                 call = self._go_on(outcome, responses, timeout, deadline, on_progress, mailbox)
                 outcome = await mailbox.take()
         except BaseException:
             with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
-                self.side.cancel(call, now=trio.current_time())
+                self.side.cancel(call, now=self.clock())
             self.wake()
             raise
         return self._result(outcome)
@@ -147,11 +144,10 @@ class Asking:
         seconds = timeout if max_timeout is None else min(timeout, max_timeout)
         if not seconds > 0:
             return 0.0  # the core says what is wrong with that
-        start = trio.current_time()
-        with trio.move_on_after(seconds) as scope:
-            await self._until_room()
-        waited = trio.current_time() - start
-        if scope.cancelled_caught or waited >= seconds:
+        start = self.clock()
+        has_come = await self.loop.wait_until(start + seconds, self._until_room)
+        waited = self.clock() - start
+        if not has_come or waited >= seconds:
             raise RequestTimeout(f"{method} was not sent: the peer has not read for {seconds} s")
         self._check_open(method)
         return waited
@@ -166,7 +162,7 @@ class Asking:
         mailbox: object,
     ) -> OutgoingRequest:
         """The next round of a request, with the answers to what was asked."""
-        now = trio.current_time()
+        now = self.clock()
         try:
             call = cast(ClientSide, self.side).provide_input(
                 asked.request,
@@ -193,21 +189,21 @@ class Asking:
         timeout = self._request_timeout if timeout is None else timeout
         if self._room.is_short:
             timeout -= await self._room_to_ask("subscriptions/listen", timeout, None)
-        changes = Changes(self.stderr)
+        changes = Changes(self.loop, self.stderr)
         side = cast(ClientSide, self.side)
         subscription = side.listen(
             notifications,
             meta=meta,
             timeout=limit_of(timeout),
             data=changes,
-            now=trio.current_time(),
+            now=self.clock(),
         )
         self.wake()
         try:
             await changes.wait_acknowledged()
             yield changes
         finally:
-            side.cancel(subscription, now=trio.current_time())
+            side.cancel(subscription, now=self.clock())
             self.wake()
 
     async def items(
@@ -218,41 +214,43 @@ class Asking:
         timeout = self._request_timeout if timeout is None else timeout
         if self._room.is_short:  # not taken off the time: that is one for every page
             await self._room_to_ask(method, timeout, None)
-        mailbox = Mailbox[PageReceived | ListingEnded]()
+        mailbox = self.loop.new_mailbox()
         listing = self.side.send_paginated(
             method,
             params,
             timeout=limit_of(timeout),
             auto=False,  # or a slow consumer would have all of it in memory
             data=mailbox,
-            now=trio.current_time(),
+            now=self.clock(),
         )
         self.wake()
         try:
+            event: PageReceived | ListingEnded
             while isinstance(event := await mailbox.take(), PageReceived):
                 for item in event.items:
                     yield item
                 if listing.open:
                     if self._room.is_short:
                         await self._room_to_ask(method, timeout, None)
-                    self.side.next_page(listing, now=trio.current_time())
+                    self.side.next_page(listing, now=self.clock())
                     self.wake()
             check_listing(event, self.stderr)
         finally:
-            self.side.cancel(listing)  # without the time: this may run after trio has ended
+            self.side.cancel(listing)  # without the time: this may run after the loop has ended
             self.wake()
 
     async def ping(self, timeout: float | None) -> float:
         """Ping the peer, and return the seconds that the answer took."""
         self._check_open("ping")  # but not for room: it is small, and that is part of the answer
-        mailbox = Mailbox[PingEnded]()
+        mailbox = self.loop.new_mailbox()
         self.side.ping(
             timeout=limit_of(self._request_timeout if timeout is None else timeout),
             data=mailbox,
-            now=trio.current_time(),
+            now=self.clock(),
         )
         self.wake()
-        return seconds_of(await mailbox.take(), self.stderr)
+        ended: PingEnded = await mailbox.take()
+        return seconds_of(ended, self.stderr)
 
     async def wait_ready(self) -> None:
         """Wait for the end of the handshake."""
@@ -267,7 +265,7 @@ class Asking:
     def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         """Send a notification, some time soon."""
         self._check_open(method)
-        self.side.send_notification(method, params, meta=meta, now=trio.current_time())
+        self.side.send_notification(method, params, meta=meta, now=self.clock())
         self.wake()
 
     def _check_open(self, method: str) -> None:

@@ -6,19 +6,18 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
 from sansmcp import InputRequired, JSONObject, OutgoingRequest, State
 
+from ._async_call import Call
+from ._async_loop import Workers
+from ._async_serving import Result
 from ._call import failure_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
 from ._outcomes import with_stderr
 from ._questions import Question
-from ._trio_call import Call
-from ._trio_serving import Result
 
 if TYPE_CHECKING:
-    from ._trio_asking import Asking
+    from ._async_asking import Asking
 
 _MOST_ANSWERING: Final = 100
 """So many questions about one request are answered at once; the others wait."""
@@ -41,12 +40,12 @@ class Questions:
     def __init__(self, session: Asking, handler: Callable[[Any], Result]) -> None:
         self._session: Final = session
         self._handler: Final = handler
-        self._answering: set[trio.CancelScope] = set()
+        self._answering: set[Workers] = set()
 
     def cancel(self) -> None:
         """Answer no more: the connection has ended."""
-        for scope in self._answering:
-            scope.cancel()
+        for workers in self._answering:
+            workers.cancel()
 
     async def answers(self, asked: InputRequired, deadline: float) -> JSONObject:
         """What the handler of the server's requests has to say to each question.
@@ -63,28 +62,26 @@ class Questions:
 
         async def answer_some() -> None:
             for name, question in waiting:
-                await trio.lowlevel.checkpoint()
+                await self._session.loop.pause()
                 try:
                     result = self._handler(QuestionCall(self._session, asked.request, question))
                     responses[name] = await result if inspect.isawaitable(result) else result
                 except Exception as error:
                     failures.append(failure_of(question["method"], error))
-                    scope.cancel()
+                    workers.cancel()
 
         method = asked.request.method
         if connection.state is State.OPEN:
-            with trio.CancelScope(deadline=deadline) as scope:
-                self._answering.add(scope)
-                try:
-                    async with trio.open_nursery() as nursery:
-                        for _ in range(min(_MOST_ANSWERING, len(asked.questions))):
-                            nursery.start_soon(answer_some)
-                finally:
-                    self._answering.discard(scope)
+            workers = self._session.loop.new_workers(deadline)
+            self._answering.add(workers)
+            try:
+                await workers.run(answer_some, min(_MOST_ANSWERING, len(asked.questions)))
+            finally:
+                self._answering.discard(workers)
         if connection.state is not State.OPEN:
             lost = ConnectionLost(f"{method} was not answered: the connection has ended")
             raise with_stderr(lost, self._session.stderr)
-        if trio.current_time() >= deadline:
+        if self._session.clock() >= deadline:
             raise RequestTimeout(f"{method} was not answered in the time allowed in all")
         if failures:
             raise failures[0]

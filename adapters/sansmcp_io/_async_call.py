@@ -1,10 +1,8 @@
-"""The request that a handler works on, on a connection of trio's."""
+"""The request that a handler works on, on a loop with `async`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-
-import trio
 
 from sansmcp import IncomingRequest, JSONObject
 
@@ -13,7 +11,7 @@ from ._surface import ProgressHandler
 from ._typed_requests import typed_request
 
 if TYPE_CHECKING:
-    from ._trio_asking import Asking
+    from ._async_asking import Asking
 
 
 class Call(CallBase):
@@ -23,7 +21,7 @@ class Call(CallBase):
         # Not by way of the base class: there is one for each message.
         self._connection = session.side
         self._request = request
-        self._clock = trio.current_time
+        self._clock = session.clock
         self._wake = session.wake
         self._session = session
         self.context: Any = session.context

@@ -1,0 +1,34 @@
+"""Where a caller waits, on asyncio, for what the dispatcher has for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Generic, TypeVar
+
+from ._surface import ProgressHandler
+
+Item = TypeVar("Item")
+
+
+class Mailbox(Generic[Item]):
+    """What the dispatcher leaves for one caller that waits."""
+
+    def __init__(self, on_progress: ProgressHandler | None = None) -> None:
+        self.on_progress = on_progress
+        self._items: deque[Item] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+
+    def put(self, item: Item) -> None:
+        """Leave an item and wake the caller."""
+        self._items.append(item)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def take(self) -> Item:
+        """The oldest item, as soon as there is one."""
+        while not self._items:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._items.popleft()

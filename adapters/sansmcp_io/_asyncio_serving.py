@@ -1,0 +1,52 @@
+"""Async handlers on asyncio: each in a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+from sansmcp import IncomingRequest, JSONObject
+
+from . import _async_serving
+from ._async_serving import Result
+from ._asyncio_tasks import Tasks, cancel
+from ._call import RequireInput, answer, answer_failure
+
+__all__ = ["Result", "Serving"]
+
+
+class Serving(_async_serving.Serving):
+    """The slot `data` of a request holds the task of its handler, where that is async."""
+
+    def cancel(self, request: IncomingRequest) -> None:
+        """Cancel the handler of a request that is no longer open, if it still runs."""
+        task: asyncio.Task[None] | None = request.data
+        if task is not None:
+            cancel(task)
+
+    def _start(
+        self,
+        request: IncomingRequest,
+        awaitable: Awaitable[JSONObject | RequireInput],
+        tasks: Tasks,
+    ) -> None:
+        # With a name of ours, asyncio does not put one together.
+        request.data = tasks.start_soon(self._finish, request, awaitable, name=request.method)
+
+    async def _finish(
+        self, request: IncomingRequest, awaitable: Awaitable[JSONObject | RequireInput]
+    ) -> None:
+        try:
+            result = await awaitable
+        except Exception as error:
+            answer_failure(self._connection, request, error)
+        except asyncio.CancelledError:
+            if request.open:  # nobody has cancelled it: the handler has cancelled itself
+                answer_failure(self._connection, request, RuntimeError("it has cancelled itself"))
+                self._wake()
+            raise
+        else:
+            if self._until_room is not None:
+                await self._until_room()
+            answer(self._connection, request, result)
+        self._wake()

@@ -1,0 +1,119 @@
+"""Tasks of asyncio that end before their owner does, however they and it are cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Collection, Coroutine
+from functools import partial
+from typing import Any, Final, TypeVar
+
+Returned = TypeVar("Returned")
+
+_CREATED: Final = inspect.CORO_CREATED
+_AGAIN_SECONDS: Final = 1.0
+"""A task that goes on after it was cancelled is cancelled again, so often."""
+
+
+def cancel(task: asyncio.Task[Any]) -> None:
+    """Cancel a task as soon as it has begun: what it does in the end is done in any case."""
+    coroutine = task.get_coro()
+    if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == _CREATED:
+        task.get_loop().call_soon(task.cancel)
+    else:
+        task.cancel()
+
+
+async def finished(coroutine: Coroutine[Any, Any, Returned]) -> Returned:
+    """Run this to its end. Whoever is cancelled meanwhile learns of it then."""
+    task = asyncio.get_running_loop().create_task(coroutine)
+    cancelled = await _outlast([task])
+    if cancelled is not None:
+        raise cancelled from (None if task.cancelled() else task.exception())
+    return task.result()
+
+
+async def end_all(tasks: Collection[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they have ended. Whoever is cancelled learns of it then.
+
+    asyncio tells a task once that it is cancelled. One that goes on all the same is told again,
+    each second: it has time to clean up, and cannot hold up the end for ever.
+    """
+    for task in tasks:
+        cancel(task)
+    cancelled = await _outlast(tasks, _AGAIN_SECONDS)
+    if cancelled is not None:
+        raise cancelled
+
+
+async def _outlast(
+    tasks: Collection[asyncio.Task[Any]], again: float | None = None
+) -> asyncio.CancelledError | None:
+    """Wait for the end of all tasks, and return the cancellation that came meanwhile."""
+    cancelled: asyncio.CancelledError | None = None
+    rest: set[asyncio.Task[Any]] = {task for task in tasks if not task.done()}
+    while rest:
+        try:
+            _, rest = await asyncio.wait(rest, timeout=again)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            rest = {task for task in rest if not task.done()}
+        else:
+            for task in rest:
+                task.cancel()
+    return cancelled
+
+
+class Tasks:
+    """Tasks that nobody waits for, until all of them are ended.
+
+    Args:
+        fail: Called with what one of them raises.
+    """
+
+    def __init__(self, fail: Callable[[BaseException], object]) -> None:
+        self._fail: Final = fail
+        self._running: set[asyncio.Task[Any]] = set()  # asyncio itself does not keep them alive
+        self._is_over = False
+        self._create_task: Final = asyncio.get_running_loop().create_task
+
+    def start_soon(
+        self, function: Callable[..., Coroutine[Any, Any, Any]], /, *args: Any, name: object = None
+    ) -> asyncio.Task[Any]:
+        """Start one more. What it is to await is among its arguments."""
+        task = self._create_task(function(*args), name=None if name is None else str(name))
+        self._running.add(task)
+        task.add_done_callback(partial(self._ended, args))
+        if self._is_over:
+            cancel(task)
+        return task
+
+    def _ended(self, args: tuple[Any, ...], task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if task.cancelled():
+            # By others, perhaps before its first step: Python would complain of what it was given.
+            for arg in args:
+                if inspect.iscoroutine(arg):
+                    arg.close()
+        elif (error := task.exception()) is not None:
+            self._fail(error)
+
+    def cancel(self) -> None:
+        """Cancel them all, and all that are still to come."""
+        self._is_over = True
+        for task in self._running:
+            cancel(task)
+
+    async def end(self) -> None:
+        """Cancel them all and wait until they have ended, and those that they start meanwhile."""
+        self._is_over = True
+        cancelled: asyncio.CancelledError | None = None
+        while self._running:
+            try:
+                await end_all(list(self._running))
+            except asyncio.CancelledError as error:
+                cancelled = error
+            # Their callbacks have been scheduled, and have them forgotten.
+            await asyncio.sleep(0)
+        if cancelled is not None:
+            raise cancelled

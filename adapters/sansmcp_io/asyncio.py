@@ -1,0 +1,284 @@
+"""sansmcp on asyncio: clients and servers on stdio."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from os import PathLike
+from typing import Any, TypeAlias
+
+from sansmcp import (
+    ALL_REVISIONS,
+    ClientConnection,
+    Config,
+    JSONObject,
+    ServerConnection,
+)
+
+from ._async_call import Call
+from ._async_changes import Changes
+from ._async_client import Client, RequestHandler
+from ._async_server import LogHandler, Server, ServerCall
+from ._async_serving import Result
+from ._asyncio_ends import Input, Output
+from ._asyncio_guard import guarded
+from ._asyncio_process import open_child
+from ._asyncio_restart import keep_running
+from ._asyncio_session import Session
+from ._asyncio_tasks import Tasks, finished
+from ._call import RequireInput
+from ._defaults import (
+    DEFAULT_DRAIN,
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+)
+from ._errors import (
+    ConnectionLost,
+    InvalidAnswer,
+    McpError,
+    PeerError,
+    RequestTimeout,
+    StartFailed,
+)
+from ._process import ProcessOptions
+from ._surface import NotificationHandler, ProgressHandler, serves_nothing
+from ._trace import Trace
+from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode, taken_standard_streams
+
+__all__ = [
+    "DEFAULT_DRAIN",
+    "DEFAULT_PROBE_TIMEOUT",
+    "DEFAULT_REQUEST_TIMEOUT",
+    "DEFAULT_START_TIMEOUT",
+    "Call",
+    "Changes",
+    "Client",
+    "ConnectionLost",
+    "Handler",
+    "InvalidAnswer",
+    "LogHandler",
+    "McpError",
+    "NotificationHandler",
+    "PeerError",
+    "ProgressHandler",
+    "ReadyHandler",
+    "RequestHandler",
+    "RequestTimeout",
+    "RequireInput",
+    "Server",
+    "ServerCall",
+    "StartFailed",
+    "Trace",
+    "connect_stdio",
+    "serve_stdio",
+]
+
+Handler: TypeAlias = Callable[[ServerCall], Result]
+"""Serves a client's requests: returns the result, or raises `McpError`.
+
+An async function gets a task of its own. A plain function runs inline: nothing
+else of the connection moves before it returns.
+"""
+
+ReadyHandler: TypeAlias = Callable[[Server], object]
+"""Called once the client is ready; an async function runs for as long as the connection."""
+
+
+@asynccontextmanager
+async def connect_stdio(
+    command: Sequence[str | PathLike[str]],
+    *,
+    info: JSONObject,
+    capabilities: JSONObject | None = None,
+    revisions: Sequence[str] = ALL_REVISIONS,
+    requires: Iterable[str] = (),
+    on_request: RequestHandler | None = None,
+    on_notification: NotificationHandler | None = None,
+    context: Any = None,
+    config: Config | None = None,
+    request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
+    start_timeout: float = DEFAULT_START_TIMEOUT,
+    probe_timeout: float = DEFAULT_PROBE_TIMEOUT,
+    hint: str | None = None,
+    trace: Trace | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | PathLike[str] | None = None,
+    stderr: StderrMode = "inherit",
+    on_stderr: Callable[[str], object] | None = None,
+    terminate_after: float = DEFAULT_TERMINATE_AFTER,
+    kill_after: float = DEFAULT_KILL_AFTER,
+    restarts: int = 0,
+) -> AsyncGenerator[Client, None]:
+    """Start a server process and talk to it on its standard input and output.
+
+    Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
+    SIGKILL, and so is what it has started and left behind. It has always been waited for when the
+    block is left.
+
+    Args:
+        command: The program and its arguments. No shell is involved.
+        info: The client's `Implementation` object: `name` and `version` at least.
+        capabilities: What `on_request` can do for the server. Without `on_request` none is
+            declared.
+        revisions: The revisions to speak.
+        requires: Capabilities that the server must declare, as dotted paths.
+        on_request: Serves the server's requests.
+        on_notification: Called with method and params of each notification; async or plain.
+        context: Becomes `Call.context`.
+        config: Limits and policies.
+        request_timeout: Default for `timeout` of each request, in seconds; `math.inf`: no limit.
+        start_timeout: Seconds that the opening may take.
+        probe_timeout: Seconds of them after which a server that does not answer
+            `server/discover` is taken for one that knows a handshake only.
+        hint: The revision of `peer` when this server was last opened; it spares the probe, or
+            the fear of it.
+        trace: Told of everything that happens on this side.
+        env: Variables for the server, besides those that are safe to inherit
+            (`sansmcp_io.stdio.SAFE_VARIABLES`).
+        cwd: The server's working directory.
+        stderr: What becomes of the server's standard error: `"inherit"`, `"capture"` or
+            `"ignore"`. What is captured last can be read from `ConnectionLost.stderr`.
+        on_stderr: Called with each line of the server's standard error, which is captured then.
+        terminate_after: Seconds that the server has to end after its input was closed.
+        kill_after: Seconds that it has to end after SIGTERM.
+        restarts: How often a server that has ended is started again, with a new handshake, for
+            the next request (not for a notification). The requests that were in flight end with
+            `ConnectionLost`.
+
+    Raises:
+        OSError: The process could not be started.
+        PeerError: The server refused `initialize`.
+        RequestTimeout: It did not answer in time.
+        ConnectionLost: It ended before it answered.
+        InvalidAnswer: Its answer is not valid.
+        StartFailed: There is no common revision, or a required capability is missing.
+    """
+    options = ProcessOptions(
+        env=env,
+        cwd=cwd,
+        stderr=stderr,
+        on_stderr=on_stderr,
+        terminate_after=terminate_after,
+        kill_after=kill_after,
+    )
+
+    wanted = tuple(requires)
+
+    @asynccontextmanager
+    async def opening() -> AsyncGenerator[Session, None]:
+        async with open_child(command, options) as child:
+            session = Session(
+                ClientConnection(
+                    info=info,
+                    capabilities=None if on_request is None else capabilities,
+                    revisions=revisions,
+                    requires=wanted,
+                    config=config,
+                ),
+                child.input,
+                child.output,
+                handler=serves_nothing if on_request is None else on_request,
+                call_type=Call,
+                on_notification=on_notification,
+                context=context,
+                request_timeout=request_timeout,
+                drain=0.0,
+                trace=trace,
+            )
+            session.stderr = child.stderr
+            async with _running(session):
+                await session.start(start_timeout, probe_timeout, hint)
+                yield session
+
+    if restarts == 0:
+        async with opening() as session:
+            yield Client(session)
+        return
+    async with keep_running(opening, restarts) as restarter:
+        yield Client(restarter.session, restarter)
+
+
+@asynccontextmanager
+async def _running(session: Session) -> AsyncGenerator[None, None]:
+    """Run a session beside the block, and finish it in the end."""
+    async with guarded() as guard:
+        session.around.append(guard)
+        tasks = Tasks(guard.fail)
+        tasks.start_soon(session.run)
+        try:
+            yield
+        finally:
+            await finished(_finish(session, tasks))
+
+
+async def _finish(session: Session, tasks: Tasks) -> None:
+    await session.finish()
+    await tasks.end()
+
+
+async def serve_stdio(
+    handler: Handler,
+    *,
+    info: JSONObject,
+    capabilities: JSONObject | None = None,
+    instructions: str | None = None,
+    revisions: Sequence[str] = ALL_REVISIONS,
+    on_notification: NotificationHandler | None = None,
+    on_ready: ReadyHandler | None = None,
+    context: Any = None,
+    config: Config | None = None,
+    request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
+    drain: float = DEFAULT_DRAIN,
+    trace: Trace | None = None,
+) -> None:
+    """Serve the client on standard input and output, until its input ends.
+
+    While this runs, what handlers and their child processes print goes to standard error, and
+    they find standard input empty. Both are put back afterwards.
+
+    Args:
+        handler: Serves the client's requests.
+        info: The server's `Implementation` object: `name` and `version` at least.
+        capabilities: What the server offers (`tools`, `resources`, `prompts`, `logging`, ...).
+        instructions: How to use the server, for the model on the other side.
+        revisions: The revisions to speak.
+        on_notification: Called with method and params of each notification; async or plain.
+        on_ready: Called with the `Server` once, when the client is first ready; an async function
+            runs for as long as the connection.
+        context: Becomes `ServerCall.context`.
+        config: Limits and policies.
+        request_timeout: Default for `timeout` of each request to the client, in seconds;
+            `math.inf`: no limit.
+        drain: Seconds to finish what was read when the input ends; then it is cancelled.
+        trace: Told of everything that happens on this side.
+    """
+    connection = ServerConnection(
+        info=info,
+        capabilities=capabilities,
+        instructions=instructions,
+        revisions=revisions,
+        config=config,
+    )
+    with taken_standard_streams() as (source, sink):
+        input, output = Input(source), Output(sink)
+        try:
+            session = Session(
+                connection,
+                input,
+                output,
+                handler=handler,
+                call_type=ServerCall,
+                on_notification=on_notification,
+                context=context,
+                request_timeout=request_timeout,
+                drain=drain,
+                trace=trace,
+            )
+            if on_ready is not None:
+                session.when_ready(partial(on_ready, Server(session)))
+            await session.run()
+        finally:
+            input.close()
+            output.close()
