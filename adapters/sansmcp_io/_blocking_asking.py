@@ -309,7 +309,7 @@ class Asking(Session):
                 raise ConnectionLost(f"{method} was not sent: {_REOPENING}")
             self.side.send_notification(method, params, meta=meta, now=time.monotonic())
             self.turn()
-            self.flush()
+            self.flush(until_taken=True)
 
     def _check_open(self, method: str) -> None:
         if self.side.state is not State.OPEN:

@@ -152,7 +152,7 @@ class Client:
     def notify(
         self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
     ) -> None:
-        """Send a notification. Over HTTP this may wait until it is written, a second at most.
+        """Send a notification. Over HTTP this waits until the server has it, a second at most.
 
         Raises:
             ConnectionLost: The connection has ended.

@@ -143,6 +143,11 @@ class HTTPSession(HTTPWire, Asking):
                 raise RequestRefused(str(error), *self._refused) from error
             raise
 
+    def _check_open(self, method: str) -> None:
+        if self._moving:
+            self.look()  # what has come may have freed a connection
+        super()._check_open(method)
+
     def _result(self, outcome: Outcome) -> JSONObject:
         try:
             return super()._result(outcome)

@@ -282,22 +282,25 @@ class HTTPWire(Waiting):
         self._unresolved.pop(exchange, None)
         self._turns.discard(exchange)
 
-    def flush(self) -> None:
+    def flush(self, *, until_taken: bool = False) -> None:
         until = time.monotonic() + FLUSH_SECONDS
-        while self._is_behind and not self._is_read and time.monotonic() < until:
+        while self._is_behind(until_taken) and not self._is_read and time.monotonic() < until:
             if self._must_resolve:
                 self._resolve()
             else:
                 self._read(until)
         self._pass_on()
 
-    @property
-    def _is_behind(self) -> bool:
-        """Whether something that nobody waits for has not been written yet."""
+    def _is_behind(self, until_taken: bool) -> bool:
+        """Whether something that nobody waits for has not been written yet, or not been taken."""
         if self._is_released:
             return False
-        return bool(self._unresolved) or any(
-            link.is_behind and not exchange.awaited for exchange, link in self._moving.items()
+        return self.endpoint.unsent_bytes > 0 or any(
+            (until_taken and not exchange.is_stream)
+            or exchange not in self._moving
+            or self._moving[exchange].is_behind
+            for exchange in self.endpoint.exchanges
+            if exchange.method == "POST" and not exchange.awaited
         )
 
     def finish(self) -> None:

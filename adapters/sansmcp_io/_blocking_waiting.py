@@ -82,8 +82,12 @@ class Waiting(Guarded):
         """The trace may be what has failed."""
         raise NotImplementedError
 
-    def flush(self) -> None:
-        """Have what nobody waits for written, as far as that is a matter of a moment."""
+    def flush(self, *, until_taken: bool = False) -> None:
+        """Have what nobody waits for written, as far as that is a matter of a moment.
+
+        Args:
+            until_taken: Wait for the peer to say that it has that, where it does so.
+        """
 
     def finish(self) -> None:
         """End it from this side, and return when no thread moves anything any more."""
