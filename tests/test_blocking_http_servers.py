@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -138,11 +138,18 @@ def test_nobody_listens() -> None:
         pass
 
 
-def test_a_name_that_cannot_be_looked_up_is_said_to_be_one() -> None:
-    """Not even the resolver is asked for this one."""
+def test_a_name_that_cannot_be_looked_up_is_said_to_be_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A slip in the URL, or a machine without a network."""
+
+    def look_up(host: str, port: int, **options: Any) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
     with (
-        pytest.raises(ConnectionLost, match="connection has failed"),
-        connect_http(f"http://{'a' * 64}.example/mcp", info=INFO),
+        pytest.raises(ConnectionLost, match="Name or service not known"),
+        connect_http("http://two.example/mcp", info=INFO, proxies="ignore"),
     ):
         pass
 
