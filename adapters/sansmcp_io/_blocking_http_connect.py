@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
@@ -15,6 +14,9 @@ from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
 from ._surface import NotificationHandler, serves_nothing
 from ._trace import HTTPClientTrace
+
+if TYPE_CHECKING:
+    import ssl
 
 
 @contextmanager
