@@ -43,7 +43,7 @@ ROOTS: JSONObject = {"roots": [{"uri": "file:///home"}]}
 
 def test_neither_a_loop_nor_a_thread_is_hidden() -> None:
     """Who wants no loop wants none in the basement either, nor what only HTTP needs."""
-    unwanted = {"trio", "asyncio", "ssl", "socket", "h11", "sansmcp.http"}
+    unwanted = {"trio", "asyncio", "ssl", "h11", "sansmcp.http"}
     code = f"import sys, sansmcp_io.blocking; print({unwanted} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
