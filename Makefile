@@ -26,8 +26,8 @@ test: $(READY) ## the test suite, which must cover every branch (ARGS="..." goes
 
 peers: $(PEERS_READY) ## other people's servers and clients, which the tests talk to
 
-conformance: $(CONFORMANCE_READY) ## the official conformance suite, against our server over HTTP
-	@$(BIN)/python -m tests.conformance $(CONFORMANCE)
+conformance: $(CONFORMANCE_READY) ## the official conformance suite, over HTTP (ARGS="--adapter asyncio": our server on asyncio)
+	@$(BIN)/python -m tests.conformance $(CONFORMANCE) $(ARGS)
 
 check: $(READY) ## formatting, lint, types, layers
 	@$(BIN)/ruff format --check

@@ -32,6 +32,7 @@ _LENGTH: Final = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE)
 _SERVERS: Final = {
     "bare loop": ("bare_http",),
     "trio": ("echo_http", "--adapter=trio"),
+    "asyncio": ("echo_http", "--adapter=asyncio"),
 }
 
 

@@ -21,6 +21,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "unjudged(reason): what is sent is not held against the official schema, since the "
         "application hands over what is not valid, or there is too much of it",
     )
+    config.addinivalue_line(
+        "markers", "process: what is tested needs a process at the other end of a pipe"
+    )
 
 
 @pytest.fixture(autouse=True)

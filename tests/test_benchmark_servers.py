@@ -11,7 +11,7 @@ import pytest
 
 from .support.h11_client import posted, posted_modern, responses
 from .support.http import LEGACY, modern_tool_call, tool_call
-from .support.http_on_trio import last
+from .support.http_on_loops import last
 from .support.processes import ROOT
 
 

@@ -25,7 +25,7 @@ from sansmcp_io.trio import (
     Unauthorized,
 )
 
-from .support.http_on_trio import serving
+from .support.http_on_loops import serving
 from .support.on_trio import on_trio
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.

@@ -8,7 +8,7 @@ from sansmcp import MODERN_REVISIONS, Config, JSONObject
 from sansmcp_io.trio import McpError, PeerError, RequireInput, ServerCall
 
 from .support.http import modern_tool_call
-from .support.http_on_trio import serving, talking
+from .support.http_on_loops import serving, talking
 from .support.modern import EVERYTHING, ROOTS
 from .support.trio_talk import call_tool, instantly, text
 from .support.trio_talk import talking as talking_on_stream

@@ -38,6 +38,7 @@ from ._stderr import StderrTail
 from ._surface import ProgressHandler
 
 Asked: TypeAlias = "ClientSide | ServerConnection"
+_REOPENING: Final = "the session was lost, and is not open again yet"
 
 
 class Asking:
@@ -134,9 +135,6 @@ class Asking:
                 self.side.cancel(call, now=self.clock())
             self.wake()
             raise
-        return self._result(outcome)
-
-    def _result(self, outcome: Outcome) -> JSONObject:
         return result_of(outcome, self.stderr)
 
     async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
@@ -148,7 +146,8 @@ class Asking:
         has_come = await self.loop.wait_until(start + seconds, self._until_room)
         waited = self.clock() - start
         if not has_come or waited >= seconds:
-            raise RequestTimeout(f"{method} was not sent: the peer has not read for {seconds} s")
+            why = _REOPENING if self._room.is_closed else f"the peer has not read for {seconds} s"
+            raise RequestTimeout(f"{method} was not sent: {why}")
         self._check_open(method)
         return waited
 
@@ -242,9 +241,12 @@ class Asking:
     async def ping(self, timeout: float | None) -> float:
         """Ping the peer, and return the seconds that the answer took."""
         self._check_open("ping")  # but not for room: it is small, and that is part of the answer
+        timeout = self._request_timeout if timeout is None else timeout
+        if self._room.is_closed:
+            timeout -= await self._room_to_ask("ping", timeout, None)
         mailbox = self.loop.new_mailbox()
         self.side.ping(
-            timeout=limit_of(self._request_timeout if timeout is None else timeout),
+            timeout=limit_of(timeout),
             data=mailbox,
             now=self.clock(),
         )
@@ -265,6 +267,8 @@ class Asking:
     def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         """Send a notification, some time soon."""
         self._check_open(method)
+        if self._room.is_closed:
+            raise ConnectionLost(f"{method} was not sent: {_REOPENING}")
         self.side.send_notification(method, params, meta=meta, now=self.clock())
         self.wake()
 

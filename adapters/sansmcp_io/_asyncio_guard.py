@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from typing import Protocol
+
+from ._asyncio_tasks import Tasks, finished
 
 
 class Guard:
@@ -59,3 +62,32 @@ async def guarded() -> AsyncGenerator[Guard, None]:
         guard.leave()
     if guard.failure is not None:
         raise guard.failure
+
+
+class Runs(Protocol):
+    """A session."""
+
+    async def run(self) -> None:
+        """Do all that it has to do, until it is finished."""
+        ...
+
+    async def finish(self) -> None:
+        """End it, and return when it has ended."""
+        ...
+
+
+@asynccontextmanager
+async def running(session: Runs) -> AsyncGenerator[None, None]:
+    """A block beside which a session runs, which is finished with it, and cancelled if it fails."""
+    async with guarded() as guard:
+        tasks = Tasks(guard.fail)
+        tasks.start_soon(session.run)
+        try:
+            yield
+        finally:
+            await finished(_finish(session, tasks))
+
+
+async def _finish(session: Runs, tasks: Tasks) -> None:
+    await session.finish()
+    await tasks.end()

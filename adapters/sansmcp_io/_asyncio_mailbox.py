@@ -6,16 +6,23 @@ import asyncio
 from collections import deque
 from typing import Generic, TypeVar
 
+from ._errors import Refusal
 from ._surface import ProgressHandler
 
 Item = TypeVar("Item")
 
 
 class Mailbox(Generic[Item]):
-    """What the dispatcher leaves for one caller that waits."""
+    """What the dispatcher leaves for one caller that waits.
+
+    Attributes:
+        on_progress: Called with what comes before.
+        refusal: Known before the ending that comes of it.
+    """
 
     def __init__(self, on_progress: ProgressHandler | None = None) -> None:
         self.on_progress = on_progress
+        self.refusal = Refusal()
         self._items: deque[Item] = deque()
         self._waiter: asyncio.Future[None] | None = None
 

@@ -2,92 +2,28 @@
 
 from __future__ import annotations
 
-import secrets
 import socket
 import ssl
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import trio
 
-from sansmcp import (
-    ALL_REVISIONS,
-    LEGACY_REVISIONS,
-    Change,
-    Config,
-    IncomingRequest,
-    JSONObject,
-)
+from sansmcp import ALL_REVISIONS, Config, JSONObject
 
+from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
+from ._http_server import BACKLOG, HTTPServer, new_endpoint
 from ._listening import Authenticate, check_addresses
 from ._surface import NotificationHandler
 from ._trace import HTTPTrace
-from ._trio_http_calls import HTTPServerCall, SessionServer
 from ._trio_unwrap import unwrapped
 
 if TYPE_CHECKING:
-    from sansmcp.http import OldPaths, Session, Sessions, ToolSchema
+    from sansmcp.http import OldPaths, Sessions, ToolSchema
 
-    from ._trio_http_service import HTTPService
     from .trio import Handler, ReadyHandler
-
-_BACKLOG: Final = 1024
-Address: TypeAlias = tuple[str, int]
-
-
-class HTTPServer:
-    """A server that is running. To be used in trio's thread, by any number of tasks."""
-
-    def __init__(self, service: HTTPService, addresses: Sequence[Address]) -> None:
-        self._service = service
-        self._addresses = tuple(addresses)
-        self._closing = trio.Event()
-
-    @property
-    def addresses(self) -> tuple[Address, ...]:
-        """Addresses and ports on which it listens."""
-        return self._addresses
-
-    @property
-    def port(self) -> int:
-        """The port on which it listens; the first one, should there be several."""
-        return self._addresses[0][1]
-
-    @property
-    def sessions(self) -> tuple[Session, ...]:
-        """The open sessions, oldest first."""
-        return self._service.endpoint.sessions
-
-    @property
-    def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of all clients that handlers work on."""
-        return self._service.endpoint.open_requests
-
-    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
-        """Tell all clients that are to be told that a list or a resource has changed.
-
-        Returns:
-            Whether anybody is, or will be, told.
-        """
-        told = self._service.endpoint.publish(change, meta=meta, now=trio.current_time())
-        self._service.turn()
-        return told
-
-    def end_session(self, session: Session) -> bool:
-        """End a session, and all that is under way in it.
-
-        Returns:
-            Whether it was open until now.
-        """
-        ended = self._service.endpoint.end_session(session, now=trio.current_time())
-        self._service.turn()
-        return ended
-
-    def close(self) -> None:
-        """Accept no more, and have `serve_http` return when what is under way has ended."""
-        self._closing.set()
 
 
 async def serve_http(
@@ -164,39 +100,27 @@ async def serve_http(
         OSError: It is not possible to listen there.
     """
     # Here, since programs on stdio need none of it, and not all have h11.
-    from sansmcp.http import ServerEndpoint, Sessions
-
     from ._trio_http_ready import Companions
     from ._trio_http_service import HTTPService
 
-    if not path.startswith("/") or not path.isascii():
-        raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
-    settings: Sessions | None
-    if not isinstance(sessions, bool):
-        settings = sessions
-    elif sessions and any(revision in LEGACY_REVISIONS for revision in revisions):
-        settings = Sessions(new_id=new_session_id)
-    else:
-        settings = None
-    endpoint = ServerEndpoint(
+    endpoint, paths = new_endpoint(
+        path,
+        sessions,
+        revisions,
+        old_paths,
         info=info,
         capabilities=capabilities,
         instructions=instructions,
-        revisions=revisions,
         hosts=hosts,
         origins=origins,
-        sessions=settings,
         answers=answers,
         keep_alive=keep_alive,
         tool_schema=tool_schema,
-        old_paths=old_paths,
         config=config,
     )
-    paths = (path,) if old_paths is None else (path, old_paths.stream, old_paths.post)
     service = HTTPService(
         endpoint,
         handler=handler,
-        call_type=HTTPServerCall,
         on_notification=on_notification,
         authenticate=authenticate,
         paths=paths,
@@ -211,9 +135,10 @@ async def serve_http(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     check_addresses(host, [str(address[0]) for *_, address in found], hosts)
-    listeners = await trio.open_tcp_listeners(port, host=host, backlog=_BACKLOG)
+    listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
     addresses = [listener.socket.getsockname()[:2] for listener in listeners]
-    server = HTTPServer(service, addresses)
+    closing = trio.Event()
+    server = HTTPServer(service, addresses, closing.set)
     async with unwrapped(), trio.open_nursery() as nursery:
 
         async def run() -> None:
@@ -224,12 +149,7 @@ async def serve_http(
         nursery.start_soon(run)
         try:
             task_status.started(server)
-            await server._closing.wait()
+            await closing.wait()
         finally:
             with trio.CancelScope(shield=True):
                 await service.shut_down(drain)
-
-
-def new_session_id() -> str:
-    """A session id that nobody can guess."""
-    return secrets.token_urlsafe(24)

@@ -6,95 +6,47 @@ all are in trio's thread and calls into the core do not wait, there is no lock.
 
 from __future__ import annotations
 
-import inspect
 import math
 import ssl
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
 import trio
 
-from sansmcp import (
-    ConnectionClosed,
-    IncomingRequest,
-    JSONObject,
-    OutgoingRequest,
-)
-from sansmcp.http import (
-    AuthorizationRequired,
-    ClientEndpoint,
-    ClientExchange,
-    ClientHTTPEvent,
-    MessageRefused,
-    MessageUndelivered,
-    SessionLost,
-    StreamUnavailable,
-)
+from sansmcp import Subscription
+from sansmcp.http import ClientExchange
 
-from ._anomalies import LOGGER
-from ._async_call import Call
-from ._errors import RequestRefused, RequestTimeout
-from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
-from ._outcomes import Outcome
-from ._surface import FLUSH_SECONDS, NotificationHandler, ProgressHandler
+from ._async_http_client import HTTPAsking, sentence_of
+from ._surface import FLUSH_SECONDS
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_http_pool import Link, Pool
-from ._trio_mailbox import Mailbox
-from ._trio_serving import Result
 from ._trio_sleeper import Sleeper
 from ._trio_unwrap import unwrapped
 
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError, OSError)
 
 
-class HTTPSession(Dispatching):
+class HTTPSession(HTTPAsking, Dispatching):
     """Moves the exchanges of an endpoint, and tells it the time. It runs once."""
 
-    def __init__(
-        self,
-        endpoint: ClientEndpoint,
-        *,
-        handler: Callable[[Any], Result],
-        on_notification: NotificationHandler | None,
-        on_unauthorized: OnUnauthorized | None,
-        context: Any,
-        request_timeout: float,
-        tls: ssl.SSLContext | None,
-        limits: HTTPClientLimits,
-    ) -> None:
-        super().__init__(
-            endpoint,
-            handler=handler,
-            call_type=Call,
-            on_notification=on_notification,
-            context=context,
-            request_timeout=request_timeout,
-        )
-        self.endpoint: Final = endpoint
-        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
-        self._on_unauthorized = on_unauthorized
-        self._is_authorizing = False
-        self._limits = limits
-        self._pool = Pool(tls, limits.connect)
-        self._turns = trio.CapacityLimiter(limits.requests)
+    _tasks: trio.Nursery
+
+    def __init__(self, *about: Any, tls: ssl.SSLContext | None, **options: Any) -> None:
+        super().__init__(*about, **options)
+        self._pool = Pool(tls, self._limits.connect)
+        self._turns = trio.CapacityLimiter(self._limits.requests)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
-        self._refusals: dict[OutgoingRequest, AuthorizationRequired | MessageRefused] = {}
-        self._refused: AuthorizationRequired | MessageRefused | None = None  # while it is opened
         self._pump = Sleeper()
-        self._is_turning = False
-        self._closed = trio.Event()
         self._has_moved = trio.Event()  # an exchange is over
         self._stopped = trio.Event()
-        self._scope = trio.CancelScope(shield=True)
 
     # ---------------------------------------------------------------------------- running
 
     async def run(self) -> None:
         """Serve and ask until the endpoint is closed, and the server was told."""
         try:
-            with self._scope:
+            with trio.CancelScope(shield=True):
                 async with unwrapped(), trio.open_nursery() as self._tasks:
                     self._tasks.start_soon(self._keep_turning)
                     await self._closed.wait()
@@ -103,10 +55,6 @@ class HTTPSession(Dispatching):
                             self._has_moved = trio.Event()
                             await self._has_moved.wait()
                     self._tasks.cancel_scope.cancel()
-        except BaseException:
-            for scope in self.around:
-                scope.cancel()
-            raise
         finally:
             self.endpoint.close(now=trio.current_time())
             while (event := self.endpoint.next_event()) is not None:
@@ -136,36 +84,28 @@ class HTTPSession(Dispatching):
             with trio.move_on_at(math.inf if deadline is None else deadline):
                 await self._pump.sleep()
 
-    def _turn(self) -> None:
-        """Handle all events, and begin and end what the endpoint wants begun and ended."""
-        endpoint = self.endpoint
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            while (event := endpoint.next_event()) is not None:
-                self._handle(event)
-                has_changed = True
-            for aborted in endpoint.aborts():
-                if scope := self._moving.get(aborted):
-                    scope.cancel()
-            while (exchange := endpoint.next_exchange()) is not None:
-                scope = self._moving[exchange] = trio.CancelScope()
-                self._tasks.start_soon(self._move, exchange, scope, name=exchange.purpose.name)
-        self._room.look()
-
     # ---------------------------------------------------------------------------- exchanges
+
+    def _begin(self, exchange: ClientExchange) -> None:
+        scope = self._moving[exchange] = trio.CancelScope()
+        self._tasks.start_soon(self._move, exchange, scope, name=exchange.purpose.name)
+
+    def _abort(self, exchange: ClientExchange) -> None:
+        if scope := self._moving.get(exchange):
+            scope.cancel()
 
     async def _move(self, exchange: ClientExchange, scope: trio.CancelScope) -> None:
         """Carry one exchange from its beginning to its end."""
         try:
             with scope:
-                if exchange.awaited:
+                if exchange.awaited and not isinstance(exchange.request, Subscription):
                     async with self._turns:
                         await self._carry(exchange, scope)
-                else:  # what is said about others must not wait for them
+                else:  # what is said about others must not wait for them, nor they for what lasts
                     await self._carry(exchange, scope)
         except _BROKEN as error:
-            exchange.receive_failure(_sentence(error), now=trio.current_time())
+            cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else None
+            exchange.receive_failure(sentence_of(cause or error), now=trio.current_time())
         if scope.cancelled_caught and not exchange.over:
             exchange.receive_failure("the server was silent for too long", now=trio.current_time())
         del self._moving[exchange]
@@ -204,121 +144,10 @@ class HTTPSession(Dispatching):
             self._pump.wake()
         scope.deadline = math.inf
 
-    # ---------------------------------------------------------------------------- events
-
-    def _handle(self, event: ClientHTTPEvent) -> None:
-        match event:
-            case AuthorizationRequired():
-                self._note_refusal(event, event.request)
-                if event.kept:
-                    self._authorize(event)
-            case MessageRefused():
-                self._note_refusal(event, event.request)
-                if event.request is None:
-                    LOGGER.warning("the server has refused a message: HTTP %d", event.status)
-            case MessageUndelivered():
-                LOGGER.info("a message was lost with its connection")
-            case StreamUnavailable():
-                LOGGER.info("%s", event.text)
-            case SessionLost():
-                self._ready = trio.Event()
-                event.start.data = Mailbox[Any]()  # nobody waits for it there, but for `_ready`
-            case _:
-                self._handle_event(event)
-                if isinstance(event, ConnectionClosed):
-                    self._closed.set()
-
-    def _note_refusal(
-        self, event: AuthorizationRequired | MessageRefused, request: OutgoingRequest | None
-    ) -> None:
-        if request is None:
-            self._refused = event
-        else:
-            self._refusals[request] = event
-
-    def _authorize(self, event: AuthorizationRequired) -> None:
-        """Have the application asked, once for all that is refused meanwhile."""
-        if not self._is_authorizing:
-            self._is_authorizing = True
-            self._tasks.start_soon(self._ask_for_authorization, event)
-
-    async def _ask_for_authorization(self, event: AuthorizationRequired) -> None:
-        assert self._on_unauthorized is not None  # else nothing is kept
-        headers: Headers | None = None
-        try:
-            outcome: Any = self._on_unauthorized(event)
-            headers = await outcome if inspect.isawaitable(outcome) else outcome
-            if headers is not None:
-                self.endpoint.authorize(headers, now=trio.current_time())
-        except Exception as error:
-            LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
-            headers = None
-        self._is_authorizing = False
-        if headers is None:
-            self.endpoint.give_up(now=trio.current_time())
-        self.wake()
-
-    # ---------------------------------------------------------------------------- asking
-
-    async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
-        """Open the conversation, or raise why that cannot be done."""
-        try:
-            await super().start(timeout, probe_timeout, hint)
-        except Exception as error:
-            if isinstance(self._refused, AuthorizationRequired):
-                raise _refused(str(error), self._refused) from error
-            raise
-
-    async def request(
-        self,
-        method: str,
-        params: JSONObject | None,
-        meta: JSONObject | None,
-        timeout: float | None,
-        max_timeout: float | None,
-        log_level: str | None,
-        on_progress: ProgressHandler | None,
-        serving: IncomingRequest | None,
-    ) -> JSONObject:
-        """As everywhere, and while a session is opened anew it waits for that."""
-        if not self._ready.is_set():
-            await self._while_reopening(method, timeout)
-        return await super().request(
-            method, params, meta, timeout, max_timeout, log_level, on_progress, serving
-        )
-
-    async def _while_reopening(self, method: str, timeout: float | None) -> None:
-        seconds = self._request_timeout if timeout is None else timeout
-        with trio.move_on_after(seconds):
-            await self._ready.wait()
-            return
-        raise RequestTimeout(f"{method} was not sent: the session was lost, and is not open yet")
-
-    def _result(self, outcome: Outcome) -> JSONObject:
-        refusal = self._refusals.pop(outcome.request, None)
-        try:
-            return super()._result(outcome)
-        except RequestRefused as error:
-            if refusal is not None:
-                raise _refused(str(error), refusal) from None
-            raise
-
-
-def _refused(text: str, refusal: AuthorizationRequired | MessageRefused) -> RequestRefused:
-    if isinstance(refusal, AuthorizationRequired):
-        return RequestRefused(text, refusal.status, refusal.challenges)
-    return RequestRefused(text, refusal.status, retry_after=refusal.retry_after)
-
 
 async def _send_rest(link: Link, data: memoryview) -> None:
+    link.is_writing = True
     with suppress(*_BROKEN):  # what was said before it broke can still be read
         while data:
             data = data[await link.stream.send_some(data) :]
-
-
-def _sentence(error: BaseException) -> str:
-    """What went wrong, for events: without anything that the peer wrote."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not valid: {error.verify_message}"
-    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
-    return f"the connection has failed: {cause or error}"
+        link.is_writing = False

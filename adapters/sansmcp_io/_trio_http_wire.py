@@ -7,67 +7,38 @@ is started, which ends when all of it was written. So an idle connection has one
 
 from __future__ import annotations
 
-import inspect
 import math
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
-from sansmcp.http import ServerEndpoint, ServerExchange
-
 from ._anomalies import LOGGER
-from ._async_callbacks import logged
-from ._errors import Unauthorized
-from ._http_limits import HTTPLimits
-from ._listening import Authenticate
-from ._trace import HTTPTrace
+from ._http_service import HTTPServiceBase
+from ._http_wire import HTTPWireBase
 from ._trio_socket import NoWaitSocket, TLSSocket
-from .h11 import ConnectionState, HTTPConnection, RequestHead
+from .h11 import ConnectionState, HTTPConnection
 
 _PIECE_BYTES: Final = 65_536
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
-class Server(Protocol):
-    """What a connection needs of the server that it belongs to."""
-
-    endpoint: ServerEndpoint
-    limits: HTTPLimits
-    authenticate: Authenticate | None
-    trace: HTTPTrace | None
-    wires: dict[ServerExchange, HTTPWire]
-    tasks: trio.Nursery
-
-    def turn(self) -> None:
-        """Handle all events, and have all output written."""
-        ...
-
-    def note_held(self, change: int) -> None:
-        """A connection holds so much more, or less."""
-        ...
-
-
-class HTTPWire:
+class HTTPWire(HTTPWireBase):
     """Moves bytes between a client and its connection object, and tells that the time."""
 
     def __init__(
         self,
-        server: Server,
+        server: HTTPServiceBase,
         stream: NoWaitSocket | TLSSocket,
         connection: HTTPConnection,
         client: str,
     ) -> None:
-        self._server = server
+        super().__init__(server, connection, client)
         self._stream = stream
-        self._connection = connection
-        self._client = client
-        self.held = 0  # bytes that wait here, as far as the server was told
         self._reading = trio.CancelScope()
         self._writing = trio.CancelScope()
         self._is_writing = False
         self._written = trio.Event()
-        self._exchange: ServerExchange | None = None  # whose output goes out here
         self._rest = b""  # what was taken to be written ...
         self._at = 0  # ... from here on
         self._has_sent_eof = False
@@ -96,11 +67,6 @@ class HTTPWire:
             with trio.CancelScope(shield=True), suppress(*_BROKEN):
                 await self._stream.aclose()
 
-    def close(self) -> None:
-        """End it as soon as no request is under way."""
-        self._connection.close(now=trio.current_time())
-        self.flush()
-
     def give_up(self) -> None:
         """Let go of what waits here."""
         if self._is_writing:
@@ -118,9 +84,7 @@ class HTTPWire:
         connection, server = self._connection, self._server
         while connection.state is not ConnectionState.CLOSED:
             data = await self._stream.receive_some()
-            if server.trace is not None:
-                with logged("the trace"):
-                    server.trace.received(self._client, data)
+            self._note_received(data)
             now = trio.current_time()
             if not data:
                 self._lose_client()
@@ -131,43 +95,12 @@ class HTTPWire:
                 # was left of the time for the head.
                 deadline = connection.next_timeout()
                 self._reading.deadline = math.inf if deadline is None else deadline
-                await self._authenticate(connection.awaiting)
+                if (asked := self._authenticate(connection.awaiting)) is not None:
+                    await asked
             self._follow()
             server.turn()
             self.flush()
             self._note_held()
-
-    def _follow(self) -> None:
-        """Tell the server whose output goes out here now."""
-        exchange = self._connection.exchange
-        if exchange is not self._exchange:
-            if self._exchange is not None:
-                self._server.wires.pop(self._exchange)
-            if exchange is not None:
-                self._server.wires[exchange] = self
-            self._exchange = exchange
-
-    def _note_held(self) -> None:
-        held = len(self._rest) + self._connection.held_bytes
-        if held != self.held:
-            change, self.held = held - self.held, held
-            self._server.note_held(change)
-
-    async def _authenticate(self, head: RequestHead) -> None:
-        connection = self._connection
-        assert self._server.authenticate is not None
-        try:
-            principal = self._server.authenticate(head.headers)
-            if inspect.isawaitable(principal):
-                principal = await principal
-        except Unauthorized as error:
-            now = trio.current_time()
-            connection.refuse(error.status, error.text, error.challenge, now=now)
-        except Exception as error:
-            LOGGER.error("authenticate failed", exc_info=error)
-            connection.refuse(500, "internal error", now=trio.current_time())
-        else:
-            connection.admit(principal, now=trio.current_time())
 
     async def _send_eof(self) -> None:
         if not self._has_sent_eof:
@@ -207,15 +140,6 @@ class HTTPWire:
         else:
             self._look_at_time()
 
-    def _take(self) -> bytes:
-        data = self._connection.data_to_send(now=trio.current_time())
-        if self._connection.exchange is not self._exchange:
-            self._follow()
-        if data and self._server.trace is not None:
-            with logged("the trace"):
-                self._server.trace.sent(self._client, data)
-        return data
-
     async def _write(self) -> None:
         """Write all of this, and what comes meanwhile, however long that takes."""
         try:
@@ -246,9 +170,5 @@ class HTTPWire:
         self._lose_client()
         self._reading.cancel()
 
-    def _lose_client(self) -> None:
-        """Nobody reads any more what there is to be said."""
-        self._connection.receive_eof(now=trio.current_time())
-        self._follow()
-        self._server.turn()
-        self._note_held()
+    def _unwritten(self) -> int:
+        return len(self._rest)

@@ -1,4 +1,4 @@
-"""sansmcp on asyncio: clients and servers on stdio."""
+"""sansmcp on asyncio: clients and servers on stdio, and over HTTP."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from ._async_client import Client, RequestHandler
 from ._async_server import LogHandler, Server, ServerCall
 from ._async_serving import Result
 from ._asyncio_ends import Input, Output
-from ._asyncio_guard import guarded
+from ._asyncio_guard import running
+from ._asyncio_http import serve_http
+from ._asyncio_http_connect import connect_http
 from ._asyncio_process import open_child
 from ._asyncio_restart import keep_running
 from ._asyncio_session import Session
-from ._asyncio_tasks import Tasks, finished
 from ._call import RequireInput
 from ._defaults import (
     DEFAULT_DRAIN,
@@ -39,12 +40,18 @@ from ._errors import (
     InvalidAnswer,
     McpError,
     PeerError,
+    RequestRefused,
     RequestTimeout,
     StartFailed,
+    Unauthorized,
 )
+from ._http_client_limits import HTTPClientLimits, OnUnauthorized
+from ._http_limits import HTTPLimits
+from ._http_server import HTTPServer
+from ._listening import Authenticate
 from ._process import ProcessOptions
 from ._surface import NotificationHandler, ProgressHandler, serves_nothing
-from ._trace import Trace
+from ._trace import HTTPTrace, Trace
 from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode, taken_standard_streams
 
 __all__ = [
@@ -52,26 +59,36 @@ __all__ = [
     "DEFAULT_PROBE_TIMEOUT",
     "DEFAULT_REQUEST_TIMEOUT",
     "DEFAULT_START_TIMEOUT",
+    "Authenticate",
     "Call",
     "Changes",
     "Client",
     "ConnectionLost",
+    "HTTPClientLimits",
+    "HTTPLimits",
+    "HTTPServer",
+    "HTTPTrace",
     "Handler",
     "InvalidAnswer",
     "LogHandler",
     "McpError",
     "NotificationHandler",
+    "OnUnauthorized",
     "PeerError",
     "ProgressHandler",
     "ReadyHandler",
     "RequestHandler",
+    "RequestRefused",
     "RequestTimeout",
     "RequireInput",
     "Server",
     "ServerCall",
     "StartFailed",
     "Trace",
+    "Unauthorized",
+    "connect_http",
     "connect_stdio",
+    "serve_http",
     "serve_stdio",
 ]
 
@@ -188,7 +205,7 @@ async def connect_stdio(
                 trace=trace,
             )
             session.stderr = child.stderr
-            async with _running(session):
+            async with running(session):
                 await session.start(start_timeout, probe_timeout, hint)
                 yield session
 
@@ -198,24 +215,6 @@ async def connect_stdio(
         return
     async with keep_running(opening, restarts) as restarter:
         yield Client(restarter.session, restarter)
-
-
-@asynccontextmanager
-async def _running(session: Session) -> AsyncGenerator[None, None]:
-    """Run a session beside the block, and finish it in the end."""
-    async with guarded() as guard:
-        session.around.append(guard)
-        tasks = Tasks(guard.fail)
-        tasks.start_soon(session.run)
-        try:
-            yield
-        finally:
-            await finished(_finish(session, tasks))
-
-
-async def _finish(session: Session, tasks: Tasks) -> None:
-    await session.finish()
-    await tasks.end()
 
 
 async def serve_stdio(

@@ -42,12 +42,13 @@ from ._errors import (
 )
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_limits import HTTPLimits
+from ._http_server import HTTPServer
 from ._listening import Authenticate
 from ._process import ProcessOptions
 from ._stderr import StderrTail
 from ._surface import NotificationHandler, ProgressHandler, serves_nothing
 from ._trace import HTTPClientTrace, HTTPTrace, Trace
-from ._trio_http import HTTPServer, serve_http
+from ._trio_http import serve_http
 from ._trio_http_connect import connect_http
 from ._trio_process import open_child
 from ._trio_restart import keep_running

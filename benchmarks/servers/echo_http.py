@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Config
@@ -14,30 +14,26 @@ from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Config
 from .echo_stdio import CAPABILITIES, CODECS, HANDLERS, INFO
 
 
-def _serve_on_trio(handler: Callable[[Any], Any], port: int, config: Config) -> None:
-    import functools
-
+def _serve_on_trio(serve: Callable[[Any], Any]) -> None:
     import trio
 
     from sansmcp_io.trio import serve_http
 
-    trio.run(
-        functools.partial(
-            serve_http,
-            handler,
-            port=port,
-            info=INFO,
-            capabilities=CAPABILITIES,
-            revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
-            sessions=False,
-            config=config,
-        )
-    )
+    trio.run(serve, serve_http)
+
+
+def _serve_on_asyncio(serve: Callable[[Any], Any]) -> None:
+    import asyncio
+
+    from sansmcp_io.asyncio import serve_http
+
+    asyncio.run(serve(serve_http))
 
 
 # An adapter is imported only when it is asked for: it needs its own extra.
-ADAPTERS: Final[dict[str, Callable[[Callable[[Any], Any], int, Config], None]]] = {
+ADAPTERS: Final[dict[str, Callable[[Callable[[Any], Any]], None]]] = {
     "trio": _serve_on_trio,
+    "asyncio": _serve_on_asyncio,
 }
 
 
@@ -50,7 +46,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--handler", choices=HANDLERS, default="plain")
     options = parser.parse_args(arguments)
     config = Config(codec=CODECS[options.codec]())
-    ADAPTERS[options.adapter](HANDLERS[options.handler], options.port, config)
+
+    async def serve(serve_http: Callable[..., Awaitable[None]]) -> None:
+        await serve_http(
+            HANDLERS[options.handler],
+            port=options.port,
+            info=INFO,
+            capabilities=CAPABILITIES,
+            revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
+            sessions=False,
+            config=config,
+        )
+
+    ADAPTERS[options.adapter](serve)
 
 
 if __name__ == "__main__":

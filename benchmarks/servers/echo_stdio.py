@@ -59,8 +59,17 @@ def _serve_on_trio(handler: Callable[[Any], Any], config: Config) -> None:
     )
 
 
+def _serve_on_asyncio(handler: Callable[[Any], Any], config: Config) -> None:
+    import asyncio
+
+    from sansmcp_io.asyncio import serve_stdio
+
+    asyncio.run(serve_stdio(handler, info=INFO, capabilities=CAPABILITIES, config=config))
+
+
 # An adapter is imported only when it is asked for: it needs its own extra.
 ADAPTERS: Final[dict[str, Callable[[Callable[[Any], Any], Config], None]]] = {
+    "asyncio": _serve_on_asyncio,
     "trio": _serve_on_trio,
 }
 

@@ -6,38 +6,33 @@ from typing import Any
 
 import pytest
 
-from tests.adapters.shims import SERVERS, SHIMS, Shim, is_http, server
+from tests.adapters.shims import SHIMS, Shim, server
 
 
-@pytest.fixture(params=SHIMS)
-def shim(request: pytest.FixtureRequest) -> Shim:
-    """The client's adapter."""
-    return SHIMS[request.param]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each client, with a server on the same adapter, or on each that has its transport."""
+    names = metafunc.fixturenames
+    if "shim" not in names:
+        return
+    found = SHIMS
+    if metafunc.definition.get_closest_marker("process") is not None:
+        found = {name: shim for name, shim in SHIMS.items() if shim.transport == "stdio"}
+    if "any_serving" not in names:
+        metafunc.parametrize("shim", found.values(), ids=list(found))
+        return
+    pairs = {
+        f"{name}-{other.serving}": (shim, server(other.serving, shim.transport))
+        for name, shim in found.items()
+        for other in SHIMS.values()
+        if other.transport == shim.transport
+    }
+    metafunc.parametrize(("shim", "any_serving"), pairs.values(), ids=list(pairs))
 
 
 @pytest.fixture
 def serving(shim: Shim) -> list[str]:
     """The command of the server that goes with it, on the same adapter if there is one."""
-    return server(shim.serving)
-
-
-@pytest.fixture(params=SERVERS)
-def any_serving(request: pytest.FixtureRequest) -> list[str]:
-    """The command of each server with its transport: where the pace of the other side matters."""
-    return server(request.param)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """No client talks to a server on another transport."""
-    items[:] = [item for item in items if not is_mixed(item)]
-
-
-def is_mixed(item: pytest.Item) -> bool:
-    callspec: Any = getattr(item, "callspec", None)
-    parameters: dict[str, Any] = {} if callspec is None else callspec.params
-    if not {"shim", "any_serving"} <= parameters.keys():
-        return False
-    return is_http(parameters["shim"]) != is_http(parameters["any_serving"])
+    return server(shim.serving, shim.transport)
 
 
 @pytest.hookimpl(tryfirst=True)

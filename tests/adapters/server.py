@@ -1,6 +1,6 @@
-"""The server of these tests, on any adapter: `python -m tests.adapters.server ADAPTER`.
+"""The server of these tests: `python -m tests.adapters.server ADAPTER TRANSPORT`.
 
-One over HTTP says on standard output where it is.
+Over HTTP, it prints its port as soon as it listens.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ import sansmcp_io.trio
 from sansmcp import JSONObject, ToolsListChanged, paginate
 from sansmcp_io import McpError, RequestTimeout
 from sansmcp_io.blocking import CallCancelled, RequireInput
+from sansmcp_io.trio import HTTPServer
 
 INFO = {"name": "everywhere", "version": "1.0"}
 CAPABILITIES: JSONObject = {"tools": {"listChanged": True}, "logging": {}}
@@ -149,36 +150,41 @@ def step(coroutine: Coroutine[Any, Any, Any]) -> Any:
     raise AssertionError("a body of the blocking adapter has suspended")
 
 
-async def serve_http(handler: Any, options: Any) -> None:
-    """Serve on a port that is free, until the process is ended."""
-    async with trio.open_nursery() as nursery:
-        serve = partial(sansmcp_io.trio.serve_http, handler, port=0, **options)
-        server: sansmcp_io.trio.HTTPServer = await nursery.start(serve)
-        print(f"http://127.0.0.1:{server.port}/mcp", flush=True)
+class Listening:
+    """Says where the server is, in the way of each loop."""
+
+    def started(self, server: HTTPServer) -> None:
+        print(server.port, flush=True)
 
 
-def main(adapter: str) -> None:
+def main(adapter: str, transport: str) -> None:
     seen: list[str] = []
     on_trio: Callable[[AnyCall], Awaitable[Any]] = partial(handle, OnTrio(), seen)
     options: Any = {"info": INFO, "capabilities": CAPABILITIES}
-    match adapter:
-        case "trio":
+    on_asyncio = partial(handle, OnAsyncio(), seen)
+    if transport == "http":
+        options |= {"port": 0, "drain": 0.01}
+    match adapter, transport:
+        case "trio", "http":
+            options["task_status"] = Listening()
+            trio.run(partial(sansmcp_io.trio.serve_http, on_trio, **options))
+        case "asyncio", "http":
+            options["on_listening"] = Listening().started
+            asyncio.run(sansmcp_io.asyncio.serve_http(on_asyncio, **options))
+        case "trio", _:
             trio.run(partial(sansmcp_io.trio.serve_stdio, on_trio, **options))
-        case "asyncio":
-            on_asyncio = partial(handle, OnAsyncio(), seen)
+        case "asyncio", _:
             asyncio.run(sansmcp_io.asyncio.serve_stdio(on_asyncio, **options))
-        case "blocking":
+        case "blocking", _:
 
             def blocking(call: AnyCall) -> Any:
                 return step(handle(Blocking(), seen, call))
 
             sansmcp_io.blocking.serve_stdio(blocking, **options)
-        case "trio-http":
-            trio.run(partial(serve_http, on_trio, options))
         case _:
             raise ValueError(adapter)
     print("served", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

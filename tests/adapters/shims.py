@@ -58,8 +58,9 @@ class Shim(Protocol):
     """One adapter."""
 
     name: str
+    transport: str
     serving: str
-    """The server that it is tried with; `-http` at its end is a transport, and else it is stdio."""
+    """The adapter of the server that it is tried with, over the same transport."""
 
     def run(self, body: Body) -> None:
         """Run a test."""
@@ -68,7 +69,7 @@ class Shim(Protocol):
     def connect(
         self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
     ) -> AbstractAsyncContextManager[Client]:
-        """Start a server, and open a client on it."""
+        """Open a client on a process."""
         ...
 
     async def at_once(self, *bodies: Body) -> None:
@@ -83,8 +84,19 @@ def called(
     function()
 
 
-def server(adapter: str) -> list[str]:
-    return [sys.executable, "-m", "tests.adapters.server", adapter]
+def server(adapter: str, transport: str = "stdio") -> list[str]:
+    return [sys.executable, "-m", "tests.adapters.server", adapter, transport]
+
+
+@contextmanager
+def listening(command: list[str]) -> Generator[str, None, None]:
+    """The URL of a server, which is a process."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        finally:
+            process.kill()
 
 
 # ------------------------------------------------------------------------------------------ trio
@@ -136,6 +148,7 @@ class TrioClient:
 
 class TrioShim:
     name = serving = "trio"
+    transport = "stdio"
 
     def run(self, body: Body) -> None:
         async def bounded() -> None:
@@ -158,6 +171,21 @@ class TrioShim:
         async with trio.open_nursery() as nursery:
             for body in bodies:
                 nursery.start_soon(body)
+
+
+class TrioHTTPShim(TrioShim):
+    transport = "http"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[TrioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnTrio())
+        with listening(command) as url:
+            async with sansmcp_io.trio.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client:
+                yield TrioClient(client)
 
 
 # --------------------------------------------------------------------------------------- asyncio
@@ -183,6 +211,7 @@ class AsyncioClient(TrioClient):
 
 class AsyncioShim:
     name = serving = "asyncio"
+    transport = "stdio"
 
     def run(self, body: Body) -> None:
         async def bounded() -> None:
@@ -205,6 +234,21 @@ class AsyncioShim:
         async with asyncio.TaskGroup() as group:
             for body in bodies:
                 group.create_task(body())
+
+
+class AsyncioHTTPShim(AsyncioShim):
+    transport = "http"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[AsyncioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnAsyncio())
+        with listening(command) as url:
+            async with sansmcp_io.asyncio.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client:
+                yield AsyncioClient(client)
 
 
 # -------------------------------------------------------------------------------------- blocking
@@ -263,6 +307,7 @@ class BlockingClient:
 
 class BlockingShim:
     name = serving = "blocking"
+    transport = "stdio"
 
     def run(self, body: Body) -> None:
         step(body())
@@ -297,7 +342,8 @@ class BlockingShim:
 
 
 class BlockingHTTPShim(BlockingShim):
-    name, serving = "blocking-http", "trio-http"
+    transport = "http"
+    serving = "trio"
 
     @asynccontextmanager
     async def connect(
@@ -305,25 +351,12 @@ class BlockingHTTPShim(BlockingShim):
     ) -> AsyncGenerator[BlockingClient, None]:
         handler = None if on_request is None else partial(answered, on_request)
         with (
-            served(command) as url,
+            listening(command) as url,
             sansmcp_io.blocking.connect_http(
                 url, info=INFO, on_request=handler, **options
             ) as client,
         ):
             yield BlockingClient(client)
-
-
-@contextmanager
-def served(command: list[str]) -> Generator[str, None, None]:
-    """A server over HTTP in a process of its own; its URL."""
-    with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.kill()
 
 
 def answered(on_request: RequestHandler, call: Any) -> JSONObject:
@@ -337,11 +370,10 @@ async def coroutine(awaitable: Awaitable[Any]) -> Any:
 
 
 SHIMS: Final[dict[str, Shim]] = {
-    shim.name: shim for shim in (TrioShim(), AsyncioShim(), BlockingShim(), BlockingHTTPShim())
+    "trio": TrioShim(),
+    "asyncio": AsyncioShim(),
+    "blocking": BlockingShim(),
+    "trio over HTTP": TrioHTTPShim(),
+    "asyncio over HTTP": AsyncioHTTPShim(),
+    "blocking over HTTP": BlockingHTTPShim(),
 }
-SERVERS: Final = sorted({shim.serving for shim in SHIMS.values()})
-
-
-def is_http(name: str) -> bool:
-    """Whether this shim or server speaks over HTTP."""
-    return name.endswith("-http")

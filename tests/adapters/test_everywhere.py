@@ -7,17 +7,15 @@ import pytest
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp_io import ConnectionLost, McpError, PeerError, RequestTimeout
 from tests.adapters.server import NAMES, Waiting
-from tests.adapters.shims import SHIMS, Client, Shim, is_http
+from tests.adapters.shims import Client, Shim
 from tests.support.processes import bad, call_bad, has_children
 
 MODERN = MODERN_REVISIONS[-1]
 LEGACY = LEGACY_REVISIONS[-1]
 ROOTS: JSONObject = {"roots": [{"uri": "file:///home"}]}
 CAPABILITIES: JSONObject = {"roots": {}}
-on_processes = pytest.mark.parametrize(
-    "shim", [name for name in SHIMS if not is_http(name)], indirect=True
-)
-"""What is about the process, and not about the conversation with it."""
+process = pytest.mark.process
+"""What concerns the process at the other end of a pipe."""
 both_eras = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
 
@@ -255,7 +253,7 @@ async def test_changes_are_told_between_calls(shim: Shim, serving: list[str]) ->
 
 @both_eras
 async def test_ten_mebibytes_arrive_intact(shim: Shim, serving: list[str], revision: str) -> None:
-    """Both directions, through pipes that hold a hundredth of it."""
+    """Both directions, through pipes and sockets that hold a hundredth of it."""
     large = "0123456789abcdef" * (10 * 1024 * 1024 // 16)
     async with shim.connect(serving, revisions=[revision]) as client:
         assert await text(client, "echo", text=large) == large
@@ -289,7 +287,7 @@ async def test_both_sides_write_more_than_pipes_hold(shim: Shim, any_serving: li
         await shim.at_once(*[ask] * 6)
 
 
-@on_processes
+@process
 async def test_server_that_does_not_read_costs_time_only(shim: Shim) -> None:
     """Calls end in time, be they half written or not at all."""
     async with shim.connect(bad("unreading"), terminate_after=0.1) as client:
@@ -306,7 +304,7 @@ async def test_server_that_does_not_read_costs_time_only(shim: Shim) -> None:
 # --------------------------------------------------------------------------------------- endings
 
 
-@on_processes
+@process
 async def test_server_ends_by_itself_when_the_block_is_left(
     shim: Shim, serving: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -321,7 +319,8 @@ async def test_server_ends_by_itself_when_the_block_is_left(
 
 async def test_server_that_dies_within_a_call_loses_it(shim: Shim, serving: list[str]) -> None:
     """All that wait learn of it at once, and why, and so does who comes later."""
-    options: dict[str, Any] = {} if is_http(shim.name) else {"stderr": "capture"}
+    is_process = shim.transport == "stdio"
+    options: dict[str, Any] = {"stderr": "capture"} if is_process else {}
     async with shim.connect(serving, **options) as client:
         lost: list[ConnectionLost] = []
 
@@ -333,11 +332,11 @@ async def test_server_that_dies_within_a_call_loses_it(shim: Shim, serving: list
         await shim.at_once(lambda: ask("hang"), lambda: ask("hang"), lambda: ask("die"))
         await ask("echo")
     assert len(lost) == 4
-    known = ("", None) if is_http(shim.name) else ("last words\n", 7)
+    known = ("last words\n", 7) if is_process else ("", None)
     assert {(error.stderr, error.exit_status) for error in lost} == {known}
 
 
-@on_processes
+@process
 async def test_server_that_has_died_is_started_again(shim: Shim, serving: list[str]) -> None:
     """As often as is allowed, for the next request."""
     async with shim.connect(serving, restarts=1) as client:

@@ -1,18 +1,21 @@
 """The server that the official conformance suite is run against.
 
-`python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`.
+`python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`, on trio
+or with `--adapter asyncio`.
 """
 
 import argparse
+import asyncio
 import json
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, Final, cast
 
 import trio
 
+import sansmcp_io.asyncio
+import sansmcp_io.trio
 from sansmcp import (
     LEGACY_REVISIONS,
     MODERN_REVISIONS,
@@ -22,7 +25,8 @@ from sansmcp import (
     PromptsListChanged,
     ToolsListChanged,
 )
-from sansmcp_io.trio import McpError, RequireInput, ServerCall, serve_http
+from sansmcp_io.trio import McpError, RequireInput, ServerCall
+from tests.support.loops import sleep
 
 from . import offers
 from .offers import text
@@ -63,14 +67,14 @@ async def log(call: ServerCall) -> Answer:
     for step in ("started", "processing data", "completed"):
         verb = "Tool" if step == "processing data" else "Tool execution"
         call.log("info", f"{verb} {step}")
-        await trio.sleep(PAUSE)
+        await sleep(PAUSE)
     return said("Three messages were logged.")
 
 
 async def progress(call: ServerCall) -> Answer:
     for done in (0, 50, 100):
         call.progress(done, total=100)
-        await trio.sleep(PAUSE)
+        await sleep(PAUSE)
     return said("All of it is done.")
 
 
@@ -117,7 +121,7 @@ def completing(question: JSONObject) -> Tool:
 
 async def reconnect(call: ServerCall) -> Answer:
     call.close_stream(retry_ms=RETRY_MS)
-    await trio.sleep(2 * PAUSE)
+    await sleep(2 * PAUSE)
     return said("Reconnection test completed")
 
 
@@ -354,21 +358,27 @@ def handle(call: ServerCall) -> Answer | Awaitable[Answer]:
             return {}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, required=True)
-    options = parser.parse_args()
-    serve = partial(
-        serve_http,
+async def serve(serve_http: Callable[..., Awaitable[None]], port: int) -> None:
+    await serve_http(
         handle,
-        port=options.port,
+        port=port,
         info=INFO,
         capabilities=CAPABILITIES,
         revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
         tool_schema=schema_of,
         config=Config(state_keys=(secrets.token_bytes(32),)),
     )
-    trio.run(serve)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--adapter", choices=["trio", "asyncio"], default="trio")
+    parser.add_argument("--port", type=int, required=True)
+    options = parser.parse_args()
+    if options.adapter == "trio":
+        trio.run(serve, sansmcp_io.trio.serve_http, options.port)
+    else:
+        asyncio.run(serve(sansmcp_io.asyncio.serve_http, options.port))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from sansmcp_io.blocking import (
     connect_http,
     connect_stdio,
 )
-from tests.adapters.shims import called, served, server
+from tests.adapters.shims import called, listening, server
 from tests.support.blocking_talk import INFO, call_tool, text
 
 
@@ -141,7 +141,7 @@ def connecting(what: str, transport: str) -> Generator[Client, None, None]:
         "on_request": on_request,
     }
     if transport == "http":
-        with served(server("trio-http")) as url, connect_http(url, **options) as client:
+        with listening(server("trio", "http")) as url, connect_http(url, **options) as client:
             yield client
     else:
         with connect_stdio(

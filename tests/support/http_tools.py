@@ -4,13 +4,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import trio
-
 from sansmcp import JSONObject, ResourceUpdated
 from sansmcp_io.trio import McpError, RequireInput, ServerCall
 
+from . import loops
 from .http import LEGACY, tool_call
-from .http_on_trio import Talk
+from .http_on_loops import Talk
 from .wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 URI = "test://thing"
@@ -35,7 +34,7 @@ async def handle(call: ServerCall) -> JSONObject | RequireInput:
         case "echo":
             return text(str(arguments.get("text")))
         case "slow":
-            await trio.sleep(arguments["seconds"])
+            await loops.sleep(arguments["seconds"])
             return text("slept")
         case "progress":
             told = [call.progress(step) for step in (1, 2)]

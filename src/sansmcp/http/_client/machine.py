@@ -129,6 +129,24 @@ class ClientMachine(Machine):
         self._conclude(call, RequestState.CANCELLED)
         self._start_failed(start, cause, text)
 
+    def suspend_silence(self, call: OutgoingRequest) -> None:
+        """Silence says nothing of the server as long as it is the application that is waited for.
+
+        It would be taken for one that knows handshakes only.
+        """
+        if call._last_deadline is not None:
+            call._deadline = call._last_deadline
+        else:
+            self._timers.drop(call)
+
+    def restart_silence(self, call: OutgoingRequest) -> None:
+        """The call is sent again: silence counts from now."""
+        if call._timeout is not None:
+            deadline = (self._now or 0.0) + call._timeout
+            if call._last_deadline is not None:
+                deadline = min(deadline, call._last_deadline)
+            self._timers.arm(self, call, deadline)
+
     # ------------------------------------------------------------------------------- answers
 
     def _call_of(self, raw: object) -> OutgoingRequest | None:
@@ -136,7 +154,7 @@ class ClientMachine(Machine):
         if key is None:
             return None
         call = self._outgoing.get(key)
-        if call is None and (other := retyped(key)) is not None:
+        if call is None and not self._config.strict and (other := retyped(key)) is not None:
             call = self._outgoing.get(other)
         return call
 

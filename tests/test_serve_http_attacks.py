@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from sansmcp import Config, JSONObject, ToolsListChanged
 from sansmcp_io.trio import HTTPLimits, HTTPServer, ServerCall
 
+from .support import loops
 from .support.h11_client import head, posted, posted_modern
 from .support.http import LEGACY, POST, modern_tool_call
-from .support.http_on_trio import Talk, serving, talking
+from .support.http_on_loops import Talk, serving, talking
+from .support.loops import on_each_loop
 from .support.modern import modern
-from .support.on_trio import on_trio
 from .support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 MIB = 1024 * 1024
@@ -36,16 +36,15 @@ async def flood(call: ServerCall) -> JSONObject:
     step = 0
     while call.progress(step):
         step += 1
-        await trio.lowlevel.checkpoint()
+        await loops.checkpoint()
     return {"content": []}
 
 
 async def is_served(server: HTTPServer) -> bool:
     """Whether somebody else is, and soon."""
-    with trio.move_on_after(5):
-        async with talking(server) as talk:
-            answer = await talk.call(modern_tool_call(1, "x"))
-            return "result" in answer
+    async with loops.move_on_after(5), talking(server) as talk:
+        answer = await talk.call(modern_tool_call(1, "x"))
+        return "result" in answer
     return False
 
 
@@ -53,31 +52,31 @@ def descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_slow_heads_are_given_up() -> None:
     """Each holds a connection, and costs its sender nothing."""
     limits = HTTPLimits(head=1.0, linger=0.1)
-    async with serving(handle, limits=limits) as server, trio.open_nursery() as nursery:
+    async with serving(handle, limits=limits) as server, loops.open_nursery() as nursery:
         given_up: list[Talk] = []
 
         async def crawl() -> None:
             async with talking(server) as talk:
                 await talk.send(b"POST /mcp HTTP/1.1\r\n")
-                with suppress(trio.BrokenResourceError):
+                with suppress(*loops.BROKEN):
                     for number in range(1000):
                         await talk.send(b"a%d: b\r\n" % number)
-                        await trio.sleep(0.05)  # that is the attack
+                        await loops.sleep(0.05)  # that is the attack
                     raise AssertionError("it was not given up")
                 given_up.append(talk)
 
         for _ in range(MANY):
             nursery.start_soon(crawl)
-        await trio.sleep(0.1)  # while all of them crawl
+        await loops.sleep(0.1)  # while all of them crawl
         assert await is_served(server)
     assert len(given_up) == MANY
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_large_bodies_are_not_read() -> None:
     """100 MB are refused at the head; where none says how much comes, at the limit."""
     config = Config(max_message_bytes=MIB)
@@ -96,7 +95,7 @@ async def test_large_bodies_are_not_read() -> None:
         assert await is_served(server)
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_a_client_that_is_refused_while_it_sends_can_read_why() -> None:
     """Closing at once would reset the connection, and the response with it."""
     config = Config(max_message_bytes=MIB)
@@ -106,7 +105,7 @@ async def test_a_client_that_is_refused_while_it_sends_can_read_why() -> None:
         assert (await talk.receive()).status == 413
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_clients_that_never_read_are_given_up() -> None:
     """What they do not take is bounded, and so is the time for which it waits."""
     limits = HTTPLimits(stall=0.3)
@@ -118,11 +117,11 @@ async def test_clients_that_never_read_are_given_up() -> None:
                 # Pipelined, so that the first alone is answered.
                 await talk.send(posted_modern(modern_tool_call(1, "x", size=8 * MIB)))
             while descriptors() > before + 1:
-                await trio.sleep(0.01)  # until the server has closed its end
+                await loops.sleep(0.01)  # until the server has closed its end
             assert await is_served(server)
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_a_flood_of_progress_is_bounded() -> None:
     """A handler that talks to a client which does not read is told so."""
     limits = HTTPLimits(stall=0.5)
@@ -133,10 +132,10 @@ async def test_a_flood_of_progress_is_bounded() -> None:
         await talk.send(posted_modern(message))
         await talk.receive_head()
         while server.open_requests:
-            await trio.sleep(0.01)  # until the handler was told
+            await loops.sleep(0.01)  # until the handler was told
 
 
-@on_trio(seconds=120)
+@on_each_loop(seconds=120)
 async def test_there_are_only_so_many_connections() -> None:
     """One more is told so; and there is room again when one of them ends."""
     limits = HTTPLimits(connections=3)
@@ -146,7 +145,7 @@ async def test_there_are_only_so_many_connections() -> None:
             async with talking(server) as talk:
                 assert await talk.ended()
         while not await _is_let_in(server):
-            await trio.sleep(0.001)  # until the server has seen that they are gone
+            await loops.sleep(0.001)  # until the server has seen that they are gone
 
 
 async def _is_let_in(server: HTTPServer) -> bool:
@@ -154,16 +153,16 @@ async def _is_let_in(server: HTTPServer) -> bool:
         try:
             await talk.send(posted(initialize(1, LEGACY)))
             return (await talk.receive()).status == 200
-        except trio.BrokenResourceError:
+        except loops.BROKEN:
             return False
 
 
 @pytest.mark.unjudged("there is too much of it")
-@on_trio(seconds=120)
+@on_each_loop(seconds=120)
 async def test_idle_streams_cost_little() -> None:
     """Hundreds of clients listen, and all of them hear."""
-    async with serving(handle) as server, trio.open_nursery() as nursery:
-        ready, heard, go = [0], [0], trio.Event()
+    async with serving(handle) as server, loops.open_nursery() as nursery:
+        ready, heard, go = [0], [0], loops.new_event()
 
         async def listen() -> None:
             async with talking(server) as talk:
@@ -181,7 +180,7 @@ async def test_idle_streams_cost_little() -> None:
         for _ in range(MANY):
             nursery.start_soon(listen)
         while ready[0] < MANY:
-            await trio.sleep(0.01)
+            await loops.sleep(0.01)
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -190,11 +189,11 @@ async def test_idle_streams_cost_little() -> None:
         server.publish(ToolsListChanged())
         go.set()
         while heard[0] < MANY:
-            await trio.sleep(0.01)
+            await loops.sleep(0.01)
 
 
 @pytest.mark.unjudged("there is too much of it")
-@on_trio(seconds=120)
+@on_each_loop(seconds=120)
 async def test_clients_that_come_and_go_leave_nothing() -> None:
     """A storm of clients that come back at once must not grow the server."""
     async with serving(handle) as server:
@@ -202,7 +201,7 @@ async def test_clients_that_come_and_go_leave_nothing() -> None:
         before = descriptors()
         await _storm(server, MANY)
         while descriptors() > before:
-            await trio.sleep(0.01)  # until the server has closed its ends
+            await loops.sleep(0.01)  # until the server has closed its ends
         assert server.open_requests == ()
         assert await is_served(server)
 
@@ -217,12 +216,12 @@ async def _storm(server: HTTPServer, number: int) -> None:
             await talk.send(head("GET", "/mcp", {**fields, "accept": "text/event-stream"}))
             await talk.receive_head("GET")
 
-    async with trio.open_nursery() as nursery:
+    async with loops.open_nursery() as nursery:
         for _ in range(number):
             nursery.start_soon(come_and_go)
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_what_breaks_in_one_connection_harms_no_other() -> None:
     """A client that resets its connection in the middle of anything is alone with it."""
     async with serving(handle) as server:

@@ -5,18 +5,18 @@ import ssl
 from typing import Any
 
 import pytest
-import trio
 
 from sansmcp import JSONObject, LocalProtocolError, RequestReceived
 from sansmcp.http import HTTPEvent, SessionEnded, SessionStarted
 from sansmcp_io.trio import Server, ServerCall
 
+from .support import loops
 from .support.certificates import certificate
 from .support.h11_client import head, posted
 from .support.http import LEGACY, modern_tool_call
-from .support.http_on_trio import serving, talking
+from .support.http_on_loops import serving, talking
 from .support.http_tools import opened
-from .support.on_trio import on_trio
+from .support.loops import on_each_loop
 from .support.wire import initialize
 
 __all__ = ["certificate"]  # a fixture
@@ -29,18 +29,18 @@ def handle(call: ServerCall) -> JSONObject:
 # ----------------------------------------------------------------------------------------- on_ready
 
 
-@on_trio()
+@on_each_loop()
 async def test_each_session_has_its_companion_while_it_lasts() -> None:
     """A task that feeds a client must begin with it and end with it."""
     ended: list[str] = []
     servers: list[Server] = []
-    all_ended = trio.Event()
+    all_ended = loops.new_event()
 
     async def stay(server: Server) -> None:
         servers.append(server)
         server.log("error", f"hello, {len(servers)}")
         try:
-            await trio.sleep_forever()
+            await loops.sleep_forever()
         finally:
             ended.append(server.peer.session.id)
             if len(ended) == 2:
@@ -56,7 +56,7 @@ async def test_each_session_has_its_companion_while_it_lasts() -> None:
             await talk.send(head("DELETE", "/mcp", fields[0]))
             assert (await talk.receive("DELETE")).status == 204
             while not ended:
-                await trio.lowlevel.checkpoint()
+                await loops.checkpoint()
             assert ended == [fields[0]["mcp-session-id"]]
             with pytest.raises(LocalProtocolError):
                 servers[0].notify("notifications/tools/list_changed")
@@ -65,7 +65,7 @@ async def test_each_session_has_its_companion_while_it_lasts() -> None:
     assert ended[1] == fields[1]["mcp-session-id"]
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_companion_may_be_a_plain_function_and_may_fail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -91,7 +91,7 @@ async def test_a_companion_may_be_a_plain_function_and_may_fail(
     assert {record.getMessage() for record in caplog.records} == {"on_ready failed"}
 
 
-@on_trio()
+@on_each_loop()
 async def test_clients_without_a_session_have_no_companion() -> None:
     """There is nothing that it could say to them."""
     seen: list[Server] = []
@@ -121,7 +121,7 @@ class Recorder:
         self.events.append(event)
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_trace_sees_each_connection_by_itself() -> None:
     """Whoever looks for a fault has to know which of the clients it is that says something."""
     trace = Recorder()
@@ -129,10 +129,9 @@ async def test_a_trace_sees_each_connection_by_itself() -> None:
     async with serving(handle, trace=trace) as server:
         for number in range(2):
             async with talking(server) as talk:
-                assert isinstance(talk.stream, trio.SocketStream)
-                host, port = talk.stream.socket.getsockname()
-                wires[f"{host}:{port}"] = posted(initialize(number, LEGACY))
-                await talk.send(wires[f"{host}:{port}"])
+                client = loops.address_of(talk.stream)
+                wires[client] = posted(initialize(number, LEGACY))
+                await talk.send(wires[client])
                 assert (await talk.receive()).status == 200
 
     assert {client: trace.bytes["received", client] for client in wires} == wires
@@ -145,7 +144,7 @@ async def test_a_trace_sees_each_connection_by_itself() -> None:
     assert kinds[-2:] == [SessionEnded] * 2
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_trace_sees_what_tls_hides(certificate: str) -> None:
     """Records of TLS would tell nobody anything."""
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -162,7 +161,7 @@ async def test_a_trace_sees_what_tls_hides(certificate: str) -> None:
     assert [type(event) for event in trace.events] == [RequestReceived]
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_trace_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
     """It is there to look for faults, and must not make one."""
 

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-import trio
 
 from sansmcp import JSONObject, LocalProtocolError, ResourceUpdated
 from sansmcp_io.trio import (
@@ -16,17 +15,18 @@ from sansmcp_io.trio import (
     Unauthorized,
 )
 
+from .support import loops
 from .support.h11_client import head, posted, posted_modern
 from .support.http import modern_headers, modern_tool_call
-from .support.http_on_trio import last, serving, talking
+from .support.http_on_loops import last, serving, talking
 from .support.http_tools import URI, handle, legacy_call, opened, said, text
+from .support.loops import on_each_loop
 from .support.modern import modern
-from .support.on_trio import on_trio
 
 # ----------------------------------------------------------------------------------- the handler
 
 
-@on_trio()
+@on_each_loop()
 async def test_one_handler_serves_clients_of_both_eras() -> None:
     """Programs are written once."""
     async with serving(handle) as server, talking(server) as talk:
@@ -38,7 +38,7 @@ async def test_one_handler_serves_clients_of_both_eras() -> None:
         assert [session.id for session in server.sessions] == [fields["mcp-session-id"]]
 
 
-@on_trio()
+@on_each_loop()
 async def test_plain_handlers_are_run_at_once() -> None:
     """Without a task, they cost less."""
 
@@ -53,7 +53,7 @@ async def test_plain_handlers_are_run_at_once() -> None:
         assert answer["error"] == {"code": -32603, "message": "internal error"}
 
 
-@on_trio()
+@on_each_loop()
 async def test_errors_of_handlers_are_answers() -> None:
     """What a handler raises reaches the client if it is meant for it."""
     async with serving(handle) as server, talking(server) as talk:
@@ -64,7 +64,7 @@ async def test_errors_of_handlers_are_answers() -> None:
         assert "secret" not in str(broken)
 
 
-@on_trio()
+@on_each_loop()
 async def test_progress_and_logs_are_streamed() -> None:
     """They come before the answer, on its own stream."""
     message = modern_tool_call(1, "progress")
@@ -81,7 +81,7 @@ async def test_progress_and_logs_are_streamed() -> None:
         assert said(last(logged)) == "True"
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_client_is_asked_in_the_way_it_knows() -> None:
     """`RequireInput` is one thing for the handler and two on the wire."""
     answer: JSONObject = {"action": "accept", "content": {}}
@@ -105,7 +105,7 @@ async def test_a_client_is_asked_in_the_way_it_knows() -> None:
         assert json.loads(said(await talk.message())) == {"q": answer}
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_handler_can_ask_while_its_call_is_open() -> None:
     """On the stream of its own call; progress comes back by another connection."""
     async with serving(handle) as server, talking(server) as talk, talking(server) as other:
@@ -121,16 +121,16 @@ async def test_a_handler_can_ask_while_its_call_is_open() -> None:
         assert json.loads(said(await talk.message())) == [[{"uri": "file:///a"}], [1]]
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_client_that_goes_cancels_its_call() -> None:
     """In 2026-07-28 that is how a call is cancelled; a handler must not work for nobody."""
-    cancelled = trio.Event()
-    begun = trio.Event()
+    cancelled = loops.new_event()
+    begun = loops.new_event()
 
     async def wait(call: ServerCall) -> JSONObject:
         begun.set()
         try:
-            await trio.sleep_forever()
+            await loops.sleep_forever()
         finally:
             cancelled.set()
         return {}
@@ -142,7 +142,7 @@ async def test_a_client_that_goes_cancels_its_call() -> None:
         await cancelled.wait()
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_legacy_client_may_go_and_come_back() -> None:
     """Its call goes on, and what it has missed is kept for it."""
     async with serving(handle, answers="sse") as server:
@@ -159,7 +159,7 @@ async def test_a_legacy_client_may_go_and_come_back() -> None:
             assert said((await talk.messages())[-1]) == "slept"
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_handler_lets_its_client_go() -> None:
     """A long call need not hold a connection (SEP-1699)."""
 
@@ -177,7 +177,7 @@ async def test_a_handler_lets_its_client_go() -> None:
         assert said(last(await talk.receive("GET"))) == "later"
 
 
-@on_trio()
+@on_each_loop()
 async def test_changes_reach_those_who_have_subscribed() -> None:
     """In both eras, whoever publishes them."""
     listen = modern(9, "subscriptions/listen", {"notifications": {"resourceSubscriptions": [URI]}})
@@ -203,10 +203,10 @@ async def test_changes_reach_those_who_have_subscribed() -> None:
         assert (await new.message())["method"] == "notifications/resources/updated"
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_server_can_speak_to_a_session() -> None:
     """What belongs to no call goes to the GET stream of the session that the call came in."""
-    ready = trio.Event()
+    ready = loops.new_event()
     servers: list[Any] = []
 
     async def keep(call: ServerCall) -> JSONObject:
@@ -232,7 +232,7 @@ async def test_a_server_can_speak_to_a_session() -> None:
             results.append(await session.request("roots/list"))
             results.append(await session.ping())
 
-        async with trio.open_nursery() as nursery:
+        async with loops.open_nursery() as nursery:
             nursery.start_soon(ask)
             results_of_client: list[JSONObject] = [{"roots": []}, {}]
             for result in results_of_client:
@@ -245,7 +245,7 @@ async def test_a_server_can_speak_to_a_session() -> None:
         assert server.sessions == ()
 
 
-@on_trio()
+@on_each_loop()
 async def test_without_a_session_there_is_nobody_to_speak_to() -> None:
     """A client of 2026-07-28 has no channel outside of its own requests."""
     seen: list[Any] = []
@@ -274,7 +274,7 @@ async def test_without_a_session_there_is_nobody_to_speak_to() -> None:
     assert len(seen) == 7
 
 
-@on_trio()
+@on_each_loop()
 async def test_notifications_come_to_their_handler() -> None:
     """Whoever wants to hear of roots that have changed can."""
     heard: list[str] = []
@@ -293,12 +293,12 @@ async def test_notifications_come_to_their_handler() -> None:
 # ------------------------------------------------------------------------------------- who calls
 
 
-@on_trio()
+@on_each_loop()
 async def test_it_may_take_long_to_find_out_who_calls() -> None:
     """Longer than what is left of the time for the head, which is complete by then."""
 
     async def check(headers: Mapping[str, str]) -> str:
-        await trio.sleep(0.5)  # a token that is looked up elsewhere; the limit is below
+        await loops.sleep(0.5)  # a token that is looked up elsewhere; the limit is below
         return "ann"
 
     limits = HTTPLimits(head=0.3)
@@ -311,7 +311,7 @@ async def test_it_may_take_long_to_find_out_who_calls() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-@on_trio()
+@on_each_loop()
 async def test_callers_are_authenticated(is_async: bool) -> None:
     """A handler learns who calls; whom it does not know is told how to be known."""
 
@@ -327,7 +327,7 @@ async def test_callers_are_authenticated(is_async: bool) -> None:
                 raise Unauthorized('Bearer realm="mcp"')
 
     async def check_slowly(headers: Mapping[str, str]) -> str:
-        await trio.lowlevel.checkpoint()
+        await loops.checkpoint()
         return check(headers)
 
     check_all = check_slowly if is_async else check

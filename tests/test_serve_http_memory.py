@@ -2,20 +2,20 @@
 
 import gc
 import tracemalloc
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
 import pytest
-import trio
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import HTTPLimits, HTTPServer, ServerCall
 
+from .support import loops
 from .support.h11_client import head, posted_modern
 from .support.http import POST, modern_tool_call
-from .support.http_on_trio import serving, talking
+from .support.http_on_loops import serving, talking
+from .support.loops import on_each_loop
 from .support.modern import modern
-from .support.on_trio import on_trio
 
 MIB = 1024 * 1024
 PIECE = b" " * 65_536
@@ -31,9 +31,8 @@ def handle(call: ServerCall) -> JSONObject:
 
 async def is_served(server: HTTPServer) -> bool:
     """Whether somebody else is, and soon."""
-    with trio.move_on_after(5):
-        async with talking(server) as talk:
-            return "result" in await talk.call(modern_tool_call(1, "x"))
+    async with loops.move_on_after(5), talking(server) as talk:
+        return "result" in await talk.call(modern_tool_call(1, "x"))
     return False
 
 
@@ -51,7 +50,7 @@ def growing_at_most(size: int) -> Generator[None, None, None]:
         tracemalloc.stop()
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_clients_that_go_in_the_middle_are_forgotten() -> None:
     """Whoever listens goes at some time: what is kept of each is a server that grows for ever."""
     async with serving(handle) as server:
@@ -74,20 +73,20 @@ async def test_clients_that_go_in_the_middle_are_forgotten() -> None:
         assert after - before < 200 * 1024
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_bodies_that_stop_take_so_much_and_no_more() -> None:
     """Each is shorter than a message may be, and together they would be all the memory there is."""
     limits = HTTPLimits(held_bytes=4 * MIB, linger=0.1)
-    async with serving(handle, limits=limits) as server, trio.open_nursery() as nursery:
+    async with serving(handle, limits=limits) as server, loops.open_nursery() as nursery:
         refused: list[int] = []
 
-        async def stop(*, task_status: trio.TaskStatus[None]) -> None:
+        async def stop(started: Callable[[], object]) -> None:
             async with talking(server) as talk:
                 await talk.send(head("POST", "/mcp", {**POST, "content-length": str(9 * MIB)}))
-                with suppress(trio.BrokenResourceError):
+                with suppress(*loops.BROKEN):
                     for _ in range(MIB // len(PIECE)):
                         await talk.send(PIECE)
-                task_status.started()
+                started()
                 refused.append((await talk.receive()).status)
 
         with growing_at_most(8 * MIB):
@@ -95,27 +94,27 @@ async def test_bodies_that_stop_take_so_much_and_no_more() -> None:
                 await nursery.start(stop)
             assert await is_served(server)
         while len(refused) < 16:
-            await trio.sleep(0.01)  # until the last of those over the limit has read why
+            await loops.sleep(0.01)  # until the last of those over the limit has read why
         assert set(refused) == {503}
-        nursery.cancel_scope.cancel()
+        nursery.cancel()
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
     """To ask costs a client nothing, and the answer would wait for it."""
     limits = HTTPLimits(held_bytes=24 * MIB)
     request = posted_modern(modern_tool_call(1, "x", size=8 * MIB))
-    async with serving(handle, limits=limits) as server, trio.open_nursery() as nursery:
+    async with serving(handle, limits=limits) as server, loops.open_nursery() as nursery:
         ended = [0]
 
-        async def ignore(*, task_status: trio.TaskStatus[None]) -> None:
+        async def ignore(started: Callable[[], object]) -> None:
             async with talking(server) as talk:
                 await talk.send(request)
                 assert await talk.stream.receive_some(1)
-                task_status.started()
-                with suppress(trio.BrokenResourceError):
+                started()
+                with suppress(*loops.BROKEN):
                     while True:  # what was given up cannot be written to
-                        await trio.sleep(0.05)
+                        await loops.sleep(0.05)
                         await talk.send(b"\r\n")
                 ended[0] += 1
 
@@ -124,11 +123,11 @@ async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
                 await nursery.start(ignore)
             assert await is_served(server)
         while ended[0] < 8:
-            await trio.sleep(0.01)  # until clients have seen that they were given up
-        nursery.cancel_scope.cancel()
+            await loops.sleep(0.01)  # until clients have seen that they were given up
+        nursery.cancel()
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_what_was_held_is_given_back() -> None:
     """A server that forgot to count down would refuse everybody in the end."""
     limits = HTTPLimits(held_bytes=3 * MIB, stall=0.2)

@@ -2,19 +2,20 @@
 
 import json
 import ssl
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import attrs
 import h11
-import trio
 
+import sansmcp_io.asyncio
+import sansmcp_io.trio
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp.http import ServerSentEvent, SSEDecoder
-from sansmcp_io.trio import Handler, HTTPServer, serve_http
+from sansmcp_io.trio import Client, Handler, HTTPServer
 
+from . import loops
 from .h11_client import Received, posted, posted_modern
 
 BOTH = (*LEGACY_REVISIONS, *MODERN_REVISIONS)
@@ -36,18 +37,49 @@ async def serving(handler: Handler, **settings: Any) -> AsyncGenerator[HTTPServe
         "drain": 0.0001,
         **settings,
     }
-    async with trio.open_nursery() as nursery:
-        started: Any = await nursery.start(partial(serve_http, handler, port=0, **settings))
-        server: HTTPServer = started
+    async with loops.open_nursery() as nursery:
+
+        async def serve(started: Callable[[HTTPServer], object]) -> None:
+            await serve_http(handler, port=0, started=started, **settings)
+
+        server: HTTPServer = await nursery.start(serve)
         yield server
         server.close()
+
+
+async def serve_http(
+    handler: Handler,
+    *where: Any,
+    started: Callable[[HTTPServer], object] | None = None,
+    **settings: Any,
+) -> None:
+    """Serve on the loop that runs; `started` is called when the server listens."""
+    if not loops.is_trio():
+        await sansmcp_io.asyncio.serve_http(handler, *where, on_listening=started, **settings)
+        return
+    if started is not None:
+        settings["task_status"] = Status(started)
+    await sansmcp_io.trio.serve_http(handler, *where, **settings)
+
+
+def connect_http(url: str, **settings: Any) -> AbstractAsyncContextManager[Client]:
+    """A client on the loop that runs."""
+    adapter = sansmcp_io.trio if loops.is_trio() else sansmcp_io.asyncio
+    return adapter.connect_http(url, **settings)
+
+
+@attrs.frozen
+class Status:
+    """What trio calls when something has started."""
+
+    started: Callable[[HTTPServer], object]
 
 
 @attrs.define
 class Talk:
     """One connection of a client."""
 
-    stream: trio.abc.Stream
+    stream: loops.Stream
     _parser: h11.Connection = attrs.field(factory=lambda: h11.Connection(h11.CLIENT))
     _decoder: SSEDecoder = attrs.field(factory=SSEDecoder)
     _waiting: list[Any] = attrs.field(factory=list[Any])
@@ -134,7 +166,7 @@ class Talk:
         try:
             while await self.stream.receive_some():
                 pass
-        except trio.BrokenResourceError:
+        except loops.BROKEN:
             pass
         return True
 
@@ -153,8 +185,5 @@ async def talking(
     server: HTTPServer, tls: ssl.SSLContext | None = None
 ) -> AsyncGenerator[Talk, None]:
     """A connection to the server."""
-    stream: Any = await trio.open_tcp_stream("127.0.0.1", server.port)
-    if tls is not None:
-        stream = trio.SSLStream(stream, tls, server_hostname="localhost", https_compatible=True)
-    async with stream:
+    async with loops.open_stream(server.port, tls) as stream:
         yield Talk(stream)

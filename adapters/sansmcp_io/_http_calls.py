@@ -1,29 +1,26 @@
-"""What handlers behind HTTP are given: the call, and the server as the caller has it."""
+"""What handlers behind HTTP are given: the call, and the server as its caller has it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from sansmcp import Change, IncomingRequest, JSONObject, JSONValue, LocalProtocolError, Peer
 
 from ._async_server import Server, ServerCall
 from ._surface import ProgressHandler
-from ._trio_loop import TrioLoop
 from ._typed_requests import typed_request
 
 if TYPE_CHECKING:
     from sansmcp.http import Session
 
-    from ._trio_http_service import HTTPService
+    from ._http_service import HTTPServiceBase
 
 
 class SessionServer(Server):
     """The server as a handler of one client sees it."""
 
-    def __init__(self, service: HTTPService, peer: Peer) -> None:
+    def __init__(self, service: HTTPServiceBase, peer: Peer) -> None:
         self._service = service
         self._peer = peer
 
@@ -40,7 +37,7 @@ class SessionServer(Server):
 
     async def wait_ready(self) -> None:
         """Return at once: whoever has sent a request is ready."""
-        await trio.lowlevel.checkpoint()
+        await self._service.loop.pause()
 
     def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
         """Tell all clients that are to be told, whoever has caused it. Never blocks.
@@ -48,7 +45,7 @@ class SessionServer(Server):
         Returns:
             Whether anybody is, or will be, told.
         """
-        told = self._service.endpoint.publish(change, meta=meta, now=trio.current_time())
+        told = self._service.endpoint.publish(change, meta=meta, now=self._service.now())
         self._service.turn()
         return told
 
@@ -65,7 +62,7 @@ class SessionServer(Server):
         if session is None:
             return False
         sent = self._service.endpoint.send_log(
-            level, data, logger=logger, session=session, now=trio.current_time()
+            level, data, logger=logger, session=session, now=self._service.now()
         )
         self._service.turn()
         return sent
@@ -76,7 +73,7 @@ class SessionServer(Server):
         """Send any other notification to the client's session."""
         session = self._session_for(method)
         self._service.endpoint.send_notification(
-            method, params, meta=meta, session=session, now=trio.current_time()
+            method, params, meta=meta, session=session, now=self._service.now()
         )
         self._service.turn()
 
@@ -103,7 +100,7 @@ class SessionServer(Server):
         return await self._service.ping(self._session_for("ping"), timeout)
 
     def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
-        return TrioLoop().new_messenger()
+        return self._service.loop.new_messenger()
 
     def _session_for(self, what: str) -> Session:
         session: Session | None = self._peer.session
@@ -115,10 +112,11 @@ class SessionServer(Server):
 class HTTPServerCall(ServerCall):
     """A client's request that came by HTTP."""
 
-    def __init__(self, service: HTTPService, request: IncomingRequest) -> None:
+    def __init__(self, service: HTTPServiceBase, request: IncomingRequest) -> None:
+        # Not by way of the base class: there is one for each message.
         self._connection = service.endpoint
         self._request = request
-        self._clock = trio.current_time
+        self._clock = service.now
         self._wake = service.turn
         self._service = service
         self.context: Any = service.context
@@ -131,7 +129,7 @@ class HTTPServerCall(ServerCall):
     def close_stream(self, *, retry_ms: int | None = None) -> bool:
         """Let the client go, and come back for the answer; as `ServerCall.close_stream`."""
         closed = self._service.endpoint.close_stream(
-            self._request, retry_ms=retry_ms, now=trio.current_time()
+            self._request, retry_ms=retry_ms, now=self._service.now()
         )
         self._service.turn()
         return closed

@@ -1,11 +1,11 @@
 """`serve_http` on real sockets: how a server begins and ends, and what it waits for."""
 
 import ssl
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import pytest
-import trio
 
 from sansmcp import Config, JSONObject, ToolsListChanged
 from sansmcp.http import OldPaths, Sessions
@@ -13,16 +13,16 @@ from sansmcp_io.trio import (
     HTTPLimits,
     HTTPServer,
     ServerCall,
-    serve_http,
 )
 
+from .support import loops
 from .support.certificates import certificate
 from .support.h11_client import head, posted, posted_modern
 from .support.http import LEGACY, POST, modern_tool_call, tool_call
-from .support.http_on_trio import INFO, last, serving, talking
+from .support.http_on_loops import INFO, last, serve_http, serving, talking
 from .support.http_tools import handle, legacy_call, opened, said
+from .support.loops import on_each_loop
 from .support.modern import modern
-from .support.on_trio import on_trio
 from .support.wire import initialize
 
 __all__ = ["certificate"]  # a fixture
@@ -32,7 +32,7 @@ __all__ = ["certificate"]  # a fixture
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", None])
-@on_trio()
+@on_each_loop()
 async def test_it_is_not_open_to_others_by_accident(host: str | None) -> None:
     """Any page could reach it by a name of its own, were no names said."""
     serve = partial(serve_http, handle, host, 0, info=INFO)
@@ -40,9 +40,8 @@ async def test_it_is_not_open_to_others_by_accident(host: str | None) -> None:
         await serve()
     if host != "0.0.0.0":
         return  # whether a machine has IPv6 is not our affair
-    async with trio.open_nursery() as nursery:
-        started: Any = await nursery.start(partial(serve, hosts=["api.example"]))
-        server: HTTPServer = started
+    async with loops.open_nursery() as nursery:
+        server: HTTPServer = await nursery.start(partial(serve, hosts=["api.example"]))
         assert server.addresses == (("0.0.0.0", server.port),)
         async with talking(server) as talk:
             response = await talk.post(tool_call(), {"host": "evil.example"})
@@ -56,7 +55,7 @@ async def test_it_is_not_open_to_others_by_accident(host: str | None) -> None:
     ("settings", "message"),
     [({"path": "mcp"}, "begins with /"), ({"revisions": ["1"]}, "1"), ({"answers": "x"}, "auto")],
 )
-@on_trio()
+@on_each_loop()
 async def test_settings_are_looked_at(settings: dict[str, Any], message: str) -> None:
     """What would never work is not found out by the first client."""
     chosen: dict[str, Any] = {"info": INFO, **settings}
@@ -64,7 +63,7 @@ async def test_settings_are_looked_at(settings: dict[str, Any], message: str) ->
         await serve_http(handle, port=0, **chosen)
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_port_can_be_taken() -> None:
     """Whoever starts a second server learns why it does not."""
     async with serving(handle) as server:
@@ -72,7 +71,7 @@ async def test_a_port_can_be_taken() -> None:
             await serve_http(handle, port=server.port, info=INFO)
 
 
-@on_trio()
+@on_each_loop()
 async def test_sessions_can_be_done_without() -> None:
     """Several servers behind one name share nothing then."""
     async with serving(handle, sessions=False) as server, talking(server) as talk:
@@ -88,7 +87,7 @@ async def test_sessions_can_be_done_without() -> None:
         assert said(await talk.call(modern_tool_call(1, "echo", text="a"))) == "a"
 
 
-@on_trio()
+@on_each_loop()
 async def test_clients_of_2024_11_05_have_paths_of_their_own() -> None:
     """They open a stream first, and are told there where to post."""
     paths = OldPaths(stream="/sse", post="/messages")
@@ -106,7 +105,7 @@ async def test_clients_of_2024_11_05_have_paths_of_their_own() -> None:
         assert (await stream.message())["id"] == 1
 
 
-@on_trio()
+@on_each_loop()
 async def test_what_is_under_way_is_finished_first() -> None:
     """A restart of the server must not cost clients their answers."""
     async with serving(handle, drain=10) as server, talking(server) as talk:
@@ -123,10 +122,10 @@ async def test_what_is_under_way_is_finished_first() -> None:
 
 async def _until_served(server: HTTPServer) -> None:
     while not server.open_requests:
-        await trio.sleep(0.001)  # until the socket has brought it
+        await loops.sleep(0.001)  # until the socket has brought it
 
 
-@on_trio()
+@on_each_loop()
 async def test_what_takes_too_long_is_ended_in_order() -> None:
     """Streams have an end, by which clients know that nothing was lost on the way."""
     listen = modern(9, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
@@ -144,19 +143,19 @@ async def test_what_takes_too_long_is_ended_in_order() -> None:
         assert await slow.ended()
 
 
-@on_trio()
+@on_each_loop()
 async def test_being_cancelled_ends_it_in_order_too() -> None:
     """Ctrl-C is how most servers end."""
     listen = modern(9, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    async with trio.open_nursery() as nursery:
+    async with loops.open_nursery() as nursery:
         serve = partial(serve_http, handle, port=0, info=INFO, drain=0.001)
         serve = partial(serve, capabilities={"tools": {"listChanged": True}})
         server: Any = await nursery.start(partial(serve, revisions=["2026-07-28"]))
         async with talking(server) as talk:
             await talk.send(posted_modern(listen))
             await talk.receive_head()
-            nursery.cancel_scope.cancel()
-            with trio.CancelScope(shield=True):
+            nursery.cancel()
+            with loops.shielded():
                 messages = await talk.messages()
                 assert messages[-1]["id"] == 9
 
@@ -164,7 +163,7 @@ async def test_being_cancelled_ends_it_in_order_too() -> None:
 # -------------------------------------------------------------------------------------------- TLS
 
 
-@on_trio()
+@on_each_loop()
 async def test_it_speaks_https(certificate: str) -> None:
     """Credentials must not go through networks in the clear."""
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -185,7 +184,7 @@ async def test_it_speaks_https(certificate: str) -> None:
             assert said(await talk.call(modern_tool_call(1, "echo", text="a"))) == "a"
 
 
-@on_trio()
+@on_each_loop()
 async def test_who_does_not_begin_with_tls_is_not_waited_for(certificate: str) -> None:
     """The handshake is done in the time for the head: to say nothing is an attack, too."""
     ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -200,7 +199,7 @@ async def test_who_does_not_begin_with_tls_is_not_waited_for(certificate: str) -
 # ------------------------------------------------------------------------------------------ times
 
 
-@on_trio()
+@on_each_loop()
 async def test_an_idle_connection_is_closed() -> None:
     """Clients keep connections for a next request that never comes."""
     limits = HTTPLimits(head=10, idle=0.1)
@@ -209,7 +208,7 @@ async def test_an_idle_connection_is_closed() -> None:
         assert await talk.stream.receive_some() == b""
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_body_is_not_waited_for_long() -> None:
     """The client learns why, and the connection is closed."""
     limits = HTTPLimits(body=0.1, linger=0.1)
@@ -221,7 +220,7 @@ async def test_a_body_is_not_waited_for_long() -> None:
         assert await talk.ended()
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_stream_is_not_idle() -> None:
     """Where nothing happens, a client listens for hours."""
     listen = modern(9, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
@@ -236,31 +235,31 @@ async def test_a_stream_is_not_idle() -> None:
     assert all(piece is not None and piece.startswith(b":") for piece in pieces)
 
 
-@on_trio()
+@on_each_loop()
 async def test_who_never_reads_does_not_hold_up_the_end() -> None:
     """A server that waits for each of its clients can be kept from ending by one of them."""
-    begun = trio.Event()
+    begun = loops.new_event()
 
     async def flood(call: ServerCall) -> JSONObject:
         step = 0
         while call.progress(step, message="x" * 10_000):
             step += 1
-            await trio.lowlevel.checkpoint()
+            await loops.checkpoint()
         begun.set()
-        await trio.sleep_forever()
+        await loops.sleep_forever()
         return {}
 
     message = modern_tool_call(1, "x")
     message["params"]["_meta"]["progressToken"] = 1
-    ended = trio.Event()
+    ended = loops.new_event()
 
-    async def serve(*, task_status: trio.TaskStatus[HTTPServer]) -> None:
+    async def serve(started: Callable[[HTTPServer], object]) -> None:
         config = Config(soft_unsent_bytes=100_000)
         settings: Any = {"port": 0, "info": INFO, "capabilities": {"tools": {}}}
-        await serve_http(flood, config=config, drain=0.001, task_status=task_status, **settings)
+        await serve_http(flood, config=config, drain=0.001, started=started, **settings)
         ended.set()
 
-    async with trio.open_nursery() as nursery:
+    async with loops.open_nursery() as nursery:
         server: Any = await nursery.start(serve)
         async with talking(server) as talk:
             await talk.send(posted_modern(message))

@@ -1,4 +1,4 @@
-"""Clients of trio over HTTP, on real sockets: what they do with servers, good and bad."""
+"""`connect_http` on real sockets: what they do with servers, good and bad."""
 
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any
 
 import pytest
-import trio
 
 from sansmcp import (
     LEGACY_REVISIONS,
@@ -28,13 +27,13 @@ from sansmcp_io.trio import (
     RequestRefused,
     RequestTimeout,
     Unauthorized,
-    connect_http,
 )
 
+from .support import loops
 from .support.certificates import certificate as certificate
-from .support.http_on_trio import serving
+from .support.http_on_loops import connect_http, serving
 from .support.http_tools import URI, handle
-from .support.on_trio import on_trio
+from .support.loops import on_each_loop
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CAPABILITIES: JSONObject = {"elicitation": {"form": {}}, "roots": {}}
@@ -44,7 +43,7 @@ QUICK = HTTPClientLimits(connect=2.0, head=2.0)
 
 async def answer(call: Call) -> JSONObject:
     """A user who agrees, and has one root."""
-    await trio.lowlevel.checkpoint()
+    await loops.checkpoint()
     if call.method == "roots/list":
         return {"roots": [{"uri": "file:///a"}]}
     return {"action": "accept", "content": {}}
@@ -66,7 +65,7 @@ async def ask(client: Client, tool: str, **arguments: object) -> str:
 
 
 @ERAS
-@on_trio()
+@on_each_loop()
 async def test_one_surface_for_both_eras(revisions: tuple[str, ...]) -> None:
     """What works on stdio works here: answers, errors, progress, and questions of the server."""
     told: list[float] = []
@@ -85,13 +84,16 @@ async def test_one_surface_for_both_eras(revisions: tuple[str, ...]) -> None:
     assert told == [1, 2]
 
 
-@on_trio()
+@on_each_loop()
 async def test_what_belongs_to_no_request_comes_in_a_session() -> None:
     """On the stream that the client has opened, as long as it is there."""
-    heard, wait = trio.open_memory_channel[str](9)
+    heard: list[str] = []
+    has_heard = loops.new_event()
 
     async def note(method: str, params: JSONObject) -> None:
-        await heard.send(method)
+        await loops.checkpoint()
+        heard.append(method)
+        has_heard.set()
 
     async with serving(handle) as server:
         legacy = LEGACY_REVISIONS[-1:]
@@ -99,11 +101,12 @@ async def test_what_belongs_to_no_request_comes_in_a_session() -> None:
             await client.request("resources/subscribe", {"uri": URI})
             assert len(server.sessions) == 1
             server.publish(ResourceUpdated(URI))
-            assert await wait.receive() == "notifications/resources/updated"
+            await has_heard.wait()
+            assert heard == ["notifications/resources/updated"]
         assert not server.sessions  # it said good-bye
 
 
-@on_trio()
+@on_each_loop()
 async def test_subscriptions_tell_of_changes() -> None:
     """In 2026-07-28 they are a request that stays open."""
     async with (
@@ -118,27 +121,27 @@ async def test_subscriptions_tell_of_changes() -> None:
 
 
 @ERAS
-@on_trio()
+@on_each_loop()
 async def test_a_cancelled_caller_cancels_its_request(revisions: tuple[str, ...]) -> None:
     """The handler of the server ends, whichever way that is told."""
-    ended = trio.Event()
+    ended = loops.new_event()
 
     async def hang(call: Any) -> JSONObject:
         try:
-            await trio.sleep_forever()
+            await loops.sleep_forever()
         finally:
             ended.set()
         return {}
 
     async with serving(hang) as server, connecting(server.port, revisions=revisions) as client:
-        with trio.move_on_after(0.2):
+        async with loops.move_on_after(0.2):
             await ask(client, "any")
         await ended.wait()
         with pytest.raises(RequestTimeout):
             await client.request("tools/list", timeout=0.2)
 
 
-@on_trio(seconds=60)
+@on_each_loop(seconds=60)
 async def test_many_requests_share_their_connections() -> None:
     """Each has one while it lasts, and more than the limit wait for their turn."""
     answers: dict[int, str] = {}
@@ -146,7 +149,7 @@ async def test_many_requests_share_their_connections() -> None:
     async with (
         serving(handle) as server,
         connecting(server.port, limits=limits) as client,
-        trio.open_nursery() as nursery,
+        loops.open_nursery() as nursery,
     ):
 
         async def one(number: int) -> None:
@@ -157,7 +160,7 @@ async def test_many_requests_share_their_connections() -> None:
     assert answers == {number: str(number) for number in range(100)}
 
 
-@on_trio()
+@on_each_loop()
 async def test_large_messages_arrive_whole() -> None:
     """More than any buffer on the way holds, in both directions."""
     text = "x" * 3_000_000
@@ -165,7 +168,7 @@ async def test_large_messages_arrive_whole() -> None:
         assert await ask(client, "echo", text=text) == text
 
 
-@on_trio()
+@on_each_loop()
 async def test_certificates_are_checked(certificate: str) -> None:
     """One that nobody vouches for is not talked to."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -175,7 +178,7 @@ async def test_certificates_are_checked(certificate: str) -> None:
         url = f"https://localhost:{server.port}/mcp"
         async with connect_http(url, info=INFO, tls=outside) as client:
             assert await ask(client, "echo", text="a") == "a"
-        with pytest.raises(ConnectionLost, match="certificate"):
+        with pytest.raises(ConnectionLost, match="certificate is not valid: self"):
             async with connect_http(url, info=INFO):
                 pass
 
@@ -193,14 +196,14 @@ def knows(*tokens: str) -> Callable[[Mapping[str, str]], str]:
     return check
 
 
-@on_trio()
+@on_each_loop()
 async def test_a_client_that_is_not_known_can_show_something_else() -> None:
     """It is asked until the server is content, and everything goes on as if nothing had been."""
     tokens = iter(["wrong", "right"])
     seen: list[dict[str, str]] = []
 
     async def show(refused: AuthorizationRequired) -> list[tuple[str, str]]:
-        await trio.lowlevel.checkpoint()
+        await loops.checkpoint()
         seen.extend(challenge.parameters for challenge in refused.challenges)
         return [("Authorization", next(tokens))]
 
@@ -221,7 +224,7 @@ def fail_to_show(refused: AuthorizationRequired) -> None:
 
 
 @pytest.mark.parametrize("show", [None, show_nothing, fail_to_show])
-@on_trio()
+@on_each_loop()
 async def test_a_client_that_shows_nothing_is_refused(show: OnUnauthorized | None) -> None:
     """The exception says with what the server would be content."""
     async with serving(handle, authenticate=knows()) as server:
@@ -235,7 +238,7 @@ async def test_a_client_that_shows_nothing_is_refused(show: OnUnauthorized | Non
 # -------------------------------------------------------------------------------- other servers
 
 
-Reply = Callable[[trio.SocketStream, bytes], Awaitable[None]]
+Reply = Callable[[loops.Stream, bytes], Awaitable[None]]
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n%b\r\n"
 
 
@@ -243,55 +246,52 @@ HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\n%b\r\n"
 async def hostile(reply: Reply) -> AsyncGenerator[int, None]:
     """A server that reads a request, and does what it likes; its port."""
 
-    async def serve(stream: trio.SocketStream) -> None:
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):  # it has had enough
+    async def serve(stream: loops.Stream) -> None:
+        with suppress(*loops.BROKEN):  # it has had enough
             await reply(stream, await stream.receive_some())
 
-    async with trio.open_nursery() as nursery:
-        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-        nursery.start_soon(trio.serve_listeners, serve, listeners)
-        yield listeners[0].socket.getsockname()[1]
-        nursery.cancel_scope.cancel()
+    async with loops.listening(serve) as port:
+        yield port
 
 
-async def silence_after_head(stream: trio.SocketStream, request: bytes) -> None:
+async def silence_after_head(stream: loops.Stream, request: bytes) -> None:
     await stream.send_all(HEAD % (b"application/json", b"content-length: 10\r\n"))
-    await trio.sleep_forever()
+    await loops.sleep_forever()
 
 
-async def half_a_chunk(stream: trio.SocketStream, request: bytes) -> None:
+async def half_a_chunk(stream: loops.Stream, request: bytes) -> None:
     await stream.send_all(
         HEAD % (b"application/json", b"transfer-encoding: chunked\r\n") + b"ff\r\n{"
     )
     await stream.aclose()
 
 
-async def endless_event(stream: trio.SocketStream, request: bytes) -> None:
+async def endless_event(stream: loops.Stream, request: bytes) -> None:
     await stream.send_all(HEAD % (b"text/event-stream", b"connection: close\r\n") + b"data: ")
     while True:
         await stream.send_all(b"x" * 65_536)
 
 
-async def comments_only(stream: trio.SocketStream, request: bytes) -> None:
+async def comments_only(stream: loops.Stream, request: bytes) -> None:
     await stream.send_all(HEAD % (b"text/event-stream", b"connection: close\r\n"))
     while True:
         await stream.send_all(b": still here\n\n")
-        await trio.sleep(0.05)  # as a server does that keeps a stream alive
+        await loops.sleep(0.05)  # as a server does that keeps a stream alive
 
 
-async def compressed(stream: trio.SocketStream, request: bytes) -> None:
+async def compressed(stream: loops.Stream, request: bytes) -> None:
     await stream.send_all(
         HEAD % (b"application/json", b"content-encoding: gzip\r\ncontent-length: 4\r\n")
         + b"\x1f\x8bxx"
     )
 
 
-async def no_http(stream: trio.SocketStream, request: bytes) -> None:
+async def no_http(stream: loops.Stream, request: bytes) -> None:
     await stream.send_all(b"220 mail.example ESMTP\r\n")
     await stream.aclose()
 
 
-async def nothing(stream: trio.SocketStream, request: bytes) -> None:
+async def nothing(stream: loops.Stream, request: bytes) -> None:
     await stream.aclose()
 
 
@@ -299,7 +299,7 @@ async def nothing(stream: trio.SocketStream, request: bytes) -> None:
     "reply",
     [silence_after_head, half_a_chunk, endless_event, comments_only, compressed, no_http, nothing],
 )
-@on_trio()
+@on_each_loop()
 async def test_a_bad_server_keeps_nobody_waiting(reply: Reply) -> None:
     """Whatever it does, opening ends within its time, and says that it has failed."""
     async with hostile(reply) as port:
@@ -309,17 +309,17 @@ async def test_a_bad_server_keeps_nobody_waiting(reply: Reply) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@on_trio()
+@on_each_loop()
 async def test_a_token_does_not_go_to_another_origin(status: int) -> None:
     """The other server would have it."""
     asked: list[bytes] = []
 
-    async def other(stream: trio.SocketStream, request: bytes) -> None:
+    async def other(stream: loops.Stream, request: bytes) -> None:
         asked.append(request)
 
     async with hostile(other) as elsewhere:
 
-        async def redirect(stream: trio.SocketStream, request: bytes) -> None:
+        async def redirect(stream: loops.Stream, request: bytes) -> None:
             assert b"secret-token" in request
             await stream.send_all(
                 b"HTTP/1.1 %d x\r\nlocation: http://127.0.0.1:%d/mcp\r\ncontent-length: 0\r\n\r\n"
@@ -335,7 +335,7 @@ async def test_a_token_does_not_go_to_another_origin(status: int) -> None:
     assert "secret-token" not in str(caught.value)
 
 
-@on_trio()
+@on_each_loop()
 async def test_nobody_listens() -> None:
     """The most usual fault of all says what it is."""
     with pytest.raises(ConnectionLost, match="connection"):
@@ -346,20 +346,18 @@ async def test_nobody_listens() -> None:
 # -------------------------------------------------------------------------------------- settings
 
 
-def test_a_proxy_is_not_gone_around(monkeypatch: pytest.MonkeyPatch) -> None:
+@on_each_loop()
+async def test_a_proxy_is_not_gone_around(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody has had a reason to name it."""
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     monkeypatch.delenv("no_proxy", raising=False)
 
-    async def main() -> None:
+    with pytest.raises(ValueError, match="https_proxy is set"):
         async with connect_http("https://api.example/mcp", info=INFO):
             pass
 
-    with pytest.raises(ValueError, match="https_proxy is set"):
-        trio.run(main)
 
-
-@on_trio()
+@on_each_loop()
 async def test_what_a_handler_raises_is_told_to_the_caller() -> None:
     """As on stdio: an `McpError` as it is."""
 

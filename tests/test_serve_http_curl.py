@@ -2,17 +2,19 @@
 
 import json
 import shutil
+import subprocess
+from functools import partial
 from typing import Any
 
 import pytest
-import trio
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import HTTPServer, ServerCall
 
+from .support import loops
 from .support.http import LEGACY, POST, modern_headers, modern_tool_call
-from .support.http_on_trio import serving
-from .support.on_trio import on_trio
+from .support.http_on_loops import serving
+from .support.loops import on_each_loop
 from .support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 CURL = shutil.which("curl")
@@ -35,8 +37,8 @@ async def curl(server: HTTPServer, *arguments: str, body: object = None) -> tupl
         data = json.dumps(body).encode()
         command += ["--data-binary", "@-"]
     url = f"http://localhost:{server.port}/mcp"
-    done = await trio.run_process(
-        [*command, url], stdin=data, capture_stdout=True, capture_stderr=True, check=False
+    done = await loops.in_thread(
+        partial(subprocess.run, [*command, url], input=data, capture_output=True, check=False)
     )
     heads = [line.split()[1] for line in done.stderr.splitlines() if line.startswith(b"HTTP/")]
     return [int(status) for status in heads], done.stdout
@@ -46,7 +48,7 @@ def fields(given: Any) -> list[str]:
     return [part for name, value in given.items() for part in ("-H", f"{name}: {value}")]
 
 
-@on_trio(seconds=30)
+@on_each_loop(seconds=30)
 async def test_curl_gets_an_answer() -> None:
     """One POST, one JSON object."""
     message = modern_tool_call(1, "size", text="abc")
@@ -58,7 +60,7 @@ async def test_curl_gets_an_answer() -> None:
     assert json.loads(body)["result"]["content"][0]["text"] == "3"
 
 
-@on_trio(seconds=30)
+@on_each_loop(seconds=30)
 async def test_curl_sends_a_large_body_without_waiting() -> None:
     """It asks whether to go on with one of more than a megabyte, and waits for that a second."""
     message = modern_tool_call(1, "size", text="x" * 2_000_000)
@@ -74,7 +76,7 @@ async def test_curl_sends_a_large_body_without_waiting() -> None:
         assert json.loads(one)["result"]["content"][0]["text"] == "2000000"
 
 
-@on_trio(seconds=30)
+@on_each_loop(seconds=30)
 async def test_curl_shows_a_stream() -> None:
     """`-N` shows events as they come; what is shown is readable."""
     message = modern_tool_call(1, "size", steps=2)
@@ -87,7 +89,7 @@ async def test_curl_shows_a_stream() -> None:
     assert body.count(b"data: ") == 3
 
 
-@on_trio(seconds=30)
+@on_each_loop(seconds=30)
 async def test_curl_walks_through_a_session() -> None:
     """initialize, initialized, a call, and DELETE."""
     async with serving(handle) as server:
@@ -117,7 +119,7 @@ async def test_curl_walks_through_a_session() -> None:
     ],
     ids=str,
 )
-@on_trio(seconds=30)
+@on_each_loop(seconds=30)
 async def test_curl_is_told_what_is_wrong(arguments: list[str], status: int) -> None:
     """By status, and in words."""
     async with serving(handle) as server:

@@ -1,0 +1,230 @@
+"""TCP connections to one server on asyncio, which are kept for the next exchange."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from typing import Final, cast
+
+from sansmcp.http import ClientExchange, Origin
+
+from ._async_http_client import sentence_of
+from ._h11_client import HTTPClientConnection
+from ._tls import TLS
+
+_MOST_IDLE: Final = 20
+_IDLE_SECONDS: Final = 60.0
+"""After so long a server may close it at any moment, in the midst of the next request."""
+
+
+class Link(asyncio.Protocol):
+    """A connection, and what it carries.
+
+    Attributes:
+        used_at: When it was given back.
+        moved: Called when something has come for the exchange, or the connection has ended.
+    """
+
+    _transport: asyncio.Transport
+
+    def __init__(self, tls: ssl.SSLContext | None, host: str) -> None:
+        self._loop: Final = asyncio.get_running_loop()
+        self._tls = None if tls is None else TLS(tls, host)
+        self._opened = self._loop.create_future()
+        self._exchange: ClientExchange | None = None
+        self._is_writing = False
+        self._is_over = False
+        self.http: Final = HTTPClientConnection()
+        self.used_at = 0.0
+        self.moved: Callable[[], object] = _nothing
+
+    async def opened(self) -> None:
+        """Wait for the handshake, where there is one.
+
+        Raises:
+            OSError: It has failed.
+        """
+        await self._opened
+
+    def send(self, exchange: ClientExchange) -> None:
+        """Begin an exchange. What comes of it is told to it."""
+        self._exchange = exchange
+        self._write(self.http.send(exchange))
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether it can carry anything more."""
+        idle = not self._is_over and not self._is_writing
+        return idle and self.http.reusable and self._loop.time() <= self.used_at + _IDLE_SECONDS
+
+    def close(self) -> None:
+        """Close it at once, without a good-bye that somebody would have to wait for."""
+        self._is_over = True
+        self.moved = _nothing
+        self._transport.abort()
+
+    # ---------------------------------------------------------------------------- of the loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is open."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=0)
+        if self._tls is None:
+            self._opened.set_result(None)
+        else:
+            self._shake_hands(self._tls, b"")
+
+    def data_received(self, data: bytes) -> None:
+        """Something has come."""
+        if self._is_over:
+            return
+        tls = self._tls
+        if tls is not None:
+            if not tls.is_open:
+                data = self._shake_hands(tls, data)
+            else:
+                try:
+                    data = tls.receive(data)
+                except ssl.SSLError as error:
+                    self._failed(error)
+                    return
+                self._transport.write(tls.take())
+            if tls.is_over:
+                self._receive(data)
+                data = b""
+            elif not data:
+                return
+        self._receive(data)
+
+    def eof_received(self) -> None:
+        """The server says nothing more; the transport is closed after this."""
+        if not self._is_over:
+            self._receive(b"")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is closed."""
+        if not self._is_over:
+            self._failed(exc or ConnectionResetError("it was closed"))
+
+    def pause_writing(self) -> None:
+        """Part of a request has not been written."""
+        self._is_writing = True
+
+    def resume_writing(self) -> None:
+        """All of it was."""
+        self._is_writing = False
+
+    # ---------------------------------------------------------------------------- within
+
+    def _shake_hands(self, tls: TLS, data: bytes) -> bytes:
+        try:
+            said = tls.receive(data)
+        except ssl.SSLError as error:
+            self._transport.write(tls.take())  # why
+            self._failed(error)
+            return b""
+        self._transport.write(tls.take())
+        if tls.is_open and not self._opened.done():
+            self._opened.set_result(None)
+        return said
+
+    def _write(self, data: bytes) -> None:
+        if self._tls is not None:
+            self._tls.send(data)
+            data = self._tls.take()
+        self._transport.write(data)
+
+    def _receive(self, data: bytes) -> None:
+        """`b""` is the end."""
+        if not data:
+            self._is_over = True
+        if not self.http.done:
+            self.http.receive(data, now=self._loop.time(), at=time.time())
+            self.moved()
+        elif data:
+            self._is_over = True  # nobody has asked for this
+        if self._is_over:
+            self._end(EOFError("the server has closed it"))
+
+    def _failed(self, error: Exception) -> None:
+        self._is_over = True
+        if not self.http.done and self._exchange is not None:
+            self._exchange.receive_failure(sentence_of(error), now=self._loop.time())
+            self.moved()
+        self._end(error)
+
+    def _end(self, error: Exception) -> None:
+        if not self._opened.done():
+            self._opened.set_exception(error if isinstance(error, OSError) else OSError(str(error)))
+        self._transport.close()
+
+
+def _nothing() -> None:
+    """Nobody is told."""
+
+
+class Pool:
+    """Opens connections, and keeps those that can be used again.
+
+    Args:
+        tls: What HTTPS is checked by.
+        connect_seconds: How long opening one may take.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None, connect_seconds: float) -> None:
+        self._tls = tls
+        self._connect_seconds = connect_seconds
+        self._idle: list[Link] = []
+
+    def take(self) -> Link | None:
+        """A connection that is open and unused, if there is one."""
+        while self._idle:
+            link = self._idle.pop()  # the one used last: the others may be closed as time goes by
+            if link.is_reusable:
+                return link
+            link.close()
+        return None
+
+    async def open(self, origin: Origin) -> Link:
+        """A new connection.
+
+        Raises:
+            OSError: It could not be opened in time.
+        """
+        tls = None
+        if origin.scheme == "https":
+            if self._tls is None:
+                self._tls = ssl.create_default_context()  # which takes long
+            tls = self._tls
+        link = Link(tls, origin.host)
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                await loop.create_connection(
+                    lambda: link, origin.host, origin.port, happy_eyeballs_delay=0.25
+                )
+                try:
+                    await link.opened()
+                except BaseException:
+                    link.close()
+                    raise
+        except TimeoutError as error:
+            text = f"no connection to {origin.host} within {self._connect_seconds:g} s"
+            raise OSError(text) from error
+        return link
+
+    def give_back(self, link: Link) -> None:
+        """Keep it, if it can carry anything more."""
+        link.moved = _nothing
+        link.used_at = asyncio.get_running_loop().time()
+        if link.is_reusable and len(self._idle) < _MOST_IDLE:
+            self._idle.append(link)
+        else:
+            link.close()
+
+    def close(self) -> None:
+        """Close those that are kept."""
+        while self._idle:
+            self._idle.pop().close()

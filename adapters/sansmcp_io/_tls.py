@@ -1,0 +1,72 @@
+"""TLS without sockets: bytes in, bytes out, for loops that move bytes only."""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import suppress
+from typing import Final
+
+_READ_BYTES: Final = 65_536
+
+
+class TLS:
+    """One side of one TLS connection.
+
+    Whatever was called, `take` what is to be written then.
+
+    Args:
+        context: How the other side is checked, and what it is shown.
+        host: The name of the server, for a client; None: this is the server.
+    """
+
+    def __init__(self, context: ssl.SSLContext, host: str | None = None) -> None:
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        self._object = context.wrap_bio(
+            self._incoming, self._outgoing, server_side=host is None, server_hostname=host
+        )
+        self.is_open = False
+        """Whether the handshake is done."""
+        self.is_over = False
+        """Whether the other side has said that it sends no more."""
+
+    def receive(self, data: bytes) -> bytes:
+        """What the other side has said, as far as it can be read now. No bytes begin it, too.
+
+        Raises:
+            ssl.SSLError: It is not to be trusted, or does not speak TLS.
+        """
+        self._incoming.write(data)
+        parts: list[bytes] = []
+        with suppress(ssl.SSLWantReadError):
+            if not self.is_open:
+                self._object.do_handshake()
+                self.is_open = True
+            while not self.is_over:
+                part = self._read()
+                parts.append(part)
+                self.is_over = not part
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def send(self, data: bytes) -> None:
+        """Say something; before the handshake is done it goes nowhere."""
+        if self.is_open:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._object.write(rest) :]
+
+    def close(self) -> None:
+        """Say good-bye; nobody need wait for the other side's (as HTTP does without)."""
+        if self.is_open:
+            with suppress(ssl.SSLError):
+                self._object.unwrap()
+
+    def take(self) -> bytes:
+        """What is to be written now."""
+        return self._outgoing.read()
+
+    def _read(self) -> bytes:
+        try:
+            return self._object.read(_READ_BYTES)
+        except ssl.SSLZeroReturnError:
+            return b""
