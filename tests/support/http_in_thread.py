@@ -11,7 +11,7 @@ import trio
 
 from sansmcp_io.trio import Handler, HTTPServer
 
-from .http_on_trio import serving
+from .http_on_loops import serving
 
 SECONDS = 30
 
