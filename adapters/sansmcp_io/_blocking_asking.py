@@ -37,7 +37,7 @@ from ._blocking_session import Session
 from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
-from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
+from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
 
@@ -124,9 +124,6 @@ class Asking(Session):
                     serving.data.remove(mailbox)
             if isinstance(outcome, RequestFailed):
                 self.flush()  # it may have been cancelled
-        return self._result(outcome)
-
-    def _result(self, outcome: Outcome) -> JSONObject:
         return result_of(outcome, self.stderr)
 
     def _take(self, mailbox: Mailbox[Item]) -> Item:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sansmcp import JSONObject, Ready
+from sansmcp import Ready
 from sansmcp.http import (
     AuthorizationRequired,
     ClientEndpoint,
@@ -24,9 +24,8 @@ from ._blocking_call import Call
 from ._blocking_http_wire import HTTPWire
 from ._blocking_mailbox import Mailbox
 from ._blocking_session import Result
-from ._errors import Refusal, RequestRefused
+from ._errors import Refusal
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
-from ._outcomes import Outcome
 from ._surface import NotificationHandler
 from ._trace import HTTPClientTrace
 
@@ -60,7 +59,6 @@ class HTTPSession(HTTPWire, Asking):
         self._on_unauthorized = on_unauthorized
         self._to_authorize: AuthorizationRequired | None = None
         self._is_authorizing = False
-        self._refused: Refusal | None = None  # while it is opened
 
     @property
     def session(self) -> HTTPSession:
@@ -75,22 +73,14 @@ class HTTPSession(HTTPWire, Asking):
 
     def _handle_event(self, event: ClientHTTPEvent) -> None:
         match event:
+            case AuthorizationRequired(kept=True):
+                self._to_authorize = event
             case AuthorizationRequired():
-                if event.kept:
-                    self._to_authorize = event
-                refusal = Refusal(event.status, event.challenges)
-                if event.request is None:
-                    self._refused = refusal
-                else:
-                    event.request.data.refusal = refusal
+                _tell(event, Refusal(event.status, event.challenges))
             case MessageRefused():
+                _tell(event, Refusal(event.status, retry_after=event.retry_after))
                 if event.request is None:
                     LOGGER.warning("the server has refused a message: HTTP %d", event.status)
-                    self._refused = None
-                else:
-                    event.request.data.refusal = Refusal(
-                        event.status, retry_after=event.retry_after
-                    )
             case MessageUndelivered():
                 LOGGER.info("a message was lost with its connection")
             case StreamUnavailable():
@@ -121,7 +111,6 @@ class HTTPSession(HTTPWire, Asking):
             headers = self._without_lock(on_unauthorized, refused)
             if headers is not None:
                 self.endpoint.authorize(headers, now=time.monotonic())
-                self._refused = None
         except Exception as error:
             LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
             headers = None
@@ -134,22 +123,13 @@ class HTTPSession(HTTPWire, Asking):
 
     # ------------------------------------------------------------------------------- asking
 
-    def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
-        """Open the conversation, or raise why that cannot be done."""
-        try:
-            super().start(timeout, probe_timeout, hint)
-        except Exception as error:
-            if self._refused is not None:
-                raise RequestRefused(str(error), *self._refused) from error
-            raise
-
     def _check_open(self, method: str) -> None:
         if self._moving:
             self.look()  # what has come may have freed a connection
         super()._check_open(method)
 
-    def _result(self, outcome: Outcome) -> JSONObject:
-        try:
-            return super()._result(outcome)
-        except RequestRefused as error:
-            raise RequestRefused(str(error), *outcome.request.data.refusal) from None
+
+def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> None:
+    """Have whoever waits for the ending know what it comes of."""
+    if event.request is not None:
+        event.request.data.refusal = refusal

@@ -9,7 +9,7 @@ import ssl
 import time
 from collections.abc import Callable
 from selectors import EVENT_WRITE
-from typing import Final, cast
+from typing import Final
 
 from sansmcp import Subscription
 from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent, Origin
@@ -93,7 +93,7 @@ class HTTPWire(Waiting):
             self._abort(aborted)
             has_done = True
         while (exchange := endpoint.next_exchange()) is not None:
-            if exchange.awaited and not isinstance(cast(object, exchange.request), Subscription):
+            if exchange.awaited and not isinstance(exchange.request, Subscription):
                 self._queue[exchange] = None
             else:  # what is said about others must not wait for them, nor they for what lasts
                 self._begin(exchange)
