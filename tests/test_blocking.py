@@ -1,8 +1,10 @@
 """What a client without a loop does besides what every adapter does (`tests/adapters`)."""
 
 import gc
+import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,9 +15,17 @@ from typing import Any
 
 import pytest
 
-from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Event, JSONObject, LocalProtocolError
+from sansmcp import (
+    LEGACY_REVISIONS,
+    MODERN_REVISIONS,
+    ConnectionClosed,
+    Event,
+    JSONObject,
+    LocalProtocolError,
+)
 from sansmcp_io.blocking import (
     Call,
+    Client,
     ConnectionLost,
     McpError,
     PeerError,
@@ -25,15 +35,16 @@ from sansmcp_io.blocking import (
 )
 from tests.adapters.server import NAMES
 from tests.support.blocking_talk import INFO, InThread, call_tool, talking, text
-from tests.support.processes import bad, call_bad, descriptors, has_children, is_running
+from tests.support.processes import ROOT, bad, call_bad, descriptors, has_children, is_running
 
 LEGACY = LEGACY_REVISIONS[-1]
 ROOTS: JSONObject = {"roots": [{"uri": "file:///home"}]}
 
 
 def test_neither_a_loop_nor_a_thread_is_hidden() -> None:
-    """Who wants no loop wants none in the basement either."""
-    code = "import sys, sansmcp_io.blocking; print({'trio', 'asyncio'} & set(sys.modules))"
+    """Who wants no loop wants none in the basement either, nor what only HTTP needs."""
+    unwanted = {"trio", "asyncio", "ssl", "h11", "sansmcp.http"}
+    code = f"import sys, sansmcp_io.blocking; print({unwanted} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
 
@@ -410,6 +421,76 @@ def test_server_that_cannot_be_started_again_says_why(tmp_path: Path) -> None:
         assert c.request(*call_bad())["content"]
     with pytest.raises(ConnectionLost, match="ended"):
         c.request(*call_bad())
+
+
+def test_handler_that_asks_while_the_server_is_started_again_is_told_so() -> None:
+    """It is called by the thread that starts it: waiting for that, it would wait for itself."""
+    script: JSONObject = {
+        "die_at": "custom/die",
+        "stderr": ["hello"],
+        "answers": {"tools/list": {"tools": []}},
+    }
+    program = ROOT / "tests" / "support" / "scripted_server.py"
+    clients: list[Client] = []
+    told: list[str] = []
+
+    def on_stderr(line: str) -> None:
+        for client in clients:
+            try:
+                client.ping()
+            except ConnectionLost as error:
+                told.append(str(error))
+
+    with connect_stdio(
+        [sys.executable, program, json.dumps(script)],
+        info=INFO,
+        on_stderr=on_stderr,
+        revisions=[LEGACY],
+        restarts=1,
+    ) as client:
+        clients.append(client)
+        with pytest.raises(ConnectionLost):
+            client.request("custom/die")
+        assert client.request("tools/list") == {"tools": []}
+        clients.clear()
+    assert told == ["the server is being started again"]
+
+
+def test_trace_that_fails_at_the_end_leaves_no_process() -> None:
+    """The end is the one thing that has to be done in any case."""
+
+    class Failing:
+        def sent(self, data: bytes) -> None: ...
+        def received(self, data: bytes | bytearray) -> None: ...
+        def happened(self, event: Event) -> None:
+            if isinstance(event, ConnectionClosed):
+                raise ValueError("at the end")
+
+    before = descriptors()
+    with (
+        pytest.raises(ValueError, match="at the end"),
+        connect_stdio(bad("noisy"), info=INFO, trace=Failing()) as client,
+    ):
+        client.request(*call_bad("hi"))
+    assert not has_children()
+    assert descriptors() == before
+
+
+def test_handler_of_ctrl_c_that_is_set_within_a_call_stays() -> None:
+    """Ours stands before the one that was there, and not before one that comes later."""
+
+    def mine(number: int, frame: object) -> None: ...
+
+    def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        signal.signal(signal.SIGINT, mine)
+
+    former = signal.getsignal(signal.SIGINT)
+    try:
+        with talking("blocking") as client:
+            client.request(*call_tool("count"), on_progress=on_progress)
+            assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, former)
 
 
 def test_server_that_hears_neither_end_nor_signal_is_killed(

@@ -14,12 +14,15 @@ import pytest
 from tests.support.processes import ROOT
 
 SECONDS = 60
+TRANSPORTS = pytest.mark.parametrize("transport", ["stdio", "http"])
 
 
 @contextmanager
-def calling(what: str) -> Generator[tuple["subprocess.Popen[str]", IO[str]], None, None]:
+def calling(
+    what: str, transport: str = "stdio"
+) -> Generator[tuple["subprocess.Popen[str]", IO[str]], None, None]:
     """A program that calls, until it says that it waits."""
-    command = [sys.executable, "-m", "tests.support.blocking_caller", what]
+    command = [sys.executable, "-m", "tests.support.blocking_caller", what, transport]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -32,17 +35,21 @@ def calling(what: str) -> Generator[tuple["subprocess.Popen[str]", IO[str]], Non
             process.kill()
 
 
+@TRANSPORTS
 @pytest.mark.parametrize("what", ["waiting", "waiting_for_another_thread"])
-def test_interrupted_call_is_cancelled_and_the_next_one_is_answered(what: str) -> None:
+def test_interrupted_call_is_cancelled_and_the_next_one_is_answered(
+    what: str, transport: str
+) -> None:
     """The handler of the server has seen the cancellation when the next call is served."""
-    with calling(what) as (process, output):
+    with calling(what, transport) as (process, output):
         process.send_signal(signal.SIGINT)
         assert output.read().split("\n") == ["interrupted cancelled", "end", ""]
 
 
-def test_interruption_of_a_handler_ends_the_call_and_answers_the_server() -> None:
+@TRANSPORTS
+def test_interruption_of_a_handler_ends_the_call_and_answers_the_server(transport: str) -> None:
     """A person who is asked presses Ctrl-C: the server must not wait for ever."""
-    with calling("asked") as (process, output):
+    with calling("asked", transport) as (process, output):
         process.send_signal(signal.SIGINT)
         assert output.read().split("\n") == ["at the question", "interrupted on", "end", ""]
 
@@ -60,9 +67,10 @@ def test_handler_of_the_application_is_called_and_put_back() -> None:
         assert output.read().split("\n") == ["heard", "heard", "heard", "3 3 True", "end", ""]
 
 
-def test_interruptions_at_any_point_break_nothing() -> None:
+@TRANSPORTS
+def test_interruptions_at_any_point_break_nothing(transport: str) -> None:
     """The signal comes between any two instructions, also within the core."""
-    with calling("storm") as (process, output):
+    with calling("storm", transport) as (process, output):
         said = ""
         while not said:
             os.kill(process.pid, signal.SIGINT)

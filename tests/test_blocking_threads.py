@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from sansmcp import LEGACY_REVISIONS, JSONObject
+from sansmcp import LEGACY_REVISIONS, Event, JSONObject
 from sansmcp_io.blocking import Call, ConnectionLost, RequestTimeout, connect_stdio
 from tests.adapters.shims import called
 from tests.support.blocking_talk import INFO, InThread, call_tool, talking, text
@@ -14,6 +14,7 @@ from tests.support.processes import bad, call_bad
 LEGACY = LEGACY_REVISIONS[-1]
 THREADS = 8
 CALLS = 200
+SECONDS = 30
 
 
 @pytest.mark.parametrize("adapter", ["blocking", "trio"])
@@ -71,6 +72,39 @@ def test_handler_of_requests_holds_up_one_thread_only() -> None:
             assert text(client, "echo", text=str(number)) == str(number)
         others_are_done.set()
         assert slow.result() == "file:///late"
+
+
+def test_poll_ends_when_another_thread_has_handled_what_came() -> None:
+    """A program that polls for news must not sleep on because it has come to another thread."""
+    handling, go = threading.Event(), threading.Event()
+    readers: list[int] = []
+    polled: list[bool] = []
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        handling.set()
+        go.wait(SECONDS)
+
+    class Readers:
+        def sent(self, data: bytes) -> None: ...
+        def received(self, data: bytes | bytearray) -> None:
+            readers.append(threading.get_ident())
+
+        def happened(self, event: Event) -> None: ...
+
+    with talking(revisions=[LEGACY], on_notification=on_notification, trace=Readers()) as client:
+        handler = threading.Thread(target=lambda: text(client, "change"))
+        handler.start()
+        assert handling.wait(SECONDS)
+        poller = threading.Thread(target=lambda: polled.append(client.poll(10 * SECONDS)))
+        poller.start()
+        client.ping()
+        while readers[-1] != poller.ident:
+            client.ping()  # until its answer is read by that one
+        go.set()
+        for thread in (handler, poller):
+            thread.join(SECONDS)
+            assert not thread.is_alive()
+    assert polled == [True]
 
 
 def test_timeout_of_a_thread_that_does_not_read_is_kept() -> None:

@@ -6,10 +6,9 @@ import math
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from sansmcp import (
-    ClientConnection,
     ConnectionFailed,
     ErrorCode,
     ErrorReceived,
@@ -35,12 +34,14 @@ from ._blocking_changes import Changes
 from ._blocking_mailbox import Item, Mailbox
 from ._blocking_questions import answers
 from ._blocking_session import Session
-from ._call import INTERNAL_ERROR
+from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
 from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
+
+_REOPENING: Final = "the session was lost, and is not open again yet"
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | RequestCancelled
 
@@ -54,7 +55,7 @@ class Asking(Session):
         """Open the conversation of a client, or raise why that cannot be done."""
         with self:
             mailbox = Mailbox[Ready | ConnectionFailed]()
-            cast(ClientConnection, self.connection).start(
+            cast(ClientSide, self.side).start(
                 timeout=limit_of(timeout),
                 probe_timeout=limit_of(probe_timeout),
                 hint=hint,
@@ -88,7 +89,7 @@ class Asking(Session):
                 timeout -= waited
                 max_timeout = None if max_timeout is None else max_timeout - waited
             mailbox = Mailbox[_Answer](on_progress)
-            call = self.connection.send_request(
+            call = self.side.send_request(
                 method,
                 params,
                 meta=meta,
@@ -114,12 +115,15 @@ class Asking(Session):
                     raise CallCancelled(f"{method} was given up: the call was cancelled")
             except BaseException:
                 with suppress(LocalProtocolError):  # a request for a task ends by tasks/cancel
-                    self.connection.cancel(call, now=time.monotonic())
+                    self.side.cancel(call, now=time.monotonic())
                 self.turn()
+                self.flush()
                 raise
             finally:
                 if serving is not None:
                     serving.data.remove(mailbox)
+            if isinstance(outcome, RequestFailed):
+                self.flush()  # it may have been cancelled
         return result_of(outcome, self.stderr)
 
     def _take(self, mailbox: Mailbox[Item]) -> Item:
@@ -140,7 +144,8 @@ class Asking(Session):
             return 0.0  # the core says what is wrong with that
         start = time.monotonic()
         if not self.wait_for_room(start + seconds):
-            raise RequestTimeout(f"{method} was not sent: the peer has not read for {seconds} s")
+            why = _REOPENING if self.is_reopening else f"the peer has not read for {seconds} s"
+            raise RequestTimeout(f"{method} was not sent: {why}")
         self._check_open(method)
         return time.monotonic() - start
 
@@ -155,7 +160,7 @@ class Asking(Session):
         """The next round of a request, with the answers to what was asked."""
         now = time.monotonic()
         try:
-            call = cast(ClientConnection, self.connection).provide_input(
+            call = cast(ClientSide, self.side).provide_input(
                 asked.request,
                 responses,
                 progress=mailbox.on_progress is not None,
@@ -183,7 +188,7 @@ class Asking(Session):
             timeout = self.request_timeout if timeout is None else timeout
             if not self.has_room:
                 timeout -= self._room_to_ask(method, timeout, None)
-            subscription = cast(ClientConnection, self.connection).listen(
+            subscription = cast(ClientSide, self.side).listen(
                 notifications,
                 meta=meta,
                 timeout=limit_of(timeout),
@@ -217,7 +222,7 @@ class Asking(Session):
                         if not self.has_room:  # not taken off: the time is one for every page
                             self._room_to_ask(method, timeout, None)
                     if listing is None:
-                        listing = self.connection.send_paginated(
+                        listing = self.side.send_paginated(
                             method,
                             params,
                             timeout=limit_of(timeout),
@@ -226,7 +231,7 @@ class Asking(Session):
                             now=time.monotonic(),
                         )
                     elif listing.open:
-                        self.connection.next_page(listing, now=time.monotonic())
+                        self.side.next_page(listing, now=time.monotonic())
                     self.turn()
                     event = self._take(mailbox)
                 if isinstance(event, ListingEnded):
@@ -240,10 +245,13 @@ class Asking(Session):
     def ping(self, timeout: float | None) -> float:
         """Ping the peer, and return the seconds that the answer took."""
         with self:
-            self._check_open("ping")  # but not for room: it is small, and part of the answer
+            self._check_open("ping")
+            timeout = self.request_timeout if timeout is None else timeout
+            if self.is_reopening:  # but not for room: it is small, and part of the answer
+                timeout -= self._room_to_ask("ping", timeout, None)
             mailbox = Mailbox[PingEnded]()
-            self.connection.ping(
-                timeout=limit_of(self.request_timeout if timeout is None else timeout),
+            self.side.ping(
+                timeout=limit_of(timeout),
                 data=mailbox,
                 now=time.monotonic(),
             )
@@ -254,13 +262,18 @@ class Asking(Session):
     def poll(self, timeout: float) -> bool:
         """Handle what has come, or what comes within this time."""
         with self:
-            if self.connection.state is not State.OPEN:
+            if self.side.state is not State.OPEN:
                 raise with_stderr(ConnectionLost("the connection has ended"), self.stderr)
             before, until = self.news, time.monotonic() + timeout
-            self.look()
-            self.work()
-            self.wait(lambda: self.news != before or self.connection.state is State.CLOSED, until)
-            self.work()
+            self.polls += 1
+            try:
+                self.look()
+                self.work()
+                self.wait(lambda: self.news != before or self.side.state is State.CLOSED, until)
+                self.work()
+            finally:
+                self.polls -= 1
+            self.flush()
             return self.news != before
 
     def wait_ready(self, timeout: float) -> None:
@@ -268,9 +281,9 @@ class Asking(Session):
         with self:
             closed = State.CLOSED
             until = time.monotonic() + timeout
-            if not self.wait(lambda: self.is_ready or self.connection.state is closed, until):
+            if not self.wait(lambda: self.is_ready or self.side.state is closed, until):
                 raise RequestTimeout(f"the client was not ready within {timeout} s")
-            if self.connection.state is closed:
+            if self.side.state is closed:
                 raise ConnectionLost("the connection ended before the handshake was done")
 
     def sleep(self, serving: IncomingRequest, seconds: float) -> None:
@@ -289,10 +302,13 @@ class Asking(Session):
         """Send a notification, some time soon."""
         with self:
             self._check_open(method)
-            self.connection.send_notification(method, params, meta=meta, now=time.monotonic())
+            if self.is_reopening:
+                raise ConnectionLost(f"{method} was not sent: {_REOPENING}")
+            self.side.send_notification(method, params, meta=meta, now=time.monotonic())
             self.turn()
+            self.flush(until_taken=True)
 
     def _check_open(self, method: str) -> None:
-        if self.connection.state is not State.OPEN:
+        if self.side.state is not State.OPEN:
             lost = ConnectionLost(f"{method} was not sent: the connection has ended")
             raise with_stderr(lost, self.stderr)

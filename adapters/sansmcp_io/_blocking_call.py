@@ -19,7 +19,7 @@ class Call(CallBase):
     """A request of the peer that a handler works on."""
 
     def __init__(self, session: Asking, request: IncomingRequest) -> None:
-        self._connection = session.connection
+        self._connection = session.side
         self._request = request
         self._clock = time.monotonic
         self._wake = session.turn

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from sansmcp import JSONObject, JSONValue, Peer
 
 from ._blocking_asking import Asking
+from ._blocking_call import Call
 from ._blocking_changes import Changes
+from ._blocking_session import Result
 from ._surface import ProgressHandler
 from ._typed_blocking import typed_blocking_request
+
+RequestHandler: TypeAlias = Callable[[Call], Result]
+"""Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
+
+It answers what a server of 2026-07-28 asks about a request of the client, too. What it raises then
+comes out of `Client.request` as `McpError`.
+"""
+
+
+def check_plain(*handlers: object) -> None:
+    """An async function would be called, and nobody would run what it returns."""
+    for handler in handlers:
+        if inspect.iscoroutinefunction(handler):
+            raise TypeError(f"{handler!r} is async: there is no loop here to run it")
 
 
 class Sessions(Protocol):
@@ -44,7 +61,7 @@ class Client:
         """What is known of the server: revision, info, capabilities, instructions."""
         session = self._sessions.session
         with session:
-            return session.connection.peer
+            return session.side.peer
 
     @typed_blocking_request
     def request(
@@ -79,6 +96,7 @@ class Client:
                 anything else, or its answer is not valid, that is logged, and this is -32603.
             RequestTimeout: It did not answer in time. The request was cancelled.
             ConnectionLost: The connection ended first.
+            RequestRefused: The server has refused it, by a status of HTTP.
             InvalidAnswer: The answer is not valid.
             sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
         """
@@ -134,7 +152,7 @@ class Client:
     def notify(
         self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
     ) -> None:
-        """Send a notification. Never blocks.
+        """Send a notification. Over HTTP this waits until the server has it, a second at most.
 
         Raises:
             ConnectionLost: The connection has ended.

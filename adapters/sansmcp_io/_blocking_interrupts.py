@@ -53,7 +53,10 @@ class _Interrupts:
         if former is None:
             return
         if self.depth == 0:
-            signal.signal(signal.SIGINT, former)  # until this has returned, ours only remembers
+            if (
+                signal.getsignal(signal.SIGINT) == self._interrupted
+            ):  # else a handler has put its own
+                signal.signal(signal.SIGINT, former)  # until this has returned, ours only remembers
             is_due = self._is_pending
         else:
             self.is_open = was_open

@@ -21,6 +21,7 @@ class Guarded:
         self._owner = 0  # the thread that holds it
         self._depth = 0  # how often it does
         self._local = threading.local()
+        self._is_ending = False  # Ctrl-C waits for its end, which is near
 
     def __enter__(self) -> None:
         stack: list[Uninterrupted] | None = getattr(self._local, "stack", None)
@@ -46,6 +47,8 @@ class Guarded:
         self._owner = self._depth = 0
         self._lock.release()
         try:
+            if self._is_ending:
+                return function(*args)
             return interruptible(function, *args)
         finally:
             self._lock.acquire()

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from typing import Final, Generic, TypeVar
 
+from ._errors import Refusal
 from ._surface import ProgressHandler
 
 Item = TypeVar("Item")
@@ -23,6 +24,7 @@ class Mailbox(Generic[Item]):
             maxlen=_MOST_PROGRESS
         )
         self.bell: Bell | None = None
+        self.refusal = Refusal()  # of the last message, where that was one over HTTP
 
     @property
     def has_mail(self) -> bool:

@@ -27,7 +27,7 @@ class QuestionCall(Question, Call):
         self._about = about
         self._deadline = deadline
         self._session = session
-        self._asker = session.connection
+        self._asker = session.side
         self.context = session.context
 
     @property
@@ -65,13 +65,13 @@ def answers(session: Asking, asked: InputRequired, deadline: float) -> JSONObjec
     responses: JSONObject = {}
     for name, question in asked.questions.items():
         failure: Exception | None = None
-        if session.connection.state is State.OPEN:
+        if session.side.state is State.OPEN:
             try:
                 call = QuestionCall(session, asked.request, question, deadline)
                 responses[name] = cast(JSONObject, session.call(call))
             except Exception as error:
                 failure = error
-        if session.connection.state is not State.OPEN:
+        if session.side.state is not State.OPEN:
             lost = ConnectionLost(f"{method} was not answered: the connection has ended")
             raise with_stderr(lost, session.stderr)
         if time.monotonic() >= deadline:

@@ -47,9 +47,11 @@ class Running:
             return
         self._is_closed = True
         with Uninterrupted():
-            with self.session:
-                self.session.finish()
-            self._child.stop()
+            try:
+                with self.session:
+                    self.session.finish()
+            finally:  # a trace that has failed is no reason to leave a process behind
+                self._child.stop()
 
 
 class Keeper:
@@ -66,6 +68,7 @@ class Keeper:
         self._is_over = False
         self._running: Running | None = None
         self._turnstile = threading.Lock()
+        self._opener = 0  # the thread that starts a process anew
 
     @property
     def session(self) -> Asking:
@@ -82,18 +85,24 @@ class Keeper:
         """The session with the process that runs; a new one if it has ended.
 
         Raises:
-            ConnectionLost: It may not, or could not, be started again.
+            ConnectionLost: It may not, or could not, be started again, or is about to be.
         """
         if self._restarts == 0 or self._is_open:
             return self.session
+        if self._opener == threading.get_ident():  # a handler, called while that one waits
+            raise ConnectionLost("the server is being started again")
         with self._turnstile:
             if not self._is_open:
-                self._start_again()
+                self._opener = threading.get_ident()
+                try:
+                    self._start_again()
+                finally:
+                    self._opener = 0
             return self.session
 
     @property
     def _is_open(self) -> bool:
-        return self.session.connection.state is State.OPEN
+        return self.session.side.state is State.OPEN
 
     def _start_again(self) -> None:
         if self._is_over:

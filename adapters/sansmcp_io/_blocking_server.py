@@ -22,7 +22,7 @@ class Server:
 
     def __init__(self, session: Asking) -> None:
         self._session = session
-        self._connection = cast(ServerConnection, session.connection)
+        self._connection = cast(ServerConnection, session.side)
 
     @property
     def peer(self) -> Peer:

@@ -1,4 +1,4 @@
-"""One connection on two descriptors: its events come to the handlers, and to the callers that ask.
+"""One conversation, whatever carries it: its events come to handlers, and to callers that ask.
 
 Functions of the application are called by the threads that wait for something, never under the
 lock. Requests of the peer may be handled by several threads at once, and by one thread while it
@@ -11,10 +11,9 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeAlias, assert_never, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never, cast
 
 from sansmcp import (
-    ClientConnection,
     ConnectionClosed,
     ConnectionFailed,
     ErrorCode,
@@ -40,7 +39,6 @@ from sansmcp import (
     RequestFailed,
     RequestReceived,
     ResponseReceived,
-    ServerConnection,
     State,
     SubscriptionAcknowledged,
     SubscriptionEnded,
@@ -48,12 +46,13 @@ from sansmcp import (
 
 from ._anomalies import LOGGER, AnomalyLog
 from ._blocking_mailbox import Mailbox
-from ._blocking_wire import Watched, Wire
+from ._blocking_waiting import Waiting
 from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
-from ._descriptors import Sink, Source
 from ._errors import CallCancelled
 from ._surface import NotificationHandler
-from ._trace import Trace
+
+if TYPE_CHECKING:
+    from ._call import Asked
 
 Result: TypeAlias = JSONObject | RequireInput
 
@@ -64,25 +63,20 @@ _MOST_NOTIFICATIONS: Final = 1_000
 """So many wait for their turn. With one more, the oldest is dropped."""
 
 
-class Session(Wire):
-    """A wire whose events are handed out, and whose peer is served."""
+class Session(Waiting):
+    """Hands out events, and serves the peer."""
 
     def __init__(
         self,
-        connection: ClientConnection | ServerConnection,
-        source: Source,
-        sink: Sink,
+        side: Asked,
         *,
         handler: Callable[[Any], Result],
         call_type: Callable[[Any, IncomingRequest], object],
         on_notification: NotificationHandler | None,
         context: Any,
         request_timeout: float,
-        drain: float,
-        trace: Trace | None,
-        watched: Watched | None = None,
     ) -> None:
-        super().__init__(connection, source, sink, drain=drain, trace=trace, watched=watched)
+        super().__init__(side)
         self.handler: Final = handler
         self.context: Final = context
         self.request_timeout: Final = request_timeout
@@ -91,6 +85,7 @@ class Session(Wire):
         self._on_ready: Callable[[], object] | None = None
         self.is_ready = False
         self.news = 0  # how much was done for the application
+        self.polls = 0  # so many threads wait for that
         self._anomalies = AnomalyLog()
         self._requests: OrderedDict[IncomingRequest, None] = OrderedDict()
         self._waiting_notifications = 0
@@ -109,10 +104,12 @@ class Session(Wire):
     # ------------------------------------------------------------------------------ events
 
     def _dispatch(self) -> None:
-        while (event := self.connection.next_event()) is not None:
-            if self._trace is not None:
-                self._trace.happened(event)
+        while (event := self._next_event()) is not None:
             self._handle_event(event)
+
+    def _next_event(self) -> Any:
+        """Take an event from the core, as the transport does."""
+        raise NotImplementedError
 
     def _handle_event(self, event: Event) -> None:
         match event:
@@ -196,6 +193,8 @@ class Session(Wire):
         if getattr(self._local, "only_reads", False):
             self._ring_some(len(self._requests) + self._has_to_tell)
             return None
+        if self._is_ending:
+            return None
         if self._has_to_tell:
             return self._tell_next
         if not self._requests or self._nesting >= _MOST_NESTED:
@@ -237,7 +236,14 @@ class Session(Wire):
             self.call_logged(what, function)
         finally:
             self._is_telling = False
-            self.news += 1
+            self._add_news()
+
+    def _add_news(self) -> None:
+        """Something was done for the application, in this thread."""
+        self.news += 1
+        if self.polls:
+            self.ring_all()
+            self._wake_reader()
 
     def call_logged(self, what: str, function: Callable[..., object], *args: object) -> None:
         """Call a function of the application that nobody waits for."""
@@ -255,16 +261,16 @@ class Session(Wire):
             result = self._without_lock(self.handler, call)
         except Exception as error:
             if request.open or not isinstance(error, CallCancelled):  # else nobody wants an answer
-                answer_failure(self.connection, request, error)
+                answer_failure(self.side, request, error)
         except BaseException:
-            self.connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
+            self.side.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
             self.turn()
             raise
         else:
-            answer(self.connection, request, result)
+            answer(self.side, request, result)
         finally:
             self._local.nesting -= 1
-            self.news += 1
+            self._add_news()
         self.turn()
 
     def call(self, call: object) -> Result:
@@ -281,7 +287,7 @@ class Session(Wire):
         self._local.only_reads = only_reads
         with self:
             try:
-                self.wait(lambda: self.connection.state is State.CLOSED)
+                self.wait(lambda: self.side.state is State.CLOSED)
             finally:
-                self.connection.close(now=time.monotonic())
+                self.side.close(now=time.monotonic())
                 self.turn()

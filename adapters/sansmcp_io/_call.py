@@ -29,6 +29,8 @@ ServerSide: TypeAlias = "ServerConnection | ServerEndpoint"
 ClientSide: TypeAlias = "ClientConnection | ClientEndpoint"
 Side: TypeAlias = "ServerSide | ClientSide"
 """What answers requests: it has the same verbs wherever it is."""
+Asked: TypeAlias = "ClientSide | ServerConnection"
+"""What asks requests, with the same verbs wherever it is."""
 
 INTERNAL_ERROR = "internal error"
 """All that the peer is told of an exception which is no `McpError`."""

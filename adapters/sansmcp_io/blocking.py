@@ -1,4 +1,4 @@
-"""sansmcp without a loop: clients and servers on stdio for threads that may wait.
+"""sansmcp without a loop: clients on stdio and over HTTP, and servers on stdio, that may wait.
 
 No thread is started for a client, and no event loop hidden: whoever waits for an answer reads.
 Several threads may share a client. One of those that wait reads for all of them, and one lock
@@ -7,7 +7,6 @@ guards the rest; it is never held while a thread waits or runs a function of you
 
 from __future__ import annotations
 
-import inspect
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,11 +25,13 @@ from sansmcp import (
 from ._blocking_asking import Asking
 from ._blocking_call import Call
 from ._blocking_changes import Changes
-from ._blocking_client import Client
+from ._blocking_client import Client, RequestHandler, check_plain
+from ._blocking_http_connect import connect_http
 from ._blocking_process import Child, ProcessOptions
 from ._blocking_restart import Keeper, Running
 from ._blocking_server import LogHandler, Server, ServerCall
 from ._blocking_session import Result
+from ._blocking_stdio import StdioSession
 from ._call import RequireInput
 from ._defaults import (
     DEFAULT_DRAIN,
@@ -44,16 +45,18 @@ from ._errors import (
     InvalidAnswer,
     McpError,
     PeerError,
+    RequestRefused,
     RequestTimeout,
     StartFailed,
 )
+from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._surface import (
     FLUSH_SECONDS,
     NotificationHandler,
     ProgressHandler,
     serves_nothing,
 )
-from ._trace import Trace
+from ._trace import HTTPClientTrace, Trace
 from .stdio import (
     DEFAULT_KILL_AFTER,
     DEFAULT_TERMINATE_AFTER,
@@ -71,33 +74,32 @@ __all__ = [
     "Changes",
     "Client",
     "ConnectionLost",
+    "HTTPClientLimits",
+    "HTTPClientTrace",
     "Handler",
     "InvalidAnswer",
     "LogHandler",
     "McpError",
     "NotificationHandler",
+    "OnUnauthorized",
     "PeerError",
     "ProgressHandler",
     "ReadyHandler",
     "RequestHandler",
+    "RequestRefused",
     "RequestTimeout",
     "RequireInput",
     "Server",
     "ServerCall",
     "StartFailed",
     "Trace",
+    "connect_http",
     "connect_stdio",
     "serve_stdio",
 ]
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`. A plain function."""
-RequestHandler: TypeAlias = Callable[[Call], Result]
-"""Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
-
-It answers what a server of 2026-07-28 asks about a request of the client, too. What it raises then
-comes out of `Client.request` as `McpError`.
-"""
 ReadyHandler: TypeAlias = Callable[[Server], object]
 """Called once the client is ready."""
 
@@ -171,7 +173,7 @@ def connect_stdio(
         InvalidAnswer: Its answer is not valid.
         StartFailed: There is no common revision, or a required capability is missing.
     """
-    _check_plain(on_request, on_notification)
+    check_plain(on_request, on_notification)
     options = ProcessOptions(
         command=command,
         env=env,
@@ -183,8 +185,8 @@ def connect_stdio(
     )
     wanted = tuple(requires)
 
-    def make_session(child: Child) -> Asking:
-        return Asking(
+    def make_session(child: Child) -> StdioSession:
+        return StdioSession(
             ClientConnection(
                 info=info,
                 capabilities=None if on_request is None else capabilities,
@@ -254,7 +256,7 @@ def serve_stdio(
             one reads: cancellations and pings are heard whatever the handlers do.
         trace: Told of everything that happens on this side.
     """
-    _check_plain(handler, on_notification, on_ready)
+    check_plain(handler, on_notification, on_ready)
     connection = ServerConnection(
         info=info,
         capabilities=capabilities,
@@ -264,7 +266,7 @@ def serve_stdio(
     )
     with taken_standard_streams() as (source, sink):
         try:
-            session = Asking(
+            session = StdioSession(
                 connection,
                 source,
                 sink,
@@ -284,7 +286,7 @@ def serve_stdio(
             sink.close()
 
 
-def _serve(session: Asking, threads: int) -> None:
+def _serve(session: StdioSession, threads: int) -> None:
     """Serve until the connection has ended: in this thread, or in so many others."""
     failures: list[BaseException] = []
 
@@ -310,10 +312,3 @@ def _serve(session: Asking, threads: int) -> None:
             helper.join(FLUSH_SECONDS)  # one whose handler does not end is left behind
     if failures:
         raise failures[0]
-
-
-def _check_plain(*handlers: object) -> None:
-    """An async function would be called, and nobody would run what it returns."""
-    for handler in handlers:
-        if inspect.iscoroutinefunction(handler):
-            raise TypeError(f"{handler!r} is async: there is no loop here to run it")

@@ -47,7 +47,7 @@ from ._listening import Authenticate
 from ._process import ProcessOptions
 from ._stderr import StderrTail
 from ._surface import NotificationHandler, ProgressHandler, serves_nothing
-from ._trace import HTTPTrace, Trace
+from ._trace import HTTPClientTrace, HTTPTrace, Trace
 from ._trio_http import serve_http
 from ._trio_http_connect import connect_http
 from ._trio_process import open_child
@@ -70,6 +70,7 @@ __all__ = [
     "Client",
     "ConnectionLost",
     "HTTPClientLimits",
+    "HTTPClientTrace",
     "HTTPLimits",
     "HTTPServer",
     "HTTPTrace",

@@ -7,8 +7,8 @@ every client on every kind of server. So there are three parts:
 - `shims.py`, one `Shim` for each client: how it is opened over a transport, how a body is run,
   how several things are done at once, and how somebody gives up a call. On trio the bodies run
   as they are. The blocking client is called directly by methods that are `async` in name only: a
-  body then never suspends, and stepping it once runs it to its end. Over HTTP, trio and asyncio
-  have shims of their own, and what concerns processes and pipes is marked `process`.
+  body then never suspends, and stepping it once runs it to its end. Over HTTP, each has a
+  shim of its own, and what concerns processes and pipes is marked `process`.
 - `server.py`, one handler, which is written in the same way and served by each adapter in a
   process of its own.
 

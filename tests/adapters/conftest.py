@@ -21,7 +21,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("shim", found.values(), ids=list(found))
         return
     pairs = {
-        f"{name}-{other.name}": (shim, server(other.name, shim.transport))
+        f"{name}-{other.serving}": (shim, server(other.serving, shim.transport))
         for name, shim in found.items()
         for other in SHIMS.values()
         if other.transport == shim.transport
@@ -31,8 +31,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def serving(shim: Shim) -> list[str]:
-    """The command of a server on the same adapter."""
-    return server(shim.name, shim.transport)
+    """The command of the server that goes with it, on the same adapter if there is one."""
+    return server(shim.serving, shim.transport)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -59,6 +59,8 @@ class Shim(Protocol):
 
     name: str
     transport: str
+    serving: str
+    """The adapter of the server that it is tried with, over the same transport."""
 
     def run(self, body: Body) -> None:
         """Run a test."""
@@ -145,7 +147,7 @@ class TrioClient:
 
 
 class TrioShim:
-    name = "trio"
+    name = serving = "trio"
     transport = "stdio"
 
     def run(self, body: Body) -> None:
@@ -208,7 +210,7 @@ class AsyncioClient(TrioClient):
 
 
 class AsyncioShim:
-    name = "asyncio"
+    name = serving = "asyncio"
     transport = "stdio"
 
     def run(self, body: Body) -> None:
@@ -304,7 +306,7 @@ class BlockingClient:
 
 
 class BlockingShim:
-    name = "blocking"
+    name = serving = "blocking"
     transport = "stdio"
 
     def run(self, body: Body) -> None:
@@ -314,17 +316,9 @@ class BlockingShim:
     async def connect(
         self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
     ) -> AsyncGenerator[BlockingClient, None]:
-        def handler(call: Any) -> JSONObject:
-            assert on_request is not None
-            answer: JSONObject = step(coroutine(on_request(Blocking(), call)))
-            return answer
-
+        handler = None if on_request is None else partial(answered, on_request)
         with sansmcp_io.blocking.connect_stdio(
-            command,
-            info=INFO,
-            cwd=ROOT,
-            on_request=None if on_request is None else handler,
-            **options,
+            command, info=INFO, cwd=ROOT, on_request=handler, **options
         ) as client:
             yield BlockingClient(client)
 
@@ -347,6 +341,30 @@ class BlockingShim:
             raise failures[0]
 
 
+class BlockingHTTPShim(BlockingShim):
+    transport = "http"
+    serving = "trio"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[BlockingClient, None]:
+        handler = None if on_request is None else partial(answered, on_request)
+        with (
+            listening(command) as url,
+            sansmcp_io.blocking.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client,
+        ):
+            yield BlockingClient(client)
+
+
+def answered(on_request: RequestHandler, call: Any) -> JSONObject:
+    """Call a handler that never suspends."""
+    answer: JSONObject = step(coroutine(on_request(Blocking(), call)))
+    return answer
+
+
 async def coroutine(awaitable: Awaitable[Any]) -> Any:
     return await awaitable
 
@@ -357,4 +375,5 @@ SHIMS: Final[dict[str, Shim]] = {
     "blocking": BlockingShim(),
     "trio over HTTP": TrioHTTPShim(),
     "asyncio over HTTP": AsyncioHTTPShim(),
+    "blocking over HTTP": BlockingHTTPShim(),
 }

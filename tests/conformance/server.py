@@ -1,7 +1,7 @@
 """The server that the official conformance suite is run against.
 
 `python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`, on trio
-or with `--adapter asyncio`.
+on asyncio with `--adapter asyncio`, or as an ASGI application with `--adapter asgi`.
 """
 
 import argparse

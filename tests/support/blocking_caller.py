@@ -1,15 +1,25 @@
-"""A program whose user presses Ctrl-C: `python -m tests.support.blocking_caller WHAT`."""
+"""A program whose user presses Ctrl-C: `python -m tests.support.blocking_caller WHAT [http]`."""
 
 import contextlib
 import os
 import signal
 import sys
 import threading
+from collections.abc import Generator
 from functools import partial
+from typing import Any
 
 from sansmcp import LEGACY_REVISIONS, Event, JSONObject
-from sansmcp_io.blocking import Call, Client, ConnectionLost, McpError, PeerError, connect_stdio
-from tests.adapters.shims import called, server
+from sansmcp_io.blocking import (
+    Call,
+    Client,
+    ConnectionLost,
+    McpError,
+    PeerError,
+    connect_http,
+    connect_stdio,
+)
+from tests.adapters.shims import called, listening, server
 from tests.support.blocking_talk import INFO, call_tool, text
 
 
@@ -26,7 +36,9 @@ def waiting(client: Client) -> None:
     try:
         client.request(*call_tool("hang"), on_progress=begun)
     except KeyboardInterrupt:
-        say("interrupted", text(client, "seen"))
+        while not (seen := text(client, "seen")):
+            pass  # over HTTP, nothing keeps the two in order
+        say("interrupted", seen)
 
 
 def waiting_for_another_thread(client: Client) -> None:
@@ -119,18 +131,32 @@ def opening(client: Client) -> None:
     """It never comes to this: the server does not answer."""
 
 
-if __name__ == "__main__":
-    what = sys.argv[1]
-    try:
+@contextlib.contextmanager
+def connecting(what: str, transport: str) -> Generator[Client, None, None]:
+    """A client of 2025-11-25 that answers what it is asked."""
+    options: Any = {
+        "info": INFO,
+        "revisions": [LEGACY_REVISIONS[-1]],
+        "capabilities": {"roots": {}},
+        "on_request": on_request,
+    }
+    if transport == "http":
+        with listening(server("trio", "http")) as url, connect_http(url, **options) as client:
+            yield client
+    else:
         with connect_stdio(
             ["sleep", "60"] if what == "opening" else server("blocking"),
             trace=Announcing() if what == "opening" else None,
             terminate_after=0.1 if what == "opening" else 30,
-            info=INFO,
-            revisions=[LEGACY_REVISIONS[-1]],
-            capabilities={"roots": {}},
-            on_request=on_request,
+            **options,
         ) as client:
+            yield client
+
+
+if __name__ == "__main__":
+    what = sys.argv[1]
+    try:
+        with connecting(what, *sys.argv[2:] or ["stdio"]) as client:
             globals()[what](client)
             if what not in ("storm", "own_handler"):
                 assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
