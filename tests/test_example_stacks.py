@@ -1,6 +1,12 @@
 """The examples on other people's stacks, each against a client or server that is not ours."""
 
+import importlib
+import socket
+import subprocess
+import sys
 import urllib.request
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import mcp_types as types
 import pytest
@@ -9,8 +15,9 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
+from .support.mcp_streams import over_stream
 from .support.on_trio import on_trio
-from .support.stacks import program, serving
+from .support.stacks import ROOT, STACKS, program, serving
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.
 pytestmark = [
@@ -71,3 +78,55 @@ async def test_reactor_of_twisted_serves_the_client_of_the_package_on_stdio(mode
     command, *arguments = program("twisted_stdio")
     async with Client(StdioServerParameters(command=command, args=arguments), mode=mode) as client:
         await use_shop(client)
+
+
+def unix_socket(path: Path) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+        return peer.connect_ex(str(path)) == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_trio(seconds=60)
+async def test_unix_socket_carries_both_clients(mode: str) -> None:
+    """Whatever stream of bytes there is will do, for our client and for that of the package."""
+    with TemporaryDirectory() as directory:  # pytest's own may be too long for a socket's name
+        path = Path(directory) / "mcp"
+        server = await trio.lowlevel.open_process(program("over_unix_socket", "serve", path))
+        try:
+            while not unix_socket(path):
+                await trio.lowlevel.checkpoint()
+            relay = str(ROOT / "tests" / "peers" / "relay.py")
+            command = StdioServerParameters(command=sys.executable, args=[relay, str(path)])
+            async with Client(command, mode=mode) as client:
+                await use_shop(client)
+            asked = await trio.run_process(
+                program("over_unix_socket", "ask", path), capture_stdout=True
+            )
+            assert b"17 of lamp" in asked.stdout
+        finally:
+            server.terminate()
+            await server.wait()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_trio(seconds=60)
+async def test_memory_carries_the_client_of_the_package(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is tested in the process of its client says what it says elsewhere."""
+    monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
+    in_process = importlib.import_module("in_process")
+    async with (
+        in_process.server_in_memory() as stream,
+        Client(over_stream(stream), mode=mode) as client,
+    ):
+        await use_shop(client)
+
+
+def test_memory_carries_our_client() -> None:
+    """The pair in one process is what its page shows."""
+    run = subprocess.run(program("in_process"), capture_output=True, text=True, timeout=60)
+
+    assert run.stderr == ""
+    assert run.stdout == (STACKS / "in_process.out").read_text("utf-8")

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 from sansmcp import ErrorCode, IncomingRequest, JSONObject, ServerConnection
 from sansmcp.http import ServerEndpoint
@@ -48,10 +49,14 @@ def answer(side: ServerConnection | ServerEndpoint, request: IncomingRequest) ->
             side.send_error(request, ErrorCode.METHOD_NOT_FOUND, f"{method} is not served here")
 
 
-async def handle(side: ServerConnection | ServerEndpoint, request: IncomingRequest) -> None:
-    """The same on asyncio, where counting takes its time and says how far it has come."""
+async def handle(
+    side: ServerConnection | ServerEndpoint,
+    request: IncomingRequest,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> None:
+    """The same on a loop, where counting takes its time and says how far it has come."""
     if request.params.get("name") == "count":
         for step in range(1, STEPS + 1):
             side.send_progress(request, step, total=STEPS, now=time.monotonic())
-            await asyncio.sleep(0.01)  # the work
+            await sleep(0.01)  # the work
     answer(side, request)
