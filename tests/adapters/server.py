@@ -1,5 +1,6 @@
 """The server of these tests, on any adapter: `python -m tests.adapters.server ADAPTER`."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -124,7 +125,7 @@ async def hang(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject:
     call.progress(1)
     try:
         await waiting.until_cancelled(call)
-    except (trio.Cancelled, CallCancelled):
+    except (asyncio.CancelledError, trio.Cancelled, CallCancelled):
         seen.append("cancelled")
         raise
     return text("nobody gave up")

@@ -72,9 +72,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def running_server(port: int) -> Generator[None, None, None]:
+def running_server(port: int, adapter: str) -> Generator[None, None, None]:
     """Our server, in a process of its own."""
     command = [sys.executable, "-m", "tests.conformance.server", "--port", str(port)]
+    command += ["--adapter", adapter]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
             deadline = time.monotonic() + 30
@@ -176,7 +177,9 @@ def report(rows: Iterable[Row]) -> Generator[str, None, None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, help="where the suite is installed")
-    directory: Path = parser.parse_args().directory
+    parser.add_argument("--adapter", default="trio", help="of the server: trio or asgi")
+    options = parser.parse_args()
+    directory: Path = options.directory
     client = shlex.join([sys.executable, "-m", "tests.conformance.client"])
     port = free_port()
     sides = {
@@ -184,7 +187,7 @@ def main() -> int:
         "client": ["--command", client, "--timeout", str(SECONDS * 1000)],  # they run all at once
     }
     rows: list[Row] = []
-    with running_server(port), tempfile.TemporaryDirectory() as results:
+    with running_server(port, options.adapter), tempfile.TemporaryDirectory() as results:
         for leg, revision in SCORED:
             rows += run(directory, leg, revision, sides[leg], Path(results, leg, revision))
     print("\n".join(report(rows)))

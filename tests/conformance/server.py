@@ -1,9 +1,11 @@
 """The server that the official conformance suite is run against.
 
-`python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`.
+`python -m tests.conformance.server --port N --adapter A` serves both eras at
+`http://127.0.0.1:N/mcp`.
 """
 
 import argparse
+import asyncio
 import json
 import re
 import secrets
@@ -22,6 +24,7 @@ from sansmcp import (
     PromptsListChanged,
     ToolsListChanged,
 )
+from sansmcp_io import asgi
 from sansmcp_io.trio import McpError, RequireInput, ServerCall, serve_http
 
 from . import offers
@@ -41,6 +44,9 @@ TEMPLATE: Final = re.compile(r"test://template/([^/]+)/data")
 
 Answer = JSONObject | RequireInput
 Tool = Callable[[ServerCall], Awaitable[Answer]]
+
+
+sleep: Callable[[float], Awaitable[None]] = trio.sleep  # or that of the adapter's loop
 
 
 def said(value: str) -> JSONObject:
@@ -63,14 +69,14 @@ async def log(call: ServerCall) -> Answer:
     for step in ("started", "processing data", "completed"):
         verb = "Tool" if step == "processing data" else "Tool execution"
         call.log("info", f"{verb} {step}")
-        await trio.sleep(PAUSE)
+        await sleep(PAUSE)
     return said("Three messages were logged.")
 
 
 async def progress(call: ServerCall) -> Answer:
     for done in (0, 50, 100):
         call.progress(done, total=100)
-        await trio.sleep(PAUSE)
+        await sleep(PAUSE)
     return said("All of it is done.")
 
 
@@ -117,7 +123,7 @@ def completing(question: JSONObject) -> Tool:
 
 async def reconnect(call: ServerCall) -> Answer:
     call.close_stream(retry_ms=RETRY_MS)
-    await trio.sleep(2 * PAUSE)
+    await sleep(2 * PAUSE)
     return said("Reconnection test completed")
 
 
@@ -354,21 +360,39 @@ def handle(call: ServerCall) -> Answer | Awaitable[Answer]:
             return {}
 
 
+def serve_on_trio(port: int, **options: Any) -> None:
+    trio.run(partial(serve_http, handle, port=port, **options))
+
+
+def serve_below_asgi(port: int, **options: Any) -> None:
+    import uvicorn
+
+    global sleep
+    sleep = asyncio.sleep
+    handler: Any = handle  # whose calls look alike on all adapters
+    app = asgi.App(handler, path="/mcp", **options)
+    uvicorn.run(app, port=port, log_level="error")
+
+
+ADAPTERS: Final[dict[str, Callable[..., None]]] = {
+    "trio": serve_on_trio,
+    "asgi": serve_below_asgi,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--adapter", choices=ADAPTERS, default="trio")
     options = parser.parse_args()
-    serve = partial(
-        serve_http,
-        handle,
-        port=options.port,
+    ADAPTERS[options.adapter](
+        options.port,
         info=INFO,
         capabilities=CAPABILITIES,
         revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
         tool_schema=schema_of,
         config=Config(state_keys=(secrets.token_bytes(32),)),
     )
-    trio.run(serve)
 
 
 if __name__ == "__main__":

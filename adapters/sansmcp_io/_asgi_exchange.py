@@ -1,0 +1,168 @@
+"""One HTTP request of ASGI, carried to the endpoint, and its response carried back."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, TypeAlias
+
+from sansmcp.http import SendBody, SendHead, ServerExchange
+
+from ._anomalies import LOGGER
+from ._asgi_calls import Scope
+from ._asgi_runner import Runner
+from ._errors import Unauthorized
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Authenticate: TypeAlias = Callable[[Scope], Any]
+"""From the scope of a request to whoever sends it, plain or async; or it raises `Unauthorized`."""
+
+_END: Final = {"type": "http.response.body", "body": b"", "more_body": False}
+
+
+async def carry(
+    runner: Runner,
+    authenticate: Authenticate | None,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Serve one HTTP request."""
+    target: str = scope["path"]
+    if query := scope.get("query_string"):
+        target = f"{target}?{query.decode('latin-1')}"
+    exchange = runner.endpoint.exchange(
+        scope["method"], target, scope["headers"], context=scope, now=time.monotonic()
+    )
+    try:
+        if authenticate is not None and exchange.needs_principal:
+            await _authenticate(authenticate, exchange, scope)
+        if not exchange.refused and not await _receive_body(exchange, receive):
+            exchange.receive_disconnect(now=time.monotonic())
+            runner.turn()
+            return
+        runner.turn()
+        response = exchange.response()
+        if response is None:
+            await _Stream(runner, exchange, receive, send).run()
+            return
+        runner.turn()  # what has waited for room in the output may follow now
+        status, headers, body = response
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+    except BaseException as error:
+        exchange.receive_disconnect(now=time.monotonic())
+        runner.turn()
+        if not isinstance(error, OSError):
+            raise
+        LOGGER.debug("a client is gone: %s", error)  # as some servers tell it
+
+
+async def _authenticate(authenticate: Authenticate, exchange: ServerExchange, scope: Scope) -> None:
+    try:
+        principal = authenticate(scope)
+        if inspect.isawaitable(principal):
+            principal = await principal
+    except Unauthorized as error:
+        challenge = (("www-authenticate", error.challenge),)
+        exchange.refuse(error.status, error.text, challenge, now=time.monotonic())
+    except Exception as error:
+        LOGGER.error("authenticate failed", exc_info=error)
+        exchange.refuse(500, "internal error", now=time.monotonic())
+    else:
+        exchange.principal = principal
+
+
+async def _receive_body(exchange: ServerExchange, receive: Receive) -> bool:
+    """Take the body, as far as it is wanted; False: the client is gone."""
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return False
+        if body := message.get("body"):
+            exchange.receive_data(body)
+            if exchange.refused:
+                return True
+        if not message.get("more_body"):
+            try:
+                exchange.receive_end(now=time.monotonic())
+            except Exception as error:  # what `tool_schema` raises; the client gets 500
+                LOGGER.error("tool_schema failed", exc_info=error)
+            return True
+
+
+class _Stream:
+    """A response that is not complete yet: its parts go out as they come."""
+
+    def __init__(
+        self, runner: Runner, exchange: ServerExchange, receive: Receive, send: Send
+    ) -> None:
+        self._runner = runner
+        self._exchange = exchange
+        self._receive = receive
+        self._send = send
+        self._is_gone = False  # the client
+        self._has_news = False
+        self._sleeping: asyncio.Future[None] | None = None
+
+    def flush(self) -> None:
+        """There is output, or the client is gone."""
+        self._has_news = True
+        if self._sleeping is not None and not self._sleeping.done():
+            self._sleeping.set_result(None)
+
+    async def run(self) -> None:
+        """Send what there is, until that is all, or nobody is there to read it."""
+        runner, exchange = self._runner, self._exchange
+        loop = asyncio.get_running_loop()
+        runner.carried[exchange] = self
+        watching = loop.create_task(self._watch())
+        try:
+            while not self._is_gone:
+                self._has_news = False
+                if await self._send_all():
+                    return
+                runner.turn()  # what was taken makes room, maybe here
+                if not self._has_news:
+                    self._sleeping = loop.create_future()
+                    await self._sleeping
+                    self._sleeping = None
+        finally:
+            watching.cancel()
+            del runner.carried[exchange]
+
+    async def _watch(self) -> None:
+        """Wait until the client is gone."""
+        try:
+            while (await self._receive())["type"] != "http.disconnect":
+                pass
+        except OSError as error:
+            LOGGER.debug("a client is gone: %s", error)
+        self._is_gone = True
+        # Now, and not when what is being sent has been sent: that may be never.
+        self._exchange.receive_disconnect(now=time.monotonic())
+        self._runner.turn()
+        self.flush()
+
+    async def _send_all(self) -> bool:
+        """Send what there is now; whether that was the last of it."""
+        send = self._send
+        while (output := self._exchange.next_output()) is not None:
+            if type(output) is SendBody:
+                await send({"type": "http.response.body", "body": output.data, "more_body": True})
+            elif type(output) is SendHead:
+                await send(
+                    {
+                        "type": "http.response.start",
+                        "status": output.status,
+                        "headers": output.headers,
+                    }
+                )
+            else:
+                await send(dict(_END))
+                return True
+        return False

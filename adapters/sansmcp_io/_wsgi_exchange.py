@@ -1,0 +1,251 @@
+"""One HTTP request of WSGI, carried to the endpoint in the thread that the server has given it.
+
+An answer that is complete at once is returned as a body. Anything else is written as it comes, by
+what `start_response` returns: only so can a handler that still runs have its progress sent.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+
+from sansmcp import ErrorCode, IncomingRequest, JSONObject
+from sansmcp.http import SendBody, SendHead
+
+from ._anomalies import LOGGER
+from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
+from ._errors import CallCancelled, McpError, Unauthorized
+from ._wsgi_calls import Environ, ServerCall
+from ._wsgi_runner import Runner
+
+StartResponse: TypeAlias = Callable[..., Any]
+Authenticate: TypeAlias = Callable[[Environ], Any]
+"""From the environment of a request to whoever sends it; or it raises `Unauthorized`."""
+Result: TypeAlias = JSONObject | RequireInput
+
+_PIECE_BYTES: Final = 65_536
+_LISTEN: Final = "subscriptions/listen"
+
+
+class Serving:
+    """What is the same for all requests: the settings of an application."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        handler: Callable[[ServerCall], Result],
+        authenticate: Authenticate | None,
+        context: Any,
+        streams: bool,
+    ) -> None:
+        self.runner: Final = runner
+        self.handler: Final = handler
+        self.authenticate: Final = authenticate
+        self.context: Final = context
+        self.streams: Final = streams
+
+
+class Carrier:
+    """One request and its response."""
+
+    def __init__(self, serving: Serving, environ: Environ, start_response: StartResponse) -> None:
+        self.environ: Final = environ
+        self.jobs: list[Callable[[], None]] = []
+        self.is_over = False
+        self._serving = serving
+        self._runner = serving.runner
+        self._start_response = start_response
+        self._thread = threading.get_ident()
+        self._has_begun = False  # the response
+        self._has_ended = False
+        self._is_gone = False  # the client
+        self._write: Callable[[bytes], Any] | None = None
+        self._unwritten: list[bytes] = []  # where nothing can be written
+        path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        query = environ.get("QUERY_STRING")
+        with self._runner.lock:
+            self._runner.keep_time()
+            self._exchange = self._runner.endpoint.exchange(
+                environ["REQUEST_METHOD"],
+                f"{path}?{query}" if query else path,
+                _fields(environ),
+                context=self,
+                now=time.monotonic(),
+            )
+
+    def run(self) -> Iterable[bytes]:
+        """Serve it; what is returned is the body, or what is left of it."""
+        try:
+            if self._exchange.needs_principal and not self._exchange.refused:
+                self._look_at_head()
+            if not self._exchange.refused:
+                self._receive_body()
+            return self._respond()
+        except BaseException:
+            self._lose_client()
+            raise
+        finally:
+            self.is_over = True
+
+    def _lose_client(self) -> None:
+        self._is_gone = True
+        with self._runner.lock:
+            self._exchange.receive_disconnect(now=time.monotonic())
+            self._runner.turn(self)
+
+    # ---------------------------------------------------------------------------- receiving
+
+    def _look_at_head(self) -> None:
+        exchange, authenticate = self._exchange, self._serving.authenticate
+        if exchange.method == "GET" and not self._serving.streams:
+            self._refuse(405, "no streams are served here", "allow", "POST, DELETE")
+        elif authenticate is not None:
+            try:
+                exchange.principal = authenticate(self.environ)
+            except Unauthorized as error:
+                self._refuse(error.status, error.text, "www-authenticate", error.challenge)
+            except Exception as error:
+                LOGGER.error("authenticate failed", exc_info=error)
+                self._refuse(500, "internal error", "cache-control", "no-store")
+
+    def _refuse(self, status: int, text: str, name: str, value: str) -> None:
+        with self._runner.lock:
+            self._exchange.refuse(status, text, ((name, value),), now=time.monotonic())
+
+    def _receive_body(self) -> None:
+        stream: Any = self.environ["wsgi.input"]
+        length = self.environ.get("CONTENT_LENGTH")
+        # Without a length, only servers that say so end the input with the request.
+        left = int(length) if length else None
+        if left is None and not self.environ.get("wsgi.input_terminated"):
+            left = 0
+        while left != 0 and not self._exchange.refused:
+            data: bytes = stream.read(_PIECE_BYTES if left is None else min(left, _PIECE_BYTES))
+            if not data:
+                break
+            if left is not None:
+                left -= len(data)
+            with self._runner.lock:
+                self._exchange.receive_data(data)
+        if left and not self._exchange.refused:
+            self._refuse(400, "the body is not complete", "connection", "close")
+        with self._runner.lock:
+            try:
+                self._exchange.receive_end(now=time.monotonic())
+            except Exception as error:  # what `tool_schema` raises; the client gets 500
+                LOGGER.error("tool_schema failed", exc_info=error)
+            self._runner.turn(self)
+
+    # ---------------------------------------------------------------------------- serving
+
+    def serve(self, request: IncomingRequest) -> None:
+        """Have the handler answer, in this thread and without the lock."""
+        runner, endpoint = self._runner, self._runner.endpoint
+        if not request.open:
+            return  # it was cancelled before it began
+        failure: Exception | None = None
+        result: Any = None
+        try:
+            result = self._handle(request)
+        except Exception as error:
+            failure = error
+        except BaseException:
+            with runner.lock:
+                endpoint.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
+                runner.turn(self)
+            raise
+        with runner.lock:
+            if failure is None:
+                answer(endpoint, request, result)
+            elif request.open or not isinstance(failure, CallCancelled):
+                answer_failure(endpoint, request, failure)
+            runner.turn(self)
+
+    def _handle(self, request: IncomingRequest) -> Result:
+        serving = self._serving
+        if request.method == _LISTEN and not serving.streams:
+            raise McpError(ErrorCode.METHOD_NOT_FOUND, "no streams are served here")
+        result = serving.handler(ServerCall(self._runner, request, serving.context))
+        if inspect.isawaitable(result):
+            if inspect.iscoroutine(result):
+                result.close()
+            raise TypeError("the handler is async, and below WSGI there is no event loop for it")
+        return result
+
+    # ---------------------------------------------------------------------------- sending
+
+    def _respond(self) -> Iterable[bytes]:
+        runner, exchange = self._runner, self._exchange
+        while True:
+            while self.jobs:
+                self.jobs.pop(0)()
+            with runner.lock:
+                runner.turn(self)
+                response = exchange.response()
+                if response is not None:
+                    self.is_over = True
+                    runner.turn(self)  # what has waited for room in the output may follow now
+                    break
+            self._send_output()
+            with runner.lock:
+                if self._is_gone or self._has_ended:
+                    self.is_over = not self.jobs
+                    if self.is_over:
+                        return self._unwritten
+                elif not self.jobs and not exchange.has_output:
+                    runner.wait()
+        status, fields, body = response
+        self._begin(status, fields)
+        return () if exchange.method == "HEAD" else (body,)
+
+    def flush(self) -> None:
+        """Write what there is of a stream. In other threads than its own, it does nothing."""
+        if self._exchange.is_stream and threading.get_ident() == self._thread:
+            self._send_output()
+
+    def _send_output(self) -> None:
+        runner, exchange = self._runner, self._exchange
+        while not self._has_ended:
+            with runner.lock:
+                output = exchange.next_output()
+                runner.turn(self)  # what was taken makes room
+            if output is None:
+                return
+            try:
+                if isinstance(output, SendHead):
+                    self._write = self._begin(output.status, output.headers)
+                elif isinstance(output, SendBody):
+                    self._send(output.data)
+                else:
+                    self._has_ended = True
+            except Exception as error:  # each server has its own for a client that is gone
+                LOGGER.debug("a client is gone: %s", error)
+                self._lose_client()
+                return
+
+    def _begin(self, status: int, fields: Iterable[tuple[bytes, bytes]]) -> Any:
+        self._has_begun = True
+        texts = [(name.decode("ascii").title(), value.decode("latin-1")) for name, value in fields]
+        return self._start_response(f"{status} {HTTPStatus(status).phrase}", texts)
+
+    def _send(self, data: bytes) -> None:
+        if self._write is None:
+            self._unwritten.append(data)
+        else:
+            self._write(data)
+
+
+def _fields(environ: Environ) -> list[tuple[str, str]]:
+    """The fields of a request, under names that are near enough to their own."""
+    fields = [
+        (key[5:].replace("_", "-"), value)
+        for key, value in environ.items()
+        if key.startswith("HTTP_")
+    ]
+    if content_type := environ.get("CONTENT_TYPE"):
+        fields.append(("content-type", content_type))
+    return fields

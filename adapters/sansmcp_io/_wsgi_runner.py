@@ -1,0 +1,233 @@
+"""An endpoint that threads share: one lock around it, and one place for all who wait.
+
+The lock is held for calls into the core, which never wait, and never for functions of the
+application. What a thread has to do itself, it is left as a job. No thread is there for the time:
+who waits for something keeps it, and who brings a request.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, Protocol
+
+from sansmcp import (
+    Change,
+    ErrorReceived,
+    ErrorWithoutIdReceived,
+    IncomingRequest,
+    JSONObject,
+    LimitReached,
+    MessageIgnored,
+    NotificationReceived,
+    PingEnded,
+    ProgressReceived,
+    ProtocolViolation,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+)
+from sansmcp.http import HTTPEvent, ServerEndpoint, Session
+
+from ._anomalies import LOGGER, AnomalyLog
+from ._blocking_mailbox import Item, Mailbox
+from ._defaults import limit_of
+from ._errors import CallCancelled
+from ._outcomes import result_of, seconds_of
+from ._surface import NotificationHandler, ProgressHandler
+
+_Answer = ResponseReceived | ErrorReceived | RequestFailed
+
+
+class Carrying(Protocol):
+    """What carries one exchange, in a thread of its own: the `context` of its requests."""
+
+    jobs: list[Callable[[], None]]
+    is_over: bool  # its thread does nothing for it any more
+
+    def serve(self, request: IncomingRequest) -> None:
+        """Have a request handled."""
+        ...
+
+    def flush(self) -> None:
+        """Write what there is, if this is its thread."""
+        ...
+
+
+class Runner:
+    """What all threads share."""
+
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        *,
+        on_notification: NotificationHandler | None,
+        request_timeout: float,
+    ) -> None:
+        self.endpoint: Final = endpoint
+        # It can be taken again by the thread that has it: what is logged under it may be sent to a
+        # client by a handler of `logging`.
+        self.lock: Final = threading.Condition(threading.RLock())
+        self._on_notification: Final = on_notification
+        self._request_timeout: Final = request_timeout
+        self._anomalies: Final = AnomalyLog()
+
+    # ---------------------------------------------------------------------------- turning
+
+    def turn(self, here: Carrying | None = None) -> None:
+        """With the lock: hand out all events, and wake who waits. After any call into the core.
+
+        Args:
+            here: Of this thread, which does what is for no other.
+        """
+        while (event := self.endpoint.next_event()) is not None:
+            self._handle_event(event, here)
+        self.lock.notify_all()
+
+    def _handle_event(self, event: HTTPEvent, here: Carrying | None) -> None:
+        match event:
+            case RequestReceived():
+                carrying: Carrying = event.request.context
+                if carrying.is_over and here is not None:
+                    carrying = here  # another round of a request whose client has let go
+                carrying.jobs.append(partial(carrying.serve, event.request))
+            case NotificationReceived():
+                if self._on_notification is not None and here is not None:
+                    here.jobs.append(partial(self._notify, event.method, event.params))
+            case ResponseReceived() | ErrorReceived() | RequestFailed():
+                event.request.data.items.append(event)
+            case PingEnded():
+                event.ping.data.items.append(event)
+            case ProgressReceived():
+                if event.request.data.on_progress is not None:
+                    event.request.data.progress.append((event.progress, event.total, event.message))
+            case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
+                self._anomalies.note(event, time.monotonic())
+            case _:
+                pass  # what was cancelled is no longer open, and its handler learns it by that
+
+    def _notify(self, method: str, params: JSONObject) -> None:
+        assert self._on_notification is not None
+        try:
+            self._on_notification(method, params)
+        except Exception as error:
+            LOGGER.error("the handler of notifications failed", exc_info=error)
+
+    # ---------------------------------------------------------------------------- time
+
+    def keep_time(self) -> None:
+        """With the lock: do what is due."""
+        deadline, now = self.endpoint.next_timeout(), time.monotonic()
+        if deadline is not None and deadline <= now:
+            self.endpoint.handle_timeout(now)
+            self.turn()
+
+    def wait(self, until: float = math.inf) -> None:
+        """With the lock, which is given back meanwhile: wait for any news, or this time."""
+        deadline = self.endpoint.next_timeout()
+        earliest = until if deadline is None else min(until, deadline)
+        seconds = earliest - time.monotonic()
+        if seconds > 0:
+            self.lock.wait(None if seconds == math.inf else min(seconds, threading.TIMEOUT_MAX))
+        self.keep_time()
+
+    # ---------------------------------------------------------------------------- asking
+
+    def request(
+        self,
+        method: str,
+        params: JSONObject | None,
+        meta: JSONObject | None,
+        timeout: float | None,
+        max_timeout: float | None,
+        on_progress: ProgressHandler | None,
+        *,
+        serving: IncomingRequest | None,
+        session: Session | None,
+    ) -> JSONObject:
+        """Ask a client, wait, and cancel the request if the wait is broken off."""
+        timeout = self._request_timeout if timeout is None else timeout
+        mailbox = Mailbox[_Answer](on_progress)
+        with self.lock:
+            if serving is not None and not serving.open:
+                raise CallCancelled(f"{method} was not sent: the call is over")
+            call = self.endpoint.send_request(
+                method,
+                params,
+                meta=meta,
+                progress=on_progress is not None,
+                timeout=limit_of(timeout),
+                max_timeout=None if max_timeout is None else limit_of(max_timeout),
+                request=serving,
+                session=session,
+                data=mailbox,
+                now=time.monotonic(),
+            )
+            self.turn()
+        try:
+            return result_of(self._take(mailbox, serving))
+        except BaseException:
+            with self.lock:
+                self.endpoint.cancel(call, now=time.monotonic())
+                self.turn()
+            raise
+
+    def _take(self, mailbox: Mailbox[Item], serving: IncomingRequest | None) -> Item:
+        """The ending of what was asked, and all progress before."""
+        while True:
+            if serving is not None:
+                serving.context.flush()
+            with self.lock:
+                if not mailbox.has_mail:
+                    if serving is not None and not serving.open:
+                        raise CallCancelled(f"{serving.method} is over")
+                    self.wait()
+                    continue
+                if not mailbox.progress:
+                    return mailbox.items.popleft()
+                progress = mailbox.progress.popleft()
+            assert mailbox.on_progress is not None  # or progress would not be put there
+            try:
+                mailbox.on_progress(*progress)
+            except Exception as error:
+                LOGGER.error("the handler of progress failed", exc_info=error)
+
+    def ping(self, session: Session, timeout: float | None) -> float:
+        """Ping the client of a session, and return the seconds that the answer took."""
+        mailbox = Mailbox[PingEnded]()
+        timeout = self._request_timeout if timeout is None else timeout
+        with self.lock:
+            self.endpoint.ping(
+                session, timeout=limit_of(timeout), data=mailbox, now=time.monotonic()
+            )
+            self.turn()
+        return seconds_of(self._take(mailbox, None))
+
+    def sleep(self, serving: IncomingRequest, seconds: float) -> None:
+        """Wait, and write what comes for this call meanwhile."""
+        until = time.monotonic() + seconds
+        while True:
+            serving.context.flush()
+            with self.lock:
+                if not serving.open:
+                    raise CallCancelled(f"{serving.method} is over")
+                if time.monotonic() >= until:
+                    return
+                self.wait(until)
+
+    # ---------------------------------------------------------------------------- telling
+
+    def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        """Call into the core, with the time, and see to what comes of it."""
+        with self.lock:
+            outcome = function(*args, now=time.monotonic(), **options)
+            self.turn()
+        return outcome
+
+    def publish(self, change: Change, meta: JSONObject | None) -> bool:
+        """Tell all clients that are to be told; whether there is one."""
+        told: bool = self.verb(self.endpoint.publish, change, meta=meta)
+        return told

@@ -1,0 +1,200 @@
+"""sansmcp below WSGI: an application to mount beside other routes, on any server and with threads.
+
+Without sessions and without streams by default: each request stands for itself, so that any worker
+can serve it, and none is tied to a client.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from http import HTTPStatus
+from typing import Any, Final, Literal, TypeAlias
+
+import attrs
+
+from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
+from sansmcp.http import ServerEndpoint, Session, Sessions, ToolSchema
+
+from ._call import RequireInput
+from ._defaults import DEFAULT_REQUEST_TIMEOUT
+from ._errors import (
+    CallCancelled,
+    ConnectionLost,
+    McpError,
+    PeerError,
+    RequestTimeout,
+    Unauthorized,
+)
+from ._http_settings import session_settings
+from ._surface import NotificationHandler, ProgressHandler
+from ._wsgi_calls import Environ, Server, ServerCall
+from ._wsgi_exchange import Authenticate, Carrier, Result, Serving, StartResponse
+from ._wsgi_runner import Runner
+
+__all__ = [
+    "DEFAULT_REQUEST_TIMEOUT",
+    "App",
+    "Authenticate",
+    "CallCancelled",
+    "ConnectionLost",
+    "Environ",
+    "Handler",
+    "McpError",
+    "NotificationHandler",
+    "PeerError",
+    "ProgressHandler",
+    "RequestTimeout",
+    "RequireInput",
+    "Server",
+    "ServerCall",
+    "StartResponse",
+    "Unauthorized",
+]
+
+Handler: TypeAlias = Callable[[ServerCall], Result]
+"""Serves a client's requests: returns the result, or raises `McpError`. A plain function, which
+several threads may call at a time."""
+
+_NOT_FOUND: Final = b"nothing is served at this path\n"
+
+
+class App:
+    """A WSGI application that serves MCP over HTTP. Any number of threads may call it at a time.
+
+    One lock guards what they share, and is never held while a handler runs. No thread is started.
+
+    Args:
+        handler: Serves the clients' requests, in the thread in which they come.
+        info: The server's `Implementation` object: `name` and `version` at least.
+        capabilities: What the server offers (`tools`, `resources`, `prompts`, `logging`, ...).
+        instructions: How to use the server, for the model on the other side.
+        revisions: The revisions to speak.
+        path: The path, below the place where it is mounted, at which it serves; at others there is
+            nothing. None: whatever is routed here is for it.
+        hosts: Names in `Host` that are served, beside the loopback ones: `"api.example"`.
+        origins: Origins of web pages that may call: see `sansmcp.http.ServerEndpoint`.
+        authenticate: Called with the environment of each request; returns the principal, or raises
+            `Unauthorized`. Preflights are not authenticated.
+        sessions: Whether clients of the revisions with a handshake have sessions; settings for
+            them, if they are not to be the usual ones. They are in the memory of this process: all
+            requests of a session must come to it.
+        streams: Whether responses may last as long as clients like, as those of
+            `subscriptions/listen` and the GET streams of sessions do. Each takes a thread of the
+            server for all that time. Without, only responses to calls are streams, and end with
+            them.
+        answers: `auto` answers with JSON where nothing comes before it; `sse` with a stream.
+        keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
+        tool_schema: Gives the `inputSchema` of a tool, to check `Mcp-Param-*` fields.
+        on_notification: Called with method and params of each notification.
+        context: Becomes `ServerCall.context`.
+        config: Limits and policies of the protocol.
+        request_timeout: Default for `timeout` of each request to a client, in seconds.
+
+    Raises:
+        ValueError: Settings contradict each other.
+        TypeError: The handler is async.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        info: JSONObject,
+        capabilities: JSONObject | None = None,
+        instructions: str | None = None,
+        revisions: Sequence[str] = ALL_REVISIONS,
+        path: str | None = None,
+        hosts: Sequence[str] = (),
+        origins: Sequence[str] | None = None,
+        authenticate: Authenticate | None = None,
+        sessions: bool | Sessions = False,
+        streams: bool = False,
+        answers: Literal["auto", "sse"] = "auto",
+        keep_alive: float | None = 15.0,
+        tool_schema: ToolSchema | None = None,
+        on_notification: NotificationHandler | None = None,
+        context: Any = None,
+        config: Config | None = None,
+        request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
+    ) -> None:
+        for function in (handler, authenticate, on_notification):
+            if inspect.iscoroutinefunction(function):
+                raise TypeError(
+                    f"{function!r} is async, and below WSGI there is no event loop for it: "
+                    "use a plain function, or sansmcp_io.asgi"
+                )
+        if path is not None and not path.startswith("/"):
+            raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+        config = config or Config()
+        if not streams:
+            # They come to us, who refuse them: otherwise the core would open a stream.
+            config = attrs.evolve(config, manual={*config.manual, "subscriptions/listen"})
+        self._path = path
+        self._runner = Runner(
+            ServerEndpoint(
+                info=info,
+                capabilities=capabilities,
+                instructions=instructions,
+                revisions=revisions,
+                hosts=hosts,
+                origins=origins,
+                sessions=session_settings(sessions, revisions),
+                answers=answers,
+                keep_alive=keep_alive,
+                tool_schema=tool_schema,
+                config=config,
+            ),
+            on_notification=on_notification,
+            request_timeout=request_timeout,
+        )
+        self._serving = Serving(self._runner, handler, authenticate, context, streams)
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one HTTP request. It returns when the response is complete."""
+        if self._path is not None and environ.get("PATH_INFO") != self._path:
+            fields = [
+                ("Content-Type", "text/plain; charset=utf-8"),
+                ("Content-Length", str(len(_NOT_FOUND))),
+            ]
+            start_response(f"404 {HTTPStatus.NOT_FOUND.phrase}", fields)
+            return (_NOT_FOUND,)
+        return Carrier(self._serving, environ, start_response).run()
+
+    def close(self) -> None:
+        """End all that is under way, now: requests are cancelled, streams and sessions ended.
+
+        What comes then gets 503.
+        """
+        self._runner.verb(self._runner.endpoint.close)
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        with self._runner.lock:
+            return self._runner.endpoint.sessions
+
+    @property
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """The requests of all clients that handlers work on."""
+        with self._runner.lock:
+            return self._runner.endpoint.open_requests
+
+    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
+        """Tell all clients that are to be told that a list or a resource has changed.
+
+        It reaches those of this process, in sessions or with `streams`.
+
+        Returns:
+            Whether anybody is, or will be, told.
+        """
+        return self._runner.publish(change, meta)
+
+    def end_session(self, session: Session) -> bool:
+        """End a session, and all that is under way in it.
+
+        Returns:
+            Whether it was open until now.
+        """
+        ended: bool = self._runner.verb(self._runner.endpoint.end_session, session)
+        return ended

@@ -1,0 +1,213 @@
+"""The bodies that need no process of their own, on the servers of others that serve our handler.
+
+The client is that of trio. What differs for servers without sessions is told below the rest.
+"""
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+import sansmcp_io.trio
+from sansmcp_io import PeerError
+from tests.adapters.hosted import FORGET, SERVERS
+from tests.adapters.server import OnTrio
+from tests.adapters.shims import INFO, RequestHandler, Shim, TrioClient, TrioShim
+from tests.adapters.test_everywhere import (
+    CAPABILITIES,
+    LEGACY,
+    MODERN,
+    call_tool,
+    list_roots,
+    test_caller_that_gives_up_cancels_the_handler,
+    test_calls_and_their_errors,
+    test_changes_are_told_between_calls,
+    test_client_asks_within_what_it_is_asked,
+    test_each_of_many_callers_has_its_own_answer,
+    test_input_is_given_when_it_is_required,
+    test_listings_are_read_to_their_end,
+    test_log_messages_come_before_the_answer_that_they_belong_to,
+    test_progress_is_told_before_the_answer,
+    test_server_asks_within_a_call,
+    test_server_that_gives_up_cancels_what_it_asked,
+    test_ten_mebibytes_arrive_intact,
+    text,
+)
+from tests.adapters.test_everywhere import (
+    test_call_that_takes_too_long_is_cancelled as too_long_is_cancelled,
+)
+from tests.support.processes import ROOT
+
+SECONDS = 30
+STATELESS = "gunicorn-sync"
+WITH_SESSIONS = [name for name in SERVERS if name != STATELESS]
+
+__all__ = [
+    "test_caller_that_gives_up_cancels_the_handler",
+    "test_calls_and_their_errors",
+    "test_changes_are_told_between_calls",
+    "test_client_asks_within_what_it_is_asked",
+    "test_each_of_many_callers_has_its_own_answer",
+    "test_input_is_given_when_it_is_required",
+    "test_listings_are_read_to_their_end",
+    "test_log_messages_come_before_the_answer_that_they_belong_to",
+    "test_progress_is_told_before_the_answer",
+    "test_server_asks_within_a_call",
+    "test_server_that_gives_up_cancels_what_it_asked",
+    "test_ten_mebibytes_arrive_intact",
+]
+
+
+@contextmanager
+def running(name: str) -> Generator[str, None, None]:
+    """Such a server, and where it is."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    command = [sys.executable, "-m", "tests.adapters.hosted", name, str(port)]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            wait_for(port)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            try:
+                _, said = process.communicate(timeout=SECONDS)
+            finally:
+                process.kill()
+    assert "Traceback" not in said.replace(EXPECTED, "")
+
+
+EXPECTED = "the handler of 'tools/call' failed\nTraceback"
+"""A handler of these tests that fails is logged, and nothing else is."""
+
+
+def wait_for(port: int) -> None:
+    deadline = time.monotonic() + SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
+            return
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)  # nothing says when it is ready
+
+
+class Hosted(TrioShim):
+    """The client of trio, on a server that is there already."""
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[TrioClient, None]:
+        (url,) = command
+        with urllib.request.urlopen(f"{url}{FORGET}", timeout=SECONDS) as response:
+            assert response.read() == b"forgotten"
+        handler = None if on_request is None else partial(on_request, OnTrio())
+        async with sansmcp_io.trio.connect_http(
+            f"{url}/mcp", info=INFO, on_request=handler, **options
+        ) as client:
+            yield TrioClient(client)
+
+
+@pytest.fixture
+def shim() -> Shim:
+    return cast(Shim, Hosted())
+
+
+@pytest.fixture(scope="module", params=WITH_SESSIONS)
+def serving(request: pytest.FixtureRequest) -> Generator[list[str], None, None]:
+    with running(request.param) as url:
+        yield [url]
+
+
+@pytest.fixture
+def any_serving(serving: list[str]) -> list[str]:
+    return serving
+
+
+@pytest.fixture(scope="module")
+def stateless() -> Generator[list[str], None, None]:
+    """One process, one thread, and no session."""
+    with running(STATELESS) as url:
+        yield [url]
+
+
+async def test_changes_come_to_who_has_subscribed(shim: Shim, serving: list[str]) -> None:
+    """They come at once; that nobody reads them any more is found out some time later."""
+    async with shim.connect(serving, revisions=[MODERN]) as client:
+        async with client.listen({"toolsListChanged": True}) as changes:
+            assert await text(client, "change") == "True"
+            change = await changes.next()
+            assert change is not None
+            assert change[0] == "notifications/tools/list_changed"
+        while await text(client, "change") == "True":
+            pass
+
+
+async def test_call_that_takes_too_long_is_cancelled_by_a_message(
+    shim: Shim, serving: list[str]
+) -> None:
+    """With a handshake, it comes in a request of its own."""
+    await too_long_is_cancelled(shim, serving, LEGACY)
+
+
+@pytest.mark.parametrize("serving", ["uvicorn", "hypercorn"], indirect=True)
+async def test_call_that_takes_too_long_is_cancelled_by_leaving(
+    shim: Shim, serving: list[str]
+) -> None:
+    """Without one, the end of the connection says it. A thread would learn it by writing only."""
+    await too_long_is_cancelled(shim, serving, MODERN)
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+async def test_worker_of_one_thread_serves_what_needs_no_session(
+    shim: Shim, stateless: list[str], revision: str
+) -> None:
+    """The simplest of all deployments is enough for calls, errors and progress."""
+    await test_calls_and_their_errors(shim, stateless, revision)
+    await test_listings_are_read_to_their_end(shim, stateless, revision)
+    await test_progress_is_told_before_the_answer(shim, stateless, revision)
+    await test_ten_mebibytes_arrive_intact(shim, stateless, revision)
+
+
+async def test_worker_of_one_thread_answers_many_callers(shim: Shim, stateless: list[str]) -> None:
+    """They wait for each other, and none gets what is another's."""
+    await test_each_of_many_callers_has_its_own_answer(shim, stateless)
+
+
+async def test_worker_of_one_thread_asks_without_holding_it(
+    shim: Shim, stateless: list[str]
+) -> None:
+    """Where the question is an answer, nobody waits: the next round is another request."""
+    await test_input_is_given_when_it_is_required(shim, stateless, MODERN)
+
+
+async def test_client_without_session_is_not_asked(shim: Shim, stateless: list[str]) -> None:
+    """Before 2026-07-28 a question needs a session, and what needs one is refused at once."""
+    async with shim.connect(
+        stateless, revisions=[LEGACY], capabilities=CAPABILITIES, on_request=list_roots
+    ) as client:
+        for name in ("ask", "require"):
+            with pytest.raises(PeerError):
+                await client.request(*call_tool(name))
+        assert await text(client, "echo", text="on") == "on"
+
+
+async def test_stream_that_would_last_is_refused_where_threads_are_few(
+    shim: Shim, stateless: list[str]
+) -> None:
+    """It would take the only thread of the worker for as long as the client likes."""
+    async with shim.connect(stateless, revisions=[MODERN]) as client:
+        with pytest.raises(PeerError) as caught:
+            async with client.listen({"toolsListChanged": True}):
+                raise AssertionError("it was taken")
+        assert caught.value.code == -32601
+        assert await text(client, "echo", text="on") == "on"
