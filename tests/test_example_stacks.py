@@ -1,6 +1,7 @@
 """The examples on other people's stacks, each against a client or server that is not ours."""
 
 import importlib
+import re
 import socket
 import subprocess
 import sys
@@ -8,12 +9,16 @@ import urllib.request
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import httpx2
 import mcp_types as types
 import pytest
 import trio
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+
+from docs._ext.sizes import code_lines
 
 from .support.mcp_streams import over_stream
 from .support.on_trio import on_trio
@@ -61,13 +66,30 @@ def page(url: str) -> bytes:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", ["on_aiohttp", "on_tornado"])
+@pytest.mark.parametrize("name", ["on_aiohttp", "on_tornado", "on_starlette", "on_flask"])
 @on_trio(seconds=60)
-async def test_loop_of_another_stack_serves_the_client_of_the_package(name: str, mode: str) -> None:
+async def test_other_peoples_stack_serves_the_client_of_the_package(name: str, mode: str) -> None:
     """Whoever follows the page on this stack has a server that others can use, streams included."""
     with serving(name) as url:
         async with Client(url, mode=mode) as client:
             await use_shop(client)
+        assert await trio.to_thread.run_sync(page, url) == b"the shop itself\n"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_trio(seconds=60)
+async def test_view_of_django_serves_the_users_that_the_project_knows(mode: str) -> None:
+    """Who somebody is, is found out once, by the project; a tool must know it, and others go."""
+    with serving("on_django") as url:
+        async with (
+            httpx2.AsyncClient(headers={"authorization": "Bearer 6f1e"}) as http,
+            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        ):
+            assert await said(client, "stock", article="lamp") == "17 of lamp for ann"
+        async with httpx2.AsyncClient() as http:
+            refused = await http.post(url, json={})
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"] == "Bearer"
         assert await trio.to_thread.run_sync(page, url) == b"the shop itself\n"
 
 
@@ -130,3 +152,17 @@ def test_memory_carries_our_client() -> None:
 
     assert run.stderr == ""
     assert run.stdout == (STACKS / "in_process.out").read_text("utf-8")
+
+
+def without_handler(source: str) -> str:
+    """A program without the sections that are only about what its server or client does."""
+    flags = re.MULTILINE | re.DOTALL
+    return re.sub(r"^ *# -- handler\n.*?(?=^ *# -- |\Z)", "", source, flags=flags)
+
+
+@pytest.mark.parametrize("path", sorted(STACKS.glob("*.py")), ids=lambda path: path.stem)
+def test_example_is_short(path: Path) -> None:
+    """What takes more than a page to put into a stack does not fit it."""
+    limit = {"gateway": 200, "framework": 150}.get(path.stem, 60)
+
+    assert code_lines(without_handler(path.read_text("utf-8"))) <= limit

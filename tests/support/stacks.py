@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 STACKS = ROOT / "docs" / "examples" / "stacks"
-ACCESS_LOG = re.compile(r" /mcp( HTTP/1\.1\"?)? ")
+ACCESS_LOG = re.compile(r" /(mcp)?( HTTP/1\.1\"?)? ")
 """What servers write of each request, or of those that are answered with an error."""
 
 

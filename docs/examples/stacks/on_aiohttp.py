@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import sys
 import time
-from collections.abc import AsyncGenerator
 
 from aiohttp import web
 from shop import CAPABILITIES, INFO, handle
@@ -25,11 +24,14 @@ def turn() -> None:
         exchange.context.set()
 
 
-async def keep_time() -> None:
+async def keep_time(app: web.Application) -> None:
     """Idle sessions end, and silent streams get comments, within the second after it is due."""
-    while True:
-        await asyncio.sleep(1.0)
-        endpoint.handle_timeout(time.monotonic())
+    tick()
+
+
+def tick() -> None:
+    endpoint.handle_timeout(time.monotonic())
+    asyncio.get_running_loop().call_later(1.0, tick)
 
 
 endpoint = ServerEndpoint(
@@ -41,11 +43,7 @@ endpoint = ServerEndpoint(
 async def serve(request: web.Request) -> web.StreamResponse:
     changed = asyncio.Event()  # that there is output; `turn` sets it
     exchange = endpoint.exchange(
-        request.method,
-        request.path_qs,
-        request.raw_headers,
-        context=changed,
-        now=time.monotonic(),
+        request.method, request.path_qs, request.raw_headers, context=changed
     )
     response = web.StreamResponse()
     try:
@@ -76,16 +74,10 @@ async def home(request: web.Request) -> web.Response:
     return web.Response(text="the shop itself\n")
 
 
-async def background(app: web.Application) -> AsyncGenerator[None]:
-    task = asyncio.create_task(keep_time())
-    yield
-    task.cancel()
-
-
 app = web.Application()
 app.router.add_get("/", home)
 app.router.add_route("*", "/mcp", serve)
-app.cleanup_ctx.append(background)
+app.on_startup.append(keep_time)
 
 if __name__ == "__main__":
     # `handler_cancellation` tells `serve` of clients that leave

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 
 from shop import CAPABILITIES, INFO, handle
+from tornado.ioloop import PeriodicCallback
 from tornado.iostream import StreamClosedError
 from tornado.web import Application, RequestHandler
 
@@ -29,13 +30,6 @@ def turn() -> None:
         exchange.context.set()
 
 
-async def keep_time() -> None:
-    """Idle sessions end, and silent streams get comments, within the second after it is due."""
-    while True:
-        await asyncio.sleep(1.0)
-        endpoint.handle_timeout(time.monotonic())
-
-
 endpoint = ServerEndpoint(
     info=INFO, capabilities=CAPABILITIES, sessions=Sessions(new_id=secrets.token_urlsafe), wake=turn
 )
@@ -44,14 +38,9 @@ endpoint = ServerEndpoint(
 # -- exchange
 class MCP(RequestHandler):
     async def serve(self) -> None:
-        head = self.request
-        changed = asyncio.Event()  # that there is output; `turn` sets it
+        head, changed = self.request, asyncio.Event()  # that there is output; `turn` sets it
         self.exchange = exchange = endpoint.exchange(
-            head.method or "",
-            head.uri or "",
-            head.headers.get_all(),
-            context=changed,
-            now=time.monotonic(),
+            head.method or "", head.uri or "", head.headers.get_all(), context=changed
         )
         exchange.receive_data(head.body)
         exchange.receive_end(now=time.monotonic())
@@ -87,7 +76,9 @@ class Home(RequestHandler):
 
 async def main() -> None:
     Application([("/", Home), ("/mcp", MCP)]).listen(int(sys.argv[1]), "127.0.0.1")
-    await keep_time()
+    # Idle sessions end, and silent streams get comments, within the second after it is due.
+    PeriodicCallback(lambda: endpoint.handle_timeout(time.monotonic()), 1000).start()
+    await asyncio.Event().wait()
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ class Carrier:
             nursery.cancel_scope.cancel()
 
 
-# -- serve
+# -- handler
 async def serve(request: WebSocketRequest) -> None:
     carrier = Carrier(await request.accept(subprotocol="mcp"))
     server = ServerConnection(info=INFO, capabilities=CAPABILITIES, wake=carrier.wake)

@@ -32,8 +32,7 @@ class MCPClient:
     """Makes the exchanges that the endpoint wants, and tells it what they bring."""
 
     def __init__(self, reactor: Any, url: str) -> None:
-        self.now = reactor.seconds
-        self.call_later = reactor.callLater
+        self.now, self.call_later = reactor.seconds, reactor.callLater
         self.agent = Agent(reactor, pool=HTTPConnectionPool(reactor))
         self.bodies: dict[ClientExchange, Any] = {}
         self.mcp = ClientEndpoint(url, info={"name": "twisted", "version": "1"}, wake=self.turn)
@@ -42,22 +41,17 @@ class MCPClient:
         """There are exchanges to make or to abort, events, or an earlier deadline."""
         while (exchange := self.mcp.next_exchange()) is not None:
             self.latest = ensureDeferred(self.make(exchange))
-        for exchange in self.mcp.aborts():
-            if exchange in self.bodies:
-                self.bodies[exchange].transport.abortConnection()
+        for exchange in self.bodies.keys() & self.mcp.aborts():
+            self.bodies[exchange].transport.abortConnection()
         while (event := self.mcp.next_event()) is not None:
             self.handle(event)
         if (deadline := self.mcp.next_timeout()) is not None:
-            self.call_later(max(0.0, deadline - self.now()), self.keep_time)
-
-    def keep_time(self) -> None:
-        self.mcp.handle_timeout(self.now())
+            wait = max(0.0, deadline - self.now())
+            self.call_later(wait, lambda: self.mcp.handle_timeout(self.now()))
 
     async def make(self, exchange: ClientExchange) -> None:
         """One request of HTTP. The body of the response goes to the endpoint as it comes."""
-        headers = Headers()
-        for name, value in exchange.headers:
-            headers.addRawHeader(name, value)
+        headers = Headers({name: [value] for name, value in exchange.headers})
         content = FileBodyProducer(BytesIO(exchange.body)) if exchange.body else None
         method, url = exchange.method.encode(), exchange.url.encode()
         try:
@@ -65,8 +59,8 @@ class MCPClient:
         except Exception as error:
             exchange.receive_failure(str(error), now=self.now())
             return
-        fields = [(name, one) for name, all in response.headers.getAllRawHeaders() for one in all]
-        exchange.receive_head(response.code, fields, now=self.now())
+        raw = response.headers.getAllRawHeaders()
+        exchange.receive_head(response.code, [(name, one) for name, all in raw for one in all])
         self.bodies[exchange] = body = Body(self, exchange)
         response.deliverBody(body)
 
@@ -114,7 +108,7 @@ class Body(Protocol):
             self.exchange.receive_failure(reason.getErrorMessage(), now=self.client.now())
 
 
-# -- run
+# -- handler
 async def talk(reactor: Any, url: str) -> None:
     client = MCPClient(reactor, url)
     print("revision", await client.start())
@@ -127,5 +121,6 @@ async def talk(reactor: Any, url: str) -> None:
     await client.latest  # which ends the session
 
 
+# -- run
 if __name__ == "__main__":
     react(lambda *arguments: ensureDeferred(talk(*arguments)), sys.argv[1:])
