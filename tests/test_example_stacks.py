@@ -31,6 +31,7 @@ pytestmark = [
 ]
 
 MODES = ("legacy", "2026-07-28")
+PROGRAMS = sorted(STACKS.glob("*.py"))
 
 
 async def said(client: Client, name: str, **arguments: str) -> str:
@@ -109,18 +110,19 @@ def unix_socket(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("command", [("over_unix_socket", "serve"), ("asyncio_protocol",)])
 @on_trio(seconds=60)
-async def test_unix_socket_carries_both_clients(mode: str) -> None:
+async def test_unix_socket_carries_both_clients(command: tuple[str, ...], mode: str) -> None:
     """Whatever stream of bytes there is will do, for our client and for that of the package."""
     with TemporaryDirectory() as directory:  # pytest's own may be too long for a socket's name
         path = Path(directory) / "mcp"
-        server = await trio.lowlevel.open_process(program("over_unix_socket", "serve", path))
+        server = await trio.lowlevel.open_process(program(*command, path))
         try:
             while not unix_socket(path):
                 await trio.lowlevel.checkpoint()
             relay = str(ROOT / "tests" / "peers" / "relay.py")
-            command = StdioServerParameters(command=sys.executable, args=[relay, str(path)])
-            async with Client(command, mode=mode) as client:
+            through = StdioServerParameters(command=sys.executable, args=[relay, str(path)])
+            async with Client(through, mode=mode) as client:
                 await use_shop(client)
             asked = await trio.run_process(
                 program("over_unix_socket", "ask", path), capture_stdout=True
@@ -160,7 +162,15 @@ def without_handler(source: str) -> str:
     return re.sub(r"^ *# -- handler\n.*?(?=^ *# -- |\Z)", "", source, flags=flags)
 
 
-@pytest.mark.parametrize("path", sorted(STACKS.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_example_is_shown_on_a_page(path: Path) -> None:
+    """What no page shows is no example; nobody would find it."""
+    pages = (ROOT / "docs" / "howto").glob("*.md")
+
+    assert any(f"examples/stacks/{path.name}" in page.read_text("utf-8") for page in pages)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_example_is_short(path: Path) -> None:
     """What takes more than a page to put into a stack does not fit it."""
     limit = {"gateway": 200, "framework": 150}.get(path.stem, 60)

@@ -61,8 +61,7 @@ class MCPClient:
             return
         raw = response.headers.getAllRawHeaders()
         exchange.receive_head(response.code, [(name, one) for name, all in raw for one in all])
-        self.bodies[exchange] = body = Body(self, exchange)
-        response.deliverBody(body)
+        response.deliverBody(self.bodies.setdefault(exchange, Body(self, exchange)))
 
     # -- handler
     def handle(self, event: Event | Any) -> None:
