@@ -1,6 +1,7 @@
 """The gateway among the examples: a foreign client in front, and two foreign servers behind it."""
 
 import json
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,12 +20,12 @@ from pydantic import FileUrl
 from trio.testing import wait_all_tasks_blocked
 
 from tests.interop.peers import everything, mcp_server
+from tests.support.long_names import NAMES as LONG_NAMES
 from tests.support.on_trio import on_trio
-from tests.support.stacks import program
+from tests.support.stacks import ROOT, program
 
 MODES = ("legacy", "2026-07-28")
 BEHIND = ("legacy", "modern")
-LONG = "x" * 200
 
 
 class Person:
@@ -239,3 +240,33 @@ async def test_changes_come_through(tmp_path: Path, mode: str) -> None:
             async with client.listen(tools_list_changed=True) as changes:
                 await said(client, "mcp.change")
                 assert isinstance(await anext(changes), ToolsListChanged)
+
+
+@asynccontextmanager
+async def before_long_names(folder: Path) -> AsyncGenerator[Client]:
+    """The gateway before a server of ours, whose names leave no room for a prefix."""
+    file = folder / "servers.json"
+    script = str(ROOT / "tests" / "support" / "long_names.py")
+    file.write_text(json.dumps({"long": [sys.executable, script]}))
+    python, *arguments = program("gateway", file)
+    async with Client(StdioServerParameters(command=python, args=arguments)) as client:
+        yield client
+
+
+@on_trio(seconds=60)
+async def test_names_that_get_too_long_are_cut_and_found_again(tmp_path: Path) -> None:
+    """A name of 128 characters leaves no room for a prefix, and must still be one of its own."""
+    async with before_long_names(tmp_path) as client:
+        *found, _ = await names(client)
+        assert [len(name) for name in found] == [128, 128]
+        assert [await said(client, name) for name in found] == LONG_NAMES
+
+
+@on_trio(seconds=60)
+async def test_server_that_ends_is_named_and_started_again(tmp_path: Path) -> None:
+    """Of several servers behind one, the client has to hear which one is to blame."""
+    async with before_long_names(tmp_path) as client:
+        with pytest.raises(MCPError, match=r"^long: ") as caught:
+            await said(client, "long.die")
+        assert caught.value.code == -32603
+        assert await said(client, f"long.{'x' * 10}") == "x" * 10  # it was started again

@@ -4,7 +4,6 @@ The file holds a JSON object: prefixes, and the command of the server whose name
 """
 
 import json
-import math
 import secrets
 import sys
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
@@ -78,11 +77,12 @@ class Link:
     async def run(self, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
         async with mcp.connect_stdio(
             self.gateway.commands[self.prefix],
+            restarts=10,  # of a server that ends, in all
             info=INFO,
             capabilities=self.capabilities,
             on_request=self.on_request,
             on_notification=self.on_notification,
-            request_timeout=math.inf,  # how long is for the client to say
+            request_timeout=float("inf"),  # how long is for the client to say
         ) as self.client:
             is_old = self.client.peer.revision in LEGACY_REVISIONS
             if is_old and self.capabilities:
@@ -109,8 +109,8 @@ class Link:
     def on_notification(self, method: str, params: JSONObject) -> None:
         kind = method.removeprefix("notifications/").removesuffix("/list_changed")
         if method == "notifications/message":
-            logs = [job.call.log for job in self.jobs]  # one of which wants it, if any does
-            any(log(params["level"], params["data"], logger=self.prefix) for log in logs)
+            level, data = params["level"], params["data"]
+            any(job.call.log(level, data, logger=self.prefix) for job in self.jobs)
         elif kind in CHANGES and self.gateway.server is not None:
             self.gateway.server.publish(CHANGES[kind])
 
@@ -130,7 +130,7 @@ class Link:
                 on_progress=on_progress if "progressToken" in call.meta else None,
             )
         except mcp.PeerError as error:
-            return McpError(error.code, error.message, error.data or sansmcp.MISSING)
+            return McpError(error.code, error.message, *[] if error.data is None else [error.data])
         except Exception as error:
             return McpError(ErrorCode.INTERNAL_ERROR, f"{self.prefix}: {error}")
 
