@@ -1,6 +1,7 @@
 """The examples on other people's stacks, each against a client or server that is not ours."""
 
 import importlib
+import json
 import re
 import socket
 import subprocess
@@ -19,10 +20,11 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from docs._ext.sizes import code_lines
+from sansmcp import JSONObject
 
 from .support.mcp_streams import over_stream
 from .support.on_trio import on_trio
-from .support.stacks import ROOT, STACKS, program, serving
+from .support.stacks import ROOT, STACKS, program, serving, waiting
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.
 pytestmark = [
@@ -75,6 +77,29 @@ async def test_other_peoples_stack_serves_the_client_of_the_package(name: str, m
         async with Client(url, mode=mode) as client:
             await use_shop(client)
         assert await trio.to_thread.run_sync(page, url) == b"the shop itself\n"
+
+
+@pytest.mark.parametrize("name", ["on_aiohttp", "on_tornado"])
+def test_handler_of_a_client_that_leaves_is_cancelled(name: str) -> None:
+    """Work for somebody who is gone would go on for ever, and pile up."""
+    meta: JSONObject = {
+        "progressToken": "p",
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params: JSONObject = {"name": "count", "_meta": meta}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    headers = {
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "count",
+    }
+    with waiting(name) as (url, output):
+        request = urllib.request.Request(url, body.encode(), headers)
+        with urllib.request.urlopen(request, timeout=60) as response:
+            assert b"notifications/progress" in response.readline() + response.readline()
+        assert output.readline() == b"cancelled\n"
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -5,8 +5,9 @@ import socket
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).parent.parent.parent
 STACKS = ROOT / "docs" / "examples" / "stacks"
@@ -22,16 +23,38 @@ def program(name: str, *arguments: str | Path) -> list[str]:
 @contextmanager
 def serving(name: str, *arguments: str | Path) -> Generator[str]:
     """An example that serves on the port that it is given, until it is stopped; gives its URL."""
+    with started(program(name, *arguments)) as (url, _):
+        yield url
+
+
+@contextmanager
+def waiting(name: str) -> Generator[tuple[str, IO[bytes]]]:
+    """An example whose handler waits; gives its URL, and the output, which tells of its end."""
+    command = [sys.executable, "-W", "error", "-m", "tests.support.stack_waiting", name]
+    with started(command) as served:
+        yield served
+
+
+@contextmanager
+def started(command: list[str]) -> Generator[tuple[str, IO[bytes]]]:
+    """A server on the port that is its last argument; gives its URL and its standard output."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with subprocess.Popen(
-        program(name, *arguments, str(port)), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [*command, str(port)],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     ) as process:
+        assert process.stdout is not None
         assert process.stderr is not None
         try:
-            while process.poll() is None and not _listens(port):
-                pass  # each look takes a system call or two, and a start less than a second
-            yield f"http://127.0.0.1:{port}/mcp"
+            while not _listens(port):
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(0.05)  # it has ended: what it has said is told below
+                    break
+            yield f"http://127.0.0.1:{port}/mcp", process.stdout
         finally:
             process.terminate()
             complaints = [line.decode() for line in process.stderr]
