@@ -15,8 +15,10 @@ import sansmcp
 import sansmcp.http
 import sansmcp.testing
 import sansmcp_io
+import sansmcp_io.asgi
 import sansmcp_io.blocking
 import sansmcp_io.trio
+import sansmcp_io.wsgi
 from docs._ext.diagrams import Drawing, Table, meanings
 from docs._ext.limits import explanations
 from docs._ext.rules import AREAS, read_rules, span
@@ -31,15 +33,18 @@ TABLES: dict[str, Any] = {
 }
 
 
-ONLY_BLOCKING = sorted(
-    name
-    for name, value in vars(sansmcp_io.blocking).items()
-    if name in sansmcp_io.blocking.__all__
-    and getattr(sansmcp_io.trio, name, None) is not value
-    and name not in ("NotificationHandler", "ProgressHandler")  # aliases, equal in all but identity
-    and not name.startswith("DEFAULT_")
-)
-"""What `sansmcp_io.blocking` does not share with `sansmcp_io.trio`, whose entry holds for both."""
+def own_names_of(module: ModuleType) -> Iterable[str]:
+    """What a module does not share with `sansmcp_io.trio`, whose entry holds for both."""
+    return sorted(
+        f"{module.__name__}.{name}"
+        for name in module.__all__
+        if not name.startswith("DEFAULT_")
+        and getattr(sansmcp_io.trio, name, None) is not getattr(module, name)
+        # aliases, equal in all but identity
+        and name not in ("NotificationHandler", "ProgressHandler")
+        # which `sansmcp_io.wsgi` shares with `sansmcp_io.blocking`
+        and (module is sansmcp_io.blocking or name != "CallCancelled")
+    )
 
 
 def names_of(module: ModuleType) -> Iterable[str]:
@@ -70,7 +75,9 @@ def documented() -> set[str]:
         *names_of(sansmcp.http),
         *names_of(sansmcp.testing),
         *names_of(sansmcp_io.trio),
-        *(f"sansmcp_io.blocking.{name}" for name in ONLY_BLOCKING),
+        *own_names_of(sansmcp_io.blocking),
+        *own_names_of(sansmcp_io.asgi),
+        *own_names_of(sansmcp_io.wsgi),
     ],
 )
 def test_every_public_name_is_in_the_reference(name: str) -> None:

@@ -174,7 +174,7 @@ class App:
                 await send({"type": "http.response.body", "body": _NOT_FOUND})
                 return
             runner = self._runner
-            runner.adopt(asyncio.get_running_loop())
+            runner.adopt(_running_loop())
             await carry(runner, self._authenticate, scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
@@ -199,7 +199,7 @@ class App:
         if self._runner.is_closed:
             self._runner = self._make_runner()
         runner = self._runner
-        runner.adopt(asyncio.get_running_loop())
+        runner.adopt(_running_loop())
         try:
             yield
         finally:
@@ -251,3 +251,13 @@ class App:
             Whether it was open until now.
         """
         return self._runner.end_session(session)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "the application needs an event loop of asyncio; on trio there is"
+            " sansmcp_io.trio.serve_http"
+        ) from None

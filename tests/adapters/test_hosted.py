@@ -13,7 +13,11 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any, cast
 
+import mcp_types as types
 import pytest
+from mcp.client.client import Client
+from mcp.client.session import ClientRequestContext
+from pydantic import FileUrl
 
 import sansmcp_io.trio
 from sansmcp_io import PeerError
@@ -165,6 +169,33 @@ async def test_call_that_takes_too_long_is_cancelled_by_leaving(
 ) -> None:
     """Without one, the end of the connection says it. A thread would learn it by writing only."""
     await too_long_is_cancelled(shim, serving, MODERN)
+
+
+# The package's HTTP client leaves generators to the garbage collector, of which trio complains.
+@pytest.mark.filterwarnings("ignore:Async generator .* was garbage collected:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("mode", ["legacy", "auto", MODERN])
+async def test_client_of_the_official_package_is_served(
+    shim: Shim, serving: list[str], mode: str
+) -> None:
+    """A client that is not ours: what both of ours understood alike could be wrong."""
+    (url,) = serving
+    told: list[float] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    async with Client(f"{url}/mcp", mode=mode, list_roots_callback=on_roots) as client:
+        assert len((await client.list_tools()).tools) == 10  # the first page
+        result = await client.call_tool("count", progress_callback=on_progress)
+        assert [block.model_dump()["text"] for block in result.content] == ["3"]
+        assert told == [1, 2, 3]
+        result = await client.call_tool("require")
+        assert [block.model_dump()["text"] for block in result.content] == ["file:///home"]
+
+
+async def on_roots(context: ClientRequestContext) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///home"))])
 
 
 @pytest.mark.parametrize("revision", [LEGACY, MODERN])
