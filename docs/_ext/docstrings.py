@@ -11,8 +11,10 @@ from sphinx.util.inspect import TypeAliasForwardRef
 
 import sansmcp
 import sansmcp.http
+import sansmcp_io.asgi
 import sansmcp_io.blocking
 import sansmcp_io.trio
+import sansmcp_io.wsgi
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -32,6 +34,8 @@ HIDDEN: tuple[type, ...] = (
     sansmcp.http.ServerExchange,
     sansmcp.http.Session,
     sansmcp.Subscription,
+    sansmcp_io.asgi.Server,
+    sansmcp_io.asgi.ServerCall,
     sansmcp_io.blocking.Call,
     sansmcp_io.blocking.Changes,
     sansmcp_io.blocking.Client,
@@ -44,6 +48,8 @@ HIDDEN: tuple[type, ...] = (
     sansmcp_io.trio.Server,
     sansmcp_io.trio.ServerCall,
     sansmcp_io.trio.Trace,
+    sansmcp_io.wsgi.Server,
+    sansmcp_io.wsgi.ServerCall,
 )
 
 
