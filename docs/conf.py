@@ -22,6 +22,7 @@ extensions = [
     "listings",
     "names",
     "rules",
+    "sizes",
     "vocabulary",
 ]
 exclude_patterns = ["_build", "_ext", "examples"]

@@ -7,13 +7,14 @@ from contextlib import contextmanager
 import pytest
 import trio
 
-from sansmcp import JSONObject, ToolsListChanged
+from sansmcp import MODERN_REVISIONS, JSONObject, ToolsListChanged
 from sansmcp_io.trio import (
     Call,
     ConnectionLost,
     LogHandler,
     PeerError,
     RequestTimeout,
+    RequireInput,
     Server,
     ServerCall,
 )
@@ -241,3 +242,46 @@ async def test_records_after_the_end_are_dropped() -> None:
         await client.request(*call_tool())
         handler = LogHandler(servers[0])
     handler.emit(logging.makeLogRecord({"name": "x", "msg": "late", "levelno": logging.ERROR}))
+
+
+@instantly()
+async def test_handler_sees_what_stands_beside_the_params() -> None:
+    """A trace goes on by what stands in `_meta`, and a gateway passes on which logs are wanted."""
+    seen: list[tuple[JSONObject, str | None]] = []
+
+    def handle(call: ServerCall) -> JSONObject:
+        seen.append(({**call.meta}, call.log_level))
+        return text("")
+
+    async with talking(handle) as client:
+        await client.request("tools/call", {"name": "x"})
+        await client.request("tools/call", {"name": "x"}, meta={"traceparent": "t"})
+        await client.request("logging/setLevel", {"level": "error"})
+        await client.request("tools/call", {"name": "x"})
+    async with talking(handle, revisions=MODERN_REVISIONS) as client:
+        await client.request("tools/call", {"name": "x"}, log_level="info")
+
+    levels = [level for _, level in seen]
+    assert levels == [None, None, "error", "info"]
+    assert [meta for meta, _ in seen[:3]] == [{}, {"traceparent": "t"}, {}]
+
+
+@instantly()
+async def test_handler_of_a_question_sees_its_meta() -> None:
+    """What a server asks before it answers is a call like any other, on the client's side."""
+    seen: list[JSONObject] = []
+    question: JSONObject = {"method": "roots/list", "params": {"_meta": {"traceparent": "t"}}}
+
+    def handle(call: ServerCall) -> JSONObject | RequireInput:
+        return text("") if call.input_responses else RequireInput({"roots": question})
+
+    def on_request(call: Call) -> JSONObject:
+        seen.append(call.meta)
+        return {"roots": []}
+
+    async with talking(
+        handle, revisions=MODERN_REVISIONS, capabilities={"roots": {}}, on_request=on_request
+    ) as client:
+        await client.request("tools/call", {"name": "x"})
+
+    assert seen == [{"traceparent": "t"}]

@@ -79,6 +79,12 @@ class CallBase:
         return self._request.params
 
     @property
+    def meta(self) -> JSONObject:
+        """The `_meta` member of the params, `{}` where there was none."""
+        meta: JSONObject = self.params.get("_meta") or {}
+        return meta
+
+    @property
     def revision(self) -> str | None:
         """The revision that the request is served at."""
         return self._request.revision
@@ -121,6 +127,11 @@ class ServerCallBase(CallBase):
     def input_responses(self) -> JSONObject:
         """The client's answers to the questions of `RequireInput`, by key; `{}` at first."""
         return self._request.input_responses
+
+    @property
+    def log_level(self) -> str | None:
+        """The least severe level the client wants logged, or None for no wish."""
+        return self._request.log_level
 
     @property
     def state(self) -> str | None:

@@ -7,8 +7,11 @@
 import importlib.util
 import os
 import shutil
+import socket
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -64,6 +67,26 @@ def npm(package: str, script: str) -> Peer:
 
 def everything() -> Peer:
     return npm("server-everything", "dist/index.js")
+
+
+@contextmanager
+def everything_on(transport: str) -> Generator[int]:
+    """npm's server-everything over HTTP (`streamableHttp` or `sse`); yields its port."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    env = {**os.environ, "PORT": str(port)}
+    command = [*everything().command, transport]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(
+        command, env=env, stdout=quiet, stderr=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stderr is not None
+        try:
+            while "on port" not in (line := process.stderr.readline()):
+                assert line, "it has ended"
+            yield port
+        finally:
+            process.kill()
 
 
 def filesystem() -> Peer:

@@ -1,0 +1,134 @@
+"""The sizes of the adapters, measured when the page is built.
+
+The directive `adapter-sizes` makes one table: each adapter, the lines that are its own, and those
+that it shares with others. A line of code is one that is neither blank, nor a comment, nor part of
+a docstring.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+PACKAGE = Path(__file__).parents[2] / "adapters" / "sansmcp_io"
+NO_CODE = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
+    *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
+}
+
+
+@attrs.frozen
+class Size:
+    """What an adapter consists of: names of modules, and lines of code."""
+
+    name: str
+    own: frozenset[str]
+    shared: frozenset[str]
+    own_lines: int
+    shared_lines: int
+    longest: int
+
+
+def code_lines(source: str) -> int:
+    """How many lines of a program are code."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0] if node.body else None
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                lines.difference_update(range(first.lineno, (first.end_lineno or 0) + 1))
+    return len(lines)
+
+
+def adapters() -> list[str]:
+    """The public modules of the package."""
+    return sorted(path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("_"))
+
+
+def needs(name: str) -> frozenset[str]:
+    """The modules that one is made of, itself among them: all that it imports, at any time."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        module = waiting.pop()
+        if module not in found:
+            found.add(module)
+            waiting += imports(module)
+    return frozenset(found)
+
+
+def imports(module: str) -> Iterator[str]:
+    """The modules of the package that one imports while it runs: not those for type checkers."""
+    todo: list[ast.AST] = [ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            todo += node.orelse
+        elif isinstance(node, ast.ImportFrom) and node.level == 1:
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            yield from (name for name in names if (PACKAGE / f"{name}.py").exists())
+        else:
+            todo += ast.iter_child_nodes(node)
+
+
+def measure(names: Sequence[str]) -> list[Size]:
+    """One for each adapter: what no other one needs is its own."""
+    parts = {name: needs(name) for name in names}
+    lines = {
+        module: code_lines((PACKAGE / f"{module}.py").read_text("utf-8"))
+        for module in frozenset[str]().union(*parts.values())
+    }
+
+    def total(modules: Iterable[str]) -> int:
+        return sum(lines[module] for module in modules)
+
+    sizes: list[Size] = []
+    for name, modules in parts.items():
+        others = frozenset[str]().union(*(parts[other] for other in names if other != name))
+        own, shared = modules - others | {name}, (modules & others) - {name}
+        longest = max(lines[module] for module in own)
+        sizes.append(Size(name, own, shared, total(own), total(shared), longest))
+    return sizes
+
+
+class AdapterSizes(SphinxDirective):
+    """All adapters, with what they consist of."""
+
+    def run(self) -> list[nodes.Node]:
+        """One table: adapter, modules and lines of its own, and those that it shares."""
+        for path in PACKAGE.glob("*.py"):
+            self.env.note_dependency(str(path))
+        group = nodes.tgroup("", cols=5)
+        group += [nodes.colspec(colwidth=width) for width in (3, 2, 2, 2, 2)]
+        head = ("adapter", "modules of its own", "lines in them", "longest", "lines shared")
+        group += nodes.thead("", self._row([nodes.Text(text) for text in head]))
+        group += nodes.tbody("", *(self._size(size) for size in measure(adapters())))
+        return [nodes.table("", group)]
+
+    def _size(self, size: Size) -> nodes.row:
+        numbers = (len(size.own), size.own_lines, size.longest, size.shared_lines)
+        name = nodes.literal("", f"sansmcp_io.{size.name}")
+        return self._row([name, *(nodes.Text(f"{number:,}") for number in numbers)])
+
+    def _row(self, cells: Iterable[nodes.Node]) -> nodes.row:
+        return nodes.row("", *(nodes.entry("", nodes.paragraph("", "", cell)) for cell in cells))
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Called by Sphinx."""
+    app.add_directive("adapter-sizes", AdapterSizes)
+    return {"version": "1", "parallel_read_safe": True}

@@ -1,0 +1,31 @@
+"""One of the examples with a handler that waits for ever, and says when it is cancelled.
+
+Usage: python tests/support/stack_waiting.py NAME PORT
+"""
+
+import asyncio
+import runpy
+import sys
+import time
+from importlib import import_module
+
+from sansmcp import IncomingRequest
+from sansmcp.http import ServerEndpoint
+from tests.support.stacks import STACKS
+
+
+async def handle(side: ServerEndpoint, request: IncomingRequest) -> None:
+    """Get the stream going, so that the client has something to leave."""
+    side.send_progress(request, 1, now=time.monotonic())
+    try:
+        await asyncio.sleep(3600)
+    except asyncio.CancelledError:
+        print("cancelled", flush=True)
+        raise
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(STACKS))
+    setattr(import_module("shop"), "handle", handle)  # noqa: B010  # no checker lets it be assigned
+    name = sys.argv.pop(1)
+    runpy.run_path(str(STACKS / f"{name}.py"), run_name="__main__")

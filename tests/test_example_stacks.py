@@ -1,0 +1,203 @@
+"""The examples on other people's stacks, each against a client or server that is not ours."""
+
+import importlib
+import json
+import re
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import httpx2
+import mcp_types as types
+import pytest
+import trio
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from docs._ext.sizes import code_lines
+from sansmcp import JSONObject
+
+from .support.mcp_streams import over_stream
+from .support.on_trio import on_trio
+from .support.stacks import ROOT, STACKS, program, serving, waiting
+
+# The package's HTTP client leaves generators to the garbage collector, of which trio complains.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Async generator .* was garbage collected:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+MODES = ("legacy", "2026-07-28")
+PROGRAMS = sorted(STACKS.glob("*.py"))
+
+
+async def said(client: Client, name: str, **arguments: str) -> str:
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+async def use_shop(client: Client) -> None:
+    """All that the shop of the examples can do."""
+    seen: list[float] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        seen.append(progress)
+
+    tools = await client.list_tools()
+    assert [tool.name for tool in tools.tools] == ["stock", "count"]
+    assert await said(client, "stock", article="lamp") == "17 of lamp"
+    result = await client.call_tool("count", {}, progress_callback=on_progress)
+    assert not result.is_error
+    assert seen == [1, 2, 3]
+    with pytest.raises(MCPError) as caught:
+        await client.call_tool("nothing", {})
+    assert caught.value.code == -32602
+
+
+def page(url: str) -> bytes:
+    """What another route of the same program serves."""
+    with urllib.request.urlopen(url.replace("/mcp", "/")) as response:
+        return response.read()  # type: ignore[no-any-return]  # typeshed: Any
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", ["on_aiohttp", "on_tornado", "on_starlette", "on_flask"])
+@on_trio(seconds=60)
+async def test_other_peoples_stack_serves_the_client_of_the_package(name: str, mode: str) -> None:
+    """Whoever follows the page on this stack has a server that others can use, streams included."""
+    with serving(name) as url:
+        async with Client(url, mode=mode) as client:
+            await use_shop(client)
+        assert await trio.to_thread.run_sync(page, url) == b"the shop itself\n"
+
+
+@pytest.mark.parametrize("name", ["on_aiohttp", "on_tornado"])
+def test_handler_of_a_client_that_leaves_is_cancelled(name: str) -> None:
+    """Work for somebody who is gone would go on for ever, and pile up."""
+    meta: JSONObject = {
+        "progressToken": "p",
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params: JSONObject = {"name": "count", "_meta": meta}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    headers = {
+        "Content-Type": "application/json",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": "count",
+    }
+    with waiting(name) as (url, output):
+        request = urllib.request.Request(url, body.encode(), headers)
+        with urllib.request.urlopen(request, timeout=60) as response:
+            assert b"notifications/progress" in response.readline() + response.readline()
+        assert output.readline() == b"cancelled\n"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_trio(seconds=60)
+async def test_view_of_django_serves_the_users_that_the_project_knows(mode: str) -> None:
+    """Who somebody is, is found out once, by the project; a tool must know it, and others go."""
+    with serving("on_django") as url:
+        async with (
+            httpx2.AsyncClient(headers={"authorization": "Bearer 6f1e"}) as http,
+            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        ):
+            assert await said(client, "stock", article="lamp") == "17 of lamp for ann"
+        async with httpx2.AsyncClient() as http:
+            refused = await http.post(url, json={})
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"] == "Bearer"
+        assert await trio.to_thread.run_sync(page, url) == b"the shop itself\n"
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_trio(seconds=60)
+async def test_reactor_of_twisted_serves_the_client_of_the_package_on_stdio(mode: str) -> None:
+    """The connection object needs nothing of a loop but calls: Twisted's does as well."""
+    command, *arguments = program("twisted_stdio")
+    async with Client(StdioServerParameters(command=command, args=arguments), mode=mode) as client:
+        await use_shop(client)
+
+
+def unix_socket(path: Path) -> bool:
+    """Whether somebody listens there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+        return peer.connect_ex(str(path)) == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("command", [("over_unix_socket", "serve"), ("asyncio_protocol",)])
+@on_trio(seconds=60)
+async def test_unix_socket_carries_both_clients(command: tuple[str, ...], mode: str) -> None:
+    """Whatever stream of bytes there is will do, for our client and for that of the package."""
+    with TemporaryDirectory() as directory:  # pytest's own may be too long for a socket's name
+        path = Path(directory) / "mcp"
+        server = await trio.lowlevel.open_process(program(*command, path))
+        try:
+            while not unix_socket(path):
+                await trio.lowlevel.checkpoint()
+            relay = str(ROOT / "tests" / "peers" / "relay.py")
+            through = StdioServerParameters(command=sys.executable, args=[relay, str(path)])
+            async with Client(through, mode=mode) as client:
+                await use_shop(client)
+            asked = await trio.run_process(
+                program("over_unix_socket", "ask", path), capture_stdout=True
+            )
+            assert b"17 of lamp" in asked.stdout
+        finally:
+            server.terminate()
+            await server.wait()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@on_trio(seconds=60)
+async def test_memory_carries_the_client_of_the_package(
+    mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that is tested in the process of its client says what it says elsewhere."""
+    monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
+    in_process = importlib.import_module("in_process")
+    async with (
+        in_process.server_in_memory() as stream,
+        Client(over_stream(stream), mode=mode) as client,
+    ):
+        await use_shop(client)
+
+
+def test_memory_carries_our_client() -> None:
+    """The pair in one process is what its page shows."""
+    run = subprocess.run(program("in_process"), capture_output=True, text=True, timeout=60)
+
+    assert run.stderr == ""
+    assert run.stdout == (STACKS / "in_process.out").read_text("utf-8")
+
+
+def without_handler(source: str) -> str:
+    """A program without the sections that are only about what its server or client does."""
+    flags = re.MULTILINE | re.DOTALL
+    return re.sub(r"^ *# -- handler\n.*?(?=^ *# -- |\Z)", "", source, flags=flags)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_example_is_shown_on_a_page(path: Path) -> None:
+    """What no page shows is no example; nobody would find it."""
+    pages = (ROOT / "docs" / "howto").glob("*.md")
+
+    assert any(f"examples/stacks/{path.name}" in page.read_text("utf-8") for page in pages)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_example_is_short(path: Path) -> None:
+    """What takes more than a page to put into a stack does not fit it."""
+    limit = {"gateway": 200, "framework": 150}.get(path.stem, 60)
+
+    assert code_lines(without_handler(path.read_text("utf-8"))) <= limit
