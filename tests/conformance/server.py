@@ -1,6 +1,6 @@
 """The server that the official conformance suite is run against.
 
-`python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`, on trio
+`python -m tests.conformance.server --port N` serves both eras at `http://127.0.0.1:N/mcp`, on trio,
 on asyncio with `--adapter asyncio`, or as an ASGI application with `--adapter asgi`.
 """
 
