@@ -253,17 +253,19 @@ def test_a_request_that_is_to_be_sent_again_is(is_stream: bool) -> None:
 
 
 def test_listings_pings_and_pages_go_the_same_way() -> None:
-    """What the library sends itself is not the application's request."""
+    """Each exchange says what it is for, and a refusal what it ends."""
     client = opened(LEGACY, now=0.0)
     listing = client.send_paginated("tools/list", auto=False)
     exchange = take(client)
-    assert exchange.request is None
+    assert exchange.request is listing
     respond(exchange, body=result(2, {"tools": [], "nextCursor": "c"}))
     assert client.next_page(listing)
     respond(take(client), 500)
-    ended = events_of(client)[-1]
+    _, refused, ended = events_of(client)
+    assert isinstance(refused, MessageRefused)
+    assert (refused.request, refused.status) == (listing, 500)
     assert isinstance(ended, ListingEnded)
-    assert (ended.reason, ended.code) == (ListingEnd.ERROR, None)
+    assert (ended.reason, ended.code) == (ListingEnd.REFUSED, None)
     ping = client.ping(timeout=3.0, now=1.0)
     respond(take(client), body=result(4, {}), now=2.0)
     assert only(PingEnded, events_of(client)) == PingEnded(ping=ping, seconds=1.0)
@@ -480,7 +482,7 @@ def test_a_subscription_may_be_refused_or_lost() -> None:
     subscription = client.listen({"toolsListChanged": True})
     respond(take(client), 500)
     ended = only(SubscriptionEnded, events_of(client)[1:])
-    assert (ended.subscription, ended.reason) == (subscription, SubscriptionEnd.ERROR)
+    assert (ended.subscription, ended.reason) == (subscription, SubscriptionEnd.REFUSED)
     client.listen({"toolsListChanged": True})
     take(client).receive_failure("reset")
     assert only(SubscriptionEnded, events_of(client)).reason is SubscriptionEnd.LOST

@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import attrs
 import pytest
 
 from sansmcp import (
@@ -253,11 +254,15 @@ def test_there_may_be_no_authorization() -> None:
     call, exchange = ask(client)
     client.send_notification("notifications/roots/list_changed")
     posted = take(client)
-    for one in (listening, exchange, posted):
-        respond(one, 401)
-    events_of(client)
+    respond(listening, 401)
+    respond(exchange, 403, more={"WWW-Authenticate": "Bearer scope=a"})
+    respond(posted, 401)
+    kept = events_of(client)
     assert client.give_up(now=3.0) == 3
-    unavailable, failed, refused = events_of(client)
+    first, unavailable, second, failed, third, refused = events_of(client)
+    for before, event in zip(kept, (first, second, third), strict=True):
+        assert isinstance(before, AuthorizationRequired)
+        assert (before.kept, attrs.evolve(before, kept=False)) == (True, event)
     assert isinstance(unavailable, StreamUnavailable)
     assert isinstance(failed, RequestFailed)
     assert (failed.request, failed.reason) == (call, FailureReason.REFUSED)
@@ -270,7 +275,7 @@ def test_a_start_may_get_no_authorization() -> None:
     client = begun(revisions=BOTH, authorize=True)
     respond(take(client), 401)
     assert client.give_up() == 1
-    assert isinstance(events_of(client)[1], ConnectionFailed)
+    assert isinstance(events_of(client)[2], ConnectionFailed)
 
 
 def test_the_session_may_end_while_others_wait() -> None:
@@ -548,6 +553,13 @@ def test_fields_that_would_break_the_head_are_refused(name: str, value: str) -> 
         client.authorize([(name, value)])
 
 
+def test_space_around_a_value_is_no_part_of_it() -> None:
+    """A token out of a file may have some, and writers of HTTP refuse it, token and all."""
+    client = new_client(headers=[("X-Y", "\ta b ")], revisions=(LEGACY,))
+    client.start()
+    assert fields_of(take(client))["x-y"] == "a b"
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -559,6 +571,9 @@ def test_fields_that_would_break_the_head_are_refused(name: str, value: str) -> 
         "http://user@host/",
         "http://user:password@host/",
         "http://host:70000/",
+        "http://host..example/",
+        "http://./",
+        "http://" + "a" * 64 + ".example/",
         "http://host:x/",
         "http://ho st/",
         "http://host/\r\nX: 1",

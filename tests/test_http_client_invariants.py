@@ -28,7 +28,16 @@ from sansmcp import (
 from sansmcp.http import ClientEndpoint, ClientExchange, Origin, SessionLost
 from sansmcp.testing import plain
 from tests.support.http import JSON, LEGACY, SSE
-from tests.support.http_client import event, fields_of, head, initialized, message_of, opened
+from tests.support.http_client import (
+    event,
+    fields_of,
+    head,
+    initialized,
+    message_of,
+    opened,
+    respond,
+    stream,
+)
 from tests.support.http_pair import events_of, exchanges_of, new_client
 from tests.support.modern import BOTH, MODERN, acknowledged, complete, discovered, input_required
 from tests.support.wire import call, error, note, result
@@ -73,7 +82,8 @@ ANSWERS: dict[str, Callable[[Any], Any]] = {
     "none": lambda _: 7,
 }
 MESSAGES = st.sampled_from(sorted(ANSWERS))
-BODY = st.one_of(MESSAGES, st.binary(max_size=40))
+PIECES = st.sampled_from([b"id: a\n\n", b"id:\n\n", b"id:  b\n\n", b"retry: 0\n\n"])
+BODY = st.one_of(MESSAGES, PIECES, st.binary(max_size=40))
 ACTIONS = st.lists(
     st.tuples(
         st.sampled_from(
@@ -177,7 +187,8 @@ class Driver:
         elif what == "cut":
             exchange.receive_end()
         elif what == "answer":
-            id = message_of(exchange).get("id") if exchange.body[:1] == b"{" else None
+            pending = [one.id for one in client.pending_requests]
+            id = message_of(exchange).get("id") if exchange.body else next(iter(pending), None)
             exchange.receive_head(status, [("content-type", form), *fields])
             for body in bodies:
                 data = body if isinstance(body, bytes) else json.dumps(ANSWERS[body](id)).encode()
@@ -190,12 +201,25 @@ class Driver:
 @given(
     actions=ACTIONS,
     revisions=st.sampled_from([BOTH, LEGACY_REVISIONS, LEGACY_REVISIONS[1:], MODERN_REVISIONS]),
-    begins=st.sampled_from([None, *LEGACY_REVISIONS[1:], MODERN]),
+    begins=st.sampled_from([None, *LEGACY_REVISIONS, MODERN]),
     authorize=st.booleans(),
+    config=st.builds(
+        Config,
+        max_requests=st.just(5),
+        max_message_bytes=st.just(2_000),
+        max_pages=st.just(5),
+        strict=st.booleans(),
+        ping_interval=st.sampled_from([None, 3.0]),
+        max_failed_pings=st.sampled_from([1, 3]),
+    ),
 )
 @settings(max_examples=600)
 def test_nothing_that_a_server_answers_raises(
-    actions: list[Any], revisions: tuple[str, ...], begins: str | None, authorize: bool
+    actions: list[Any],
+    revisions: tuple[str, ...],
+    begins: str | None,
+    authorize: bool,
+    config: Config,
 ) -> None:
     """Heads and bodies of any kind, at any time, to a client that does what it may do."""
     driver = Driver(
@@ -203,7 +227,7 @@ def test_nothing_that_a_server_answers_raises(
             revisions=revisions,
             authorize=authorize,
             headers=[("Authorization", "t0ken")],
-            config=Config(max_requests=5, max_message_bytes=2_000, max_pages=5),
+            config=config,
         )
     )
     if begins is not None:
@@ -213,9 +237,16 @@ def test_nothing_that_a_server_answers_raises(
         answer = initialized(first["id"], begins)
         if first["method"] == "server/discover":
             answer = result(first["id"], discovered())
-        head(exchange, 200, JSON, {"Mcp-Session-Id": "s0"})
-        exchange.receive_data(json.dumps(answer).encode())
-        exchange.receive_end()
+        elif begins == LEGACY_REVISIONS[0] and begins in revisions:
+            respond(exchange, 405)
+            driver.look()
+            exchange = driver.live[0]  # the stream of HTTP+SSE, where the server speaks that
+        if exchange.body:
+            respond(exchange, 200, answer, {"Mcp-Session-Id": "s0"})
+        else:
+            stream(exchange, b"event: endpoint\ndata: /messages\n\n")
+            driver.look()
+            exchange.receive_data(event(answer))
     for action in actions:
         driver.look()
         driver.act(action)

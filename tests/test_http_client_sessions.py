@@ -363,13 +363,22 @@ def test_an_event_may_take_the_id_back() -> None:
     assert b"last-event-id" not in dict(take(client).headers)
 
 
-@pytest.mark.parametrize("id", ["a\x01b", "x" * 8193], ids=["control", "endless"])
+@pytest.mark.parametrize("id", ["a\x01b", "x" * 8193, " a", "a "])
 def test_an_id_that_could_not_be_sent_is_not(id: str) -> None:
     """The stream is asked for from its start."""
     client = opened(get=True, now=0.0)
     stream(take(client), event(CHANGED, id), ends=True)
     client.handle_timeout(1.0)
     assert b"last-event-id" not in dict(take(client).headers)
+
+
+@pytest.mark.parametrize("id", ["a", "a b", "\xe4"])
+def test_an_id_may_have_all_that_fields_may(id: str) -> None:
+    """Only space around it would not arrive."""
+    client = opened(get=True, now=0.0)
+    stream(take(client), event(CHANGED, id), ends=True)
+    client.handle_timeout(1.0)
+    assert dict(take(client).headers)[b"last-event-id"] == id.encode()
 
 
 def test_an_id_that_the_server_has_forgotten_is_given_up() -> None:

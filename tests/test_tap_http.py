@@ -288,6 +288,34 @@ def test_https_is_spoken_to_the_server(certificate: str, monkeypatch: pytest.Mon
         assert "the client broke off (1)" in tapped.end()
 
 
+def test_client_that_says_nothing_more_ends_nothing_else(
+    certificate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes after it has no exchange any more, and the tap saw nothing from there on."""
+    full = threading.Event()
+
+    def serve(peer: socket.socket) -> None:
+        hear(peer, 10)
+        peer.settimeout(0.5)
+        with suppress(TimeoutError):
+            peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_000_000)
+        full.set()
+
+    monkeypatch.setenv("SSL_CERT_FILE", certificate)
+    with behind_tls(serve, certificate) as port, tap(port, scheme="https") as tapped:
+        with tapped.connect() as client:
+            client.sendall(request("GET"))
+            assert full.wait(SECONDS)
+            client.shutdown(socket.SHUT_WR)
+            hear_all(client)
+        with tapped.connect() as client:
+            client.sendall(request("GET", target="/again"))
+            assert hear(client, 10)
+        said = tapped.end()
+    assert "GET /again" in said
+    assert "nothing more is seen" not in said
+
+
 def test_server_whose_certificate_is_unknown_is_not_spoken_to(certificate: str) -> None:
     """What passes may be secret."""
     heard: list[bytes] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sansmcp import MISSING, JSONValue
 
@@ -84,6 +84,14 @@ class ConnectionLost(ConnectionError):
         when the block of `connect_stdio` is left, or a new process is started.
         """
         return None if self._tail is None else self._tail.exit_status
+
+
+class Refusal(NamedTuple):
+    """How a server behind HTTP has refused what somebody waits for, as far as it is known."""
+
+    status: int | None = None
+    challenges: Sequence[Challenge] = ()
+    retry_after: float | None = None
 
 
 class RequestRefused(ConnectionError):

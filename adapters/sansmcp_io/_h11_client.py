@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, final
 
 import h11
 
 from sansmcp.http import ClientExchange
 
+_NO_RESPONSE: Final = "the server has closed the connection without a response"
+_QUOTED: Final = re.compile(r":? (?:bytearray\()?b['\"]")
+"""Where h11 quotes what the server wrote: as long as that was, and secrets that it repeats."""
 MAX_HEAD_BYTES: Final = 65_536
 """What a response's head may have; servers of other people set large cookies."""
 
@@ -37,8 +41,12 @@ class HTTPClientConnection:
 
     @property
     def reusable(self) -> bool:
-        """Whether another exchange may be sent."""
-        return self._exchange is None and self._h11.our_state is h11.IDLE
+        """Whether another exchange may be sent: not if something has come that would answer it."""
+        return (
+            self._exchange is None
+            and self._h11.our_state is h11.IDLE
+            and not self._h11.trailing_data[0]
+        )
 
     def send(self, exchange: ClientExchange) -> bytes:
         """Begin an exchange on a connection that is reusable, and return what is to be written."""
@@ -72,13 +80,12 @@ class HTTPClientConnection:
                 pass
         except h11.RemoteProtocolError as error:
             # h11's own words on a cut stream would not say what the user has to know.
-            text = "the server has closed the connection in the midst of its response"
-            if data or not self._has_head:
-                text = (
-                    f"no valid HTTP response: {error}"
-                    if data
-                    else ("the server has closed the connection without a response")
-                )
+            if data:
+                text = f"no valid HTTP response: {_QUOTED.split(str(error))[0]}"
+            elif self._has_head:
+                text = "the server has closed the connection in the midst of its response"
+            else:
+                text = _NO_RESPONSE
             self._exchange = None
             exchange.receive_failure(text, now=now)
 
@@ -99,6 +106,5 @@ class HTTPClientConnection:
             exchange.receive_end(now=now)
         elif isinstance(event, h11.ConnectionClosed):
             self._exchange = None
-            text = "the server has closed the connection without a response"
-            exchange.receive_failure(text, now=now)
+            exchange.receive_failure(_NO_RESPONSE, now=now)
         return True  # also after 1xx, which says nothing

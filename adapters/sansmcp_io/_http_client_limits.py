@@ -16,7 +16,8 @@ OnUnauthorized: TypeAlias = Callable[
     ["AuthorizationRequired"], Headers | Awaitable[Headers | None] | None
 ]
 """Called when the server answers 401, or 403 with a challenge. Returns the fields of all requests
-from now on, and what was refused is sent again with them; None: it ends with `RequestRefused`."""
+from now on, and what was refused is sent again with them; None: it ends with `RequestRefused`, as
+does what was refused with the fifth ones in a row."""
 
 
 @attrs.frozen(kw_only=True)
@@ -24,7 +25,8 @@ class HTTPClientLimits:
     """What a client puts up with. Times are in seconds; `math.inf`: no limit."""
 
     requests: int = 100
-    """Requests at a time that have a connection; more wait for one, and their timeouts run."""
+    """Requests at a time that have a connection; more wait for one, and their timeouts run. Each
+    subscription has a connection beside these."""
     connect: float = 10.0
     """For opening a connection, TLS included."""
     head: float = 30.0

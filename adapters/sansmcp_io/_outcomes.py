@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias, assert_never
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias, assert_never
 
 from sansmcp import (
     ConnectionFailed,
@@ -32,7 +32,7 @@ from ._stderr import StderrTail
 
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
 
-_REQUESTS: Final[Mapping[FailureReason, Callable[[str], Exception]]] = {
+_REQUESTS: Final[Mapping[FailureReason, type[Exception]]] = {
     # No CANCELLED: whoever cancels a request no longer waits for its ending.
     FailureReason.TIMED_OUT: RequestTimeout,
     FailureReason.LOST: ConnectionLost,
@@ -41,16 +41,18 @@ _REQUESTS: Final[Mapping[FailureReason, Callable[[str], Exception]]] = {
     FailureReason.INVALID_ANSWER: InvalidAnswer,
     FailureReason.TOO_MANY_ROUNDS: InvalidAnswer,
 }
-_LISTINGS: Final[Mapping[ListingEnd, Callable[[str], Exception]]] = {
+_LISTINGS: Final[Mapping[ListingEnd, type[Exception]]] = {
     ListingEnd.TIMED_OUT: RequestTimeout,
     ListingEnd.LOST: ConnectionLost,
+    ListingEnd.REFUSED: RequestRefused,
 }
-_SUBSCRIPTIONS: Final[Mapping[SubscriptionEnd, Callable[[str], Exception]]] = {
+_SUBSCRIPTIONS: Final[Mapping[SubscriptionEnd, type[Exception]]] = {
     SubscriptionEnd.TIMED_OUT: RequestTimeout,
     SubscriptionEnd.LOST: ConnectionLost,
     SubscriptionEnd.INVALID_ANSWER: InvalidAnswer,
+    SubscriptionEnd.REFUSED: RequestRefused,
 }
-_STARTS: Final[Mapping[FailureCause, Callable[[str], Exception]]] = {
+_STARTS: Final[Mapping[FailureCause, type[Exception]]] = {
     FailureCause.INVALID_ANSWER: InvalidAnswer,
     FailureCause.TIMED_OUT: RequestTimeout,
     FailureCause.LOST: ConnectionLost,
@@ -65,7 +67,7 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
         case ErrorReceived():
             raise PeerError(outcome.code, outcome.message, outcome.data)
         case RequestFailed():
-            raise with_stderr(_REQUESTS[outcome.reason](outcome.text), stderr)
+            raise _failure(_REQUESTS[outcome.reason], outcome.text, outcome.request.data, stderr)
         case _:
             assert_never(outcome)
 
@@ -73,7 +75,8 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
 def seconds_of(ended: PingEnded, stderr: StderrTail | None = None) -> float:
     """How long a ping took, or the exception that says why it did not come back."""
     if ended.failure is not None:
-        raise with_stderr(_REQUESTS[ended.failure](f"ping: {ended.failure.value}"), stderr)
+        text = f"ping: {ended.failure.value}"
+        raise _failure(_REQUESTS[ended.failure], text, ended.ping.data, stderr)
     assert ended.seconds is not None  # adapters always tell the time
     return ended.seconds
 
@@ -85,7 +88,8 @@ def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None
     if ended.code is not None:
         raise PeerError(ended.code, ended.message or "", ended.data)
     text = f"{ended.listing.method} is incomplete: {ended.reason.value}"
-    raise with_stderr(_LISTINGS.get(ended.reason, InvalidAnswer)(text), stderr)
+    kind = _LISTINGS.get(ended.reason, InvalidAnswer)
+    raise _failure(kind, text, ended.listing.data, stderr)
 
 
 def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = None) -> None:
@@ -94,14 +98,27 @@ def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = Non
         raise PeerError(ended.code, ended.message or "", ended.data)
     if ended.reason in _SUBSCRIPTIONS:
         text = f"the subscription is over: {ended.reason.value}"
-        raise with_stderr(_SUBSCRIPTIONS[ended.reason](text), stderr)
+        kind = _SUBSCRIPTIONS[ended.reason]
+        raise _failure(kind, text, ended.subscription.data, stderr)
 
 
 def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> Exception:
     """Why a client could not be opened."""
     if failed.code is not None:
         return PeerError(failed.code, failed.message or "", failed.data, failed.text)
-    return with_stderr(_STARTS.get(failed.cause, StartFailed)(failed.text), stderr)
+    kind = _STARTS.get(failed.cause, StartFailed)
+    if failed.cause is FailureCause.REFUSED and failed.start.data.refusal.status is not None:
+        kind = RequestRefused
+    return _failure(kind, failed.text, failed.start.data, stderr)
+
+
+def _failure(
+    kind: type[Exception], text: str, waiting: Any, stderr: StderrTail | None
+) -> Exception:
+    """What to raise where somebody waits, with all that is known of the reason."""
+    if kind is RequestRefused:
+        return RequestRefused(text, *waiting.refusal)
+    return with_stderr(kind(text), stderr)
 
 
 def with_stderr(error: Exception, stderr: StderrTail | None) -> Exception:

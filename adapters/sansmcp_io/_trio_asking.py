@@ -33,7 +33,7 @@ from ._anomalies import LOGGER
 from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
-from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
+from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
 from ._trio_changes import Changes
@@ -43,6 +43,7 @@ from ._trio_room import Room
 from ._trio_serving import Result
 
 Asked: TypeAlias = "ClientSide | ServerConnection"
+_REOPENING: Final = "the session was lost, and is not open again yet"
 
 
 class Asking:
@@ -137,9 +138,6 @@ class Asking:
                 self.side.cancel(call, now=trio.current_time())
             self.wake()
             raise
-        return self._result(outcome)
-
-    def _result(self, outcome: Outcome) -> JSONObject:
         return result_of(outcome, self.stderr)
 
     async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
@@ -152,7 +150,8 @@ class Asking:
             await self._until_room()
         waited = trio.current_time() - start
         if scope.cancelled_caught or waited >= seconds:
-            raise RequestTimeout(f"{method} was not sent: the peer has not read for {seconds} s")
+            why = _REOPENING if self._room.is_closed else f"the peer has not read for {seconds} s"
+            raise RequestTimeout(f"{method} was not sent: {why}")
         self._check_open(method)
         return waited
 
@@ -245,9 +244,12 @@ class Asking:
     async def ping(self, timeout: float | None) -> float:
         """Ping the peer, and return the seconds that the answer took."""
         self._check_open("ping")  # but not for room: it is small, and that is part of the answer
+        timeout = self._request_timeout if timeout is None else timeout
+        if self._room.is_closed:
+            timeout -= await self._room_to_ask("ping", timeout, None)
         mailbox = Mailbox[PingEnded]()
         self.side.ping(
-            timeout=limit_of(self._request_timeout if timeout is None else timeout),
+            timeout=limit_of(timeout),
             data=mailbox,
             now=trio.current_time(),
         )
@@ -267,6 +269,8 @@ class Asking:
     def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         """Send a notification, some time soon."""
         self._check_open(method)
+        if self._room.is_closed:
+            raise ConnectionLost(f"{method} was not sent: {_REOPENING}")
         self.side.send_notification(method, params, meta=meta, now=trio.current_time())
         self.wake()
 

@@ -7,6 +7,7 @@ import trio
 from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
 
 from ._changes import WaitingChanges
+from ._errors import Refusal
 from ._stderr import StderrTail
 
 
@@ -21,6 +22,7 @@ class Changes(WaitingChanges):
 
     def __init__(self, stderr: StderrTail | None) -> None:
         super().__init__(stderr)
+        self.refusal = Refusal()  # as a mailbox has it
         self._waiters = trio.lowlevel.ParkingLot()
 
     def put(

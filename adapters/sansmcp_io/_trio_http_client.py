@@ -18,9 +18,8 @@ import trio
 
 from sansmcp import (
     ConnectionClosed,
-    IncomingRequest,
-    JSONObject,
-    OutgoingRequest,
+    Ready,
+    Subscription,
 )
 from sansmcp.http import (
     AuthorizationRequired,
@@ -34,10 +33,9 @@ from sansmcp.http import (
 )
 
 from ._anomalies import LOGGER
-from ._errors import RequestRefused, RequestTimeout
+from ._errors import Refusal
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
-from ._outcomes import Outcome
-from ._surface import FLUSH_SECONDS, NotificationHandler, ProgressHandler
+from ._surface import FLUSH_SECONDS, NotificationHandler
 from ._trio_call import Call
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_http_pool import Link, Pool
@@ -74,7 +72,6 @@ class HTTPSession(Dispatching):
             request_timeout=request_timeout,
         )
         self.endpoint: Final = endpoint
-        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
         self._on_unauthorized = on_unauthorized
         self._is_authorizing = False
         self._limits = limits
@@ -82,21 +79,17 @@ class HTTPSession(Dispatching):
         self._turns = trio.CapacityLimiter(limits.requests)
         self._room = Room(endpoint)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
-        self._refusals: dict[OutgoingRequest, AuthorizationRequired | MessageRefused] = {}
-        self._refused: AuthorizationRequired | MessageRefused | None = None  # while it is opened
         self._pump = Sleeper()
-        self._is_turning = False
         self._closed = trio.Event()
         self._has_moved = trio.Event()  # an exchange is over
         self._stopped = trio.Event()
-        self._scope = trio.CancelScope(shield=True)
 
     # ---------------------------------------------------------------------------- running
 
     async def run(self) -> None:
         """Serve and ask until the endpoint is closed, and the server was told."""
         try:
-            with self._scope:
+            with trio.CancelScope(shield=True):
                 async with unwrapped(), trio.open_nursery() as self._tasks:
                     self._tasks.start_soon(self._keep_turning)
                     await self._closed.wait()
@@ -105,10 +98,6 @@ class HTTPSession(Dispatching):
                             self._has_moved = trio.Event()
                             await self._has_moved.wait()
                     self._tasks.cancel_scope.cancel()
-        except BaseException:
-            for scope in self.around:
-                scope.cancel()
-            raise
         finally:
             self.endpoint.close(now=trio.current_time())
             while (event := self.endpoint.next_event()) is not None:
@@ -165,10 +154,10 @@ class HTTPSession(Dispatching):
         """Carry one exchange from its beginning to its end."""
         try:
             with scope:
-                if exchange.awaited:
+                if exchange.awaited and not isinstance(exchange.request, Subscription):
                     async with self._turns:
                         await self._carry(exchange, scope)
-                else:  # what is said about others must not wait for them
+                else:  # what is said about others must not wait for them, nor they for what lasts
                     await self._carry(exchange, scope)
         except _BROKEN as error:
             exchange.receive_failure(_sentence(error), now=trio.current_time())
@@ -214,12 +203,12 @@ class HTTPSession(Dispatching):
 
     def _handle(self, event: ClientHTTPEvent) -> None:
         match event:
+            case AuthorizationRequired(kept=True):
+                self._authorize(event)
             case AuthorizationRequired():
-                self._note_refusal(event, event.request)
-                if event.kept:
-                    self._authorize(event)
+                _tell(event, Refusal(event.status, event.challenges))
             case MessageRefused():
-                self._note_refusal(event, event.request)
+                _tell(event, Refusal(event.status, retry_after=event.retry_after))
                 if event.request is None:
                     LOGGER.warning("the server has refused a message: HTTP %d", event.status)
             case MessageUndelivered():
@@ -227,20 +216,14 @@ class HTTPSession(Dispatching):
             case StreamUnavailable():
                 LOGGER.info("%s", event.text)
             case SessionLost():
-                self._ready = trio.Event()
-                event.start.data = Mailbox[Any]()  # nobody waits for it there, but for `_ready`
+                self._room.is_closed = True  # whoever asks waits until it is open again
+                event.start.data = Mailbox[Any]()  # nobody waits for it there
             case _:
                 self._handle_event(event)
-                if isinstance(event, ConnectionClosed):
+                if isinstance(event, Ready):
+                    self._room.is_closed = False
+                elif isinstance(event, ConnectionClosed):
                     self._closed.set()
-
-    def _note_refusal(
-        self, event: AuthorizationRequired | MessageRefused, request: OutgoingRequest | None
-    ) -> None:
-        if request is None:
-            self._refused = event
-        else:
-            self._refusals[request] = event
 
     def _authorize(self, event: AuthorizationRequired) -> None:
         """Have the application asked, once for all that is refused meanwhile."""
@@ -264,67 +247,24 @@ class HTTPSession(Dispatching):
             self.endpoint.give_up(now=trio.current_time())
         self.wake()
 
-    # ---------------------------------------------------------------------------- asking
 
-    async def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
-        """Open the conversation, or raise why that cannot be done."""
-        try:
-            await super().start(timeout, probe_timeout, hint)
-        except Exception as error:
-            if isinstance(self._refused, AuthorizationRequired):
-                raise _refused(str(error), self._refused) from error
-            raise
-
-    async def request(
-        self,
-        method: str,
-        params: JSONObject | None,
-        meta: JSONObject | None,
-        timeout: float | None,
-        max_timeout: float | None,
-        log_level: str | None,
-        on_progress: ProgressHandler | None,
-        serving: IncomingRequest | None,
-    ) -> JSONObject:
-        """As everywhere, and while a session is opened anew it waits for that."""
-        if not self._ready.is_set():
-            await self._while_reopening(method, timeout)
-        return await super().request(
-            method, params, meta, timeout, max_timeout, log_level, on_progress, serving
-        )
-
-    async def _while_reopening(self, method: str, timeout: float | None) -> None:
-        seconds = self._request_timeout if timeout is None else timeout
-        with trio.move_on_after(seconds):
-            await self._ready.wait()
-            return
-        raise RequestTimeout(f"{method} was not sent: the session was lost, and is not open yet")
-
-    def _result(self, outcome: Outcome) -> JSONObject:
-        refusal = self._refusals.pop(outcome.request, None)
-        try:
-            return super()._result(outcome)
-        except RequestRefused as error:
-            if refusal is not None:
-                raise _refused(str(error), refusal) from None
-            raise
-
-
-def _refused(text: str, refusal: AuthorizationRequired | MessageRefused) -> RequestRefused:
-    if isinstance(refusal, AuthorizationRequired):
-        return RequestRefused(text, refusal.status, refusal.challenges)
-    return RequestRefused(text, refusal.status, retry_after=refusal.retry_after)
+def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> None:
+    """Have whoever waits for the ending know what it comes of."""
+    if event.request is not None:
+        event.request.data.refusal = refusal
 
 
 async def _send_rest(link: Link, data: memoryview) -> None:
+    link.is_writing = True
     with suppress(*_BROKEN):  # what was said before it broke can still be read
         while data:
             data = data[await link.stream.send_some(data) :]
+        link.is_writing = False
 
 
 def _sentence(error: BaseException) -> str:
     """What went wrong, for events: without anything that the peer wrote."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not valid: {error.verify_message}"
     cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"the server's certificate is not valid: {cause.verify_message}"
     return f"the connection has failed: {cause or error}"

@@ -107,7 +107,6 @@ async def connect_http(
         limits=limits or HTTPClientLimits(),
     )
     async with unwrapped(), trio.open_nursery() as nursery:
-        session.around.append(nursery.cancel_scope)
         nursery.start_soon(session.run)
         try:
             await session.start(start_timeout, probe_timeout, hint)

@@ -18,11 +18,17 @@ _IDLE_SECONDS: Final = 60.0
 
 
 class Link:
-    """A connection, and what it carries."""
+    """A connection, and what it carries.
+
+    Attributes:
+        is_writing: Part of a request has not been written.
+        used_at: When it was given back.
+    """
 
     def __init__(self, stream: NoWaitSocket | TLSSocket, raw: trio.SocketStream | None) -> None:
         self.stream: Final = stream
         self.http: Final = HTTPClientConnection()
+        self.is_writing = False
         self.used_at = 0.0
         self._raw = raw
 
@@ -68,7 +74,7 @@ class Pool:
 
     async def give_back(self, link: Link) -> None:
         """Keep it, if it can carry anything more."""
-        if link.http.reusable and len(self._idle) < _MOST_IDLE:
+        if link.http.reusable and not link.is_writing and len(self._idle) < _MOST_IDLE:
             link.used_at = trio.current_time()
             self._idle.append(link)
         else:
@@ -83,8 +89,11 @@ class Pool:
         stream = await trio.open_tcp_stream(origin.host, origin.port)
         if origin.scheme == "http":
             return Link(NoWaitSocket(stream), None)
-        context = self._tls or ssl.create_default_context()
-        secure = trio.SSLStream(stream, context, server_hostname=origin.host, https_compatible=True)
+        if self._tls is None:
+            self._tls = ssl.create_default_context()  # which takes long: it reads all certificates
+        secure = trio.SSLStream(
+            stream, self._tls, server_hostname=origin.host, https_compatible=True
+        )
         try:
             await secure.do_handshake()
         except BaseException:

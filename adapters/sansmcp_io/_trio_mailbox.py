@@ -7,16 +7,23 @@ from typing import Generic, TypeVar
 
 import trio
 
+from ._errors import Refusal
 from ._surface import ProgressHandler
 
 Item = TypeVar("Item")
 
 
 class Mailbox(Generic[Item]):
-    """What the dispatching task leaves for one caller that waits."""
+    """What the dispatching task leaves for one caller that waits.
+
+    Attributes:
+        on_progress: Called with what comes before.
+        refusal: Known before the ending that comes of it.
+    """
 
     def __init__(self, on_progress: ProgressHandler | None = None) -> None:
         self.on_progress = on_progress
+        self.refusal = Refusal()
         self._items: deque[Item] = deque()
         self._arrived = trio.Event()
 

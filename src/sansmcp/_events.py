@@ -177,6 +177,7 @@ class SubscriptionEnd(enum.Enum):
     TIMED_OUT = "the server did not acknowledge it in time"
     LOST = "the connection ended first"
     INVALID_ANSWER = "the server's answer is not valid"
+    REFUSED = "the server refused the HTTP request that carried it"
 
 
 @final
@@ -318,6 +319,7 @@ class ListingEnd(enum.Enum):
     TIMED_OUT = "a page did not come in time"
     LOST = "the connection ended first"
     INVALID_ANSWER = "a page is not valid"
+    REFUSED = "the server refused the HTTP request for a page"
 
 
 @final

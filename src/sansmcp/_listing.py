@@ -35,7 +35,7 @@ _FAILURES = {
     FailureReason.LOST: ListingEnd.LOST,
     FailureReason.INVALID_ANSWER: ListingEnd.INVALID_ANSWER,
     FailureReason.NO_STREAM: ListingEnd.LOST,
-    FailureReason.REFUSED: ListingEnd.ERROR,
+    FailureReason.REFUSED: ListingEnd.REFUSED,
 }
 
 _CURSOR_BYTES = 1024 * 1024

@@ -130,7 +130,7 @@ class Pinging(Outcomes):
         assert keep_alive is not None
         if not isinstance(outcome, RequestFailed):
             keep_alive.failed = 0
-        elif outcome.reason is FailureReason.LOST:
+        elif outcome.reason is FailureReason.LOST and self._state is not State.OPEN:
             return  # the connection is ending: that is not the ping's doing
         else:
             keep_alive.failed += 1

@@ -30,7 +30,7 @@ _FAILURES: Final = {
     FailureReason.CANCELLED: SubscriptionEnd.CANCELLED,
     FailureReason.TIMED_OUT: SubscriptionEnd.TIMED_OUT,
     FailureReason.LOST: SubscriptionEnd.LOST,
-    FailureReason.REFUSED: SubscriptionEnd.ERROR,
+    FailureReason.REFUSED: SubscriptionEnd.REFUSED,
     FailureReason.INVALID_ANSWER: SubscriptionEnd.INVALID_ANSWER,
 }
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"

@@ -24,6 +24,7 @@ def fields_of(exchange: ClientExchange) -> dict[str, str]:
     """The fields of an exchange, each of which stands there once and could be sent."""
     for part in (part for pair in exchange.headers for part in pair):
         assert not set(part) & {0, 10, 13}
+        assert part == part.strip()
     fields = {name.decode(): value.decode("latin-1") for name, value in exchange.headers}
     assert len(fields) == len(exchange.headers)
     assert all(name == name.lower() for name in fields)

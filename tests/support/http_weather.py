@@ -7,7 +7,7 @@ break, seen by both sides at once or by one of them first; the server is started
 import itertools
 from random import Random
 
-from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, OutgoingRequest
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS
 from sansmcp.http import (
     ClientExchange,
     MemoryEventLog,
@@ -55,7 +55,7 @@ class Weather:
         self.decoders: dict[ClientExchange, SSEDecoder] = {}
         self.doubles: list[ServerExchange] = []
         self.gone: list[ServerExchange] = []  # whose end the server has not seen yet
-        self.primed: set[OutgoingRequest | None] = set()
+        self.primed: set[object] = set()
 
     def new_server(self) -> ServerEndpoint:
         """A server that remembers nothing."""

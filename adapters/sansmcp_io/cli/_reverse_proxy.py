@@ -192,6 +192,7 @@ class _Connection:
                 if recorder is not None:
                     recorder.broken_off(exchange, by, self._proxy.clock())
         self._waiting.clear()
+        self._responses = None  # what still comes belongs to none of them
 
     # ---------------------------------------------------------------------- to the server
 

@@ -18,7 +18,7 @@ from ..._values import JSONObject, is_list, is_object
 from .._headers import Headers
 from .challenges import read_challenges
 from .events import AuthorizationRequired, SessionLost
-from .exchange import ClientExchange
+from .exchange import ClientExchange, ExchangePurpose
 from .fields import message_fields
 from .ground import Ground
 from .heads import Head
@@ -34,8 +34,12 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _REPEATABLE: Final = frozenset({307, 308})
 _PERMANENT: Final = 308
 _MAX_REDIRECTS: Final = 5
+_MAX_CHALLENGED: Final = 5
+"""An application that always shows the same would go on for ever, as fast as the server can."""
 _MARKED_CHARACTERS: Final = 16_384
 """More of one tool is not remembered: the table lasts as long as the client does."""
+_LASTING: Final = 10.0
+"""Seconds after which a session that is lost has not been lost at once."""
 _OLD_REVISION: Final = "2024-11-05"
 _VERSION_FIELD_SINCE: Final = "2025-06-18"
 _ONLY_THEN_OLD: Final = frozenset({400, 404, 405})
@@ -55,19 +59,29 @@ def _size_of(mirrored: Mirrored) -> int:
 class Conduct(Ground):
     """Judges heads, and knows what the server has said of itself."""
 
-    __slots__ = ("_authorize", "_get_stream", "_is_useful", "_machine_settings", "_mirrored")
+    __slots__ = (
+        "_authorize",
+        "_get_stream",
+        "_is_useful",
+        "_machine_settings",
+        "_mirrored",
+        "_opened_at",
+        "_opening",
+    )
 
     _authorize: bool
     _get_stream: bool
     _is_useful: bool  # a request was served since a session was lost, or none was lost yet
+    _opened_at: float | None
     _machine_settings: dict[str, Any]
     _mirrored: dict[str, Mirrored]  # parameters by the name of their tool
+    _opening: tuple[bytes, float | None]  # `_meta` of the start, and its time
 
     def _take(self) -> ClientExchange | None:
         """The next exchange to be given out, with its fields."""
         if not self._has_work():
             return None
-        exchange = self._waiting.popleft()
+        exchange, _ = self._waiting.popitem(last=False)
         self._machine._unsent -= len(exchange.body)
         exchange._given_out = True
         exchange._version = self._version
@@ -137,14 +151,19 @@ class Conduct(Ground):
 
     def _judge_head(self, exchange: ClientExchange, head: Head) -> None:
         status = head.status
-        if exchange._lane.over:
-            return  # its answer came elsewhere, and was faster
-        if status == 404 and self._names_session(exchange):
+        if exchange._lane.over or exchange.purpose is ExchangePurpose.DELETE:
+            return  # its answer came elsewhere, and was faster; or whatever it says, we are done
+        if status == 404 and self._names_session(exchange) and not self._has_no_stream(exchange):
             self._lose_session()
         elif status == 401 or (status == 403 and head.challenges):
             self._unauthorized(exchange, head)
         elif status in _REDIRECTS:
             self._redirected(exchange, head)
+        elif (coding := head.fields.get("content-encoding", "").lower()) not in ("", "identity"):
+            text = f"the body is encoded ({coding[:40]}), which was not asked for"
+            self._report(Breach("OWN-042", text))
+            exchange._lane.unreadable(head, text)
+            exchange._abort()
         else:
             exchange._lane.head(exchange, head)
 
@@ -153,22 +172,35 @@ class Conduct(Ground):
             name == b"mcp-session-id" for name, _ in exchange.headers
         )
 
+    def _has_no_stream(self, exchange: ClientExchange) -> bool:
+        """Whether a GET in a session that is new, again, is what the server does not know.
+
+        Servers that give no stream are to say 405. Some do not, and would lose session after
+        session: the next POST will tell.
+        """
+        return exchange.purpose is ExchangePurpose.GET and not self._has_lasted()
+
     def _unauthorized(self, exchange: ClientExchange, head: Head) -> None:
         lane = exchange._lane
         if exchange._version != self._version:
             lane.send()  # it was under way with fields that have been replaced since
             return
         text = f"the server wants authorization (status {head.status})"
-        kept = self._authorize and len(self._kept) < self._config.max_requests
-        challenges = read_challenges(head.challenges)
-        self._events.append(
-            AuthorizationRequired(
-                status=head.status, challenges=challenges, request=lane.request, kept=kept
-            )
+        lane.challenged += 1
+        kept = (
+            self._authorize
+            and lane.challenged <= _MAX_CHALLENGED
+            and len(self._kept) < self._config.max_requests
         )
+        challenges = read_challenges(head.challenges)
+        event = AuthorizationRequired(
+            status=head.status, challenges=challenges, request=lane.request, kept=kept
+        )
+        self._events.append(event)
         if kept:
             lane.exchange = None
-            self._kept[lane] = None
+            self._kept[lane] = event
+            lane.kept()
         else:
             lane.give_up(head.status, text)
 
@@ -202,6 +234,7 @@ class Conduct(Ground):
 
     def _opened(self) -> None:
         """The handshake is done."""
+        self._opened_at = self._machine._now
         if self._get_stream and self._post_url is None:
             self._listening = Listening(self._whole())
             self._listening.send()
@@ -221,7 +254,7 @@ class Conduct(Ground):
         """The server knows the session no more: open another one, once."""
         old = self._machine
         self._session = None
-        if not self._is_useful or old.phase is not Phase.OPERATING:
+        if old.phase is not Phase.OPERATING or not self._has_lasted():
             old._end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)
             return
         self._is_useful = False
@@ -229,10 +262,22 @@ class Conduct(Ground):
         self._machine = machine = ClientMachine(self._whole(), **self._machine_settings)
         if old._now is not None:
             machine._tell(old._now)
+        text, timeout = self._opening
+        meta: Any = self._config.codec.decode(text) if text else None
         # The revision of before says that there is a handshake, and nothing to be found out.
-        start = machine._start(None, None, None, old._peer.revision, None, None)
+        start = machine._start(meta, timeout, None, old._peer.revision, None, None)
         self._events.append(SessionLost(start=start))
         old.forsake()
+
+    def _has_lasted(self) -> bool:
+        """Whether the session was of use, so that another one may be, too.
+
+        One that nobody asks anything in is to live through any number of restarts of its server.
+        """
+        now, opened_at = self._machine._now, self._opened_at
+        return self._is_useful or (
+            now is not None and opened_at is not None and now >= opened_at + _LASTING
+        )
 
     def _finish(self) -> None:
         """The connection is over: nothing is sent any more, but that the session is over, too."""

@@ -68,6 +68,7 @@ class ClientEndpoint(Verbs):
         self._authorize = authorize
         self._get_stream = get_stream
         self._is_useful = True
+        self._opened_at = None
         self._mirrored = {}
         settings: dict[str, Any] = {
             "revisions": revisions,

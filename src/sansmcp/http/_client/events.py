@@ -7,10 +7,13 @@ from typing import TypeAlias, final
 import attrs
 
 from ..._events import Event
-from ..._handles import OutgoingRequest, Start
+from ..._handles import Listing, OutgoingRequest, Ping, Start, Subscription
 from ..._values import JSONValue
 from .._events import MessageUndelivered
 from .challenges import Challenge
+
+Asked: TypeAlias = OutgoingRequest | Listing | Ping | Start | Subscription
+"""What an application has of what it has asked for."""
 
 
 @final
@@ -21,15 +24,18 @@ class AuthorizationRequired:
     Attributes:
         status: 401 or 403.
         challenges: What the server names, in its order.
-        request: The request of ours that was refused; None for anything else.
-        kept: It waits for `authorize()` or `give_up()`. False: it ends now.
+        request: What was refused: a request, a listing, a ping, a subscription or the start; None
+            where the application has not asked for it.
+        kept: It waits for `authorize()`, or `give_up()`, after which this comes again with False.
+            False: it ends now, since nobody is to authorize it, or what was shown five times was
+            never enough.
 
     Source: MCP 2026-07-28, basic/authorization; RFC 9110, section 11.6.
     """
 
     status: int
     challenges: tuple[Challenge, ...]
-    request: OutgoingRequest | None = None
+    request: Asked | None = None
     kept: bool
 
 
@@ -38,11 +44,11 @@ class AuthorizationRequired:
 class MessageRefused:
     """The server has refused a message of ours with an HTTP status.
 
-    Where that was a request, its ending comes, too.
+    Where the application waits for an ending, that comes, too.
 
     Attributes:
         status: The status.
-        request: The request of the application that it was; None for anything else.
+        request: As in `AuthorizationRequired`.
         code: Of the JSON-RPC error in the body; None where there was none.
         message: The same.
         data: The same.
@@ -53,7 +59,7 @@ class MessageRefused:
     """
 
     status: int
-    request: OutgoingRequest | None = None
+    request: Asked | None = None
     code: int | None = None
     message: str | None = None
     data: JSONValue = None

@@ -6,10 +6,10 @@ import enum
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, final
 
-from ..._handles import OutgoingRequest
 from ..._judge import Breach
 from .._headers import Headers, Text
 from .._sse import SSEDecoder
+from .events import Asked
 from .heads import Head
 from .urls import URL, Origin
 
@@ -57,6 +57,7 @@ class ClientExchange:
 
     __slots__ = (
         "__weakref__",
+        "_deadline",
         "_decoder",
         "_given_out",
         "_head",
@@ -86,6 +87,7 @@ class ClientExchange:
         self._parts: list[bytes] = []
         self._size = 0
         self._decoder: SSEDecoder | None = None
+        self._deadline: float | None = None
         self.method: str = method
         self.headers: Headers = ()
         self.body: bytes = body
@@ -116,14 +118,14 @@ class ClientExchange:
         return self._url.target
 
     @property
-    def request(self) -> OutgoingRequest | None:
-        """The request of the application that it carries, or resumes the answer to."""
+    def request(self) -> Asked | None:
+        """What the application has asked for by it, or what it brings the rest of the answer to."""
         return self._lane.request
 
     @property
     def awaited(self) -> bool:
         """Whether a request waits for its answer: that one has the time that it was given."""
-        return self._lane.awaited
+        return self._lane.awaited and self._lane.exchange is self
 
     @property
     def is_stream(self) -> bool:
@@ -158,16 +160,9 @@ class ClientExchange:
         if self.over or self._head is not None or status < 200:
             return
         self._head = head = Head(status, headers, at)
-        if self.purpose is ExchangePurpose.DELETE:
-            return  # whatever it says, this side is done
-        coding = head.fields.get("content-encoding", "identity").lower()
-        if coding not in ("identity", ""):
-            text = f"the body is encoded ({coding[:40]}), which was not asked for"
-            endpoint._report(Breach("OWN-042", text))
-            self._lane.unreadable(head, text)
-            self._abort()
-        else:
-            endpoint._judge_head(self, head)
+        endpoint._judge_head(self, head)
+        if not (self.awaited or self.is_stream):
+            endpoint._linger(self)
         endpoint._settle()
 
     def receive_data(
@@ -257,6 +252,12 @@ class ClientExchange:
             lane.event(self, item)
         if not self.over:
             lane.last_event_id = decoder.last_event_id
+
+    def _expire(self) -> None:
+        """Nobody has waited for the rest of it, and it has not come."""
+        self._abort()
+        if self._reading is Reading.WHOLE:
+            self._lane.broken(self, "the rest of the response did not come")
 
     def _end(self) -> None:
         """It is over by itself."""

@@ -21,7 +21,7 @@ _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _PLAIN: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
-_ID: Final = re.compile(r"[\x20-\x7e\x80-\U0010ffff]{1,8192}")
+_ID: Final = re.compile(r"(?! )[\x20-\x7e\x80-\U0010ffff]{1,8192}(?<! )")
 _SAFE_INTEGER: Final = 2**53 - 1
 _RESERVED: Final = frozenset(
     {
@@ -41,7 +41,7 @@ def read_headers(given: Iterable[tuple[str, str]]) -> Headers:
     """
     headers: list[tuple[bytes, bytes]] = []
     for name, value in given:
-        lower = name.lower()
+        lower, value = name.lower(), value.strip(" \t")  # which is no part of it
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
             raise ValueError(f"the field {name[:40]!r} has no form in HTTP")
         if lower in _RESERVED or lower.startswith("mcp-"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from ..._judge import Breach
 from ..._timers import Timed, Timers
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
+from .events import AuthorizationRequired
 from .exchange import ClientExchange
 from .heads import Head
 from .lanes import Lane
@@ -22,6 +23,9 @@ from .urls import URL
 _EXCERPT_BYTES: Final = 120
 _SHOWN_OF_SECRETS: Final = 3
 _SPARE: Final = 8
+_LINGER: Final = 5.0
+"""Seconds in which an exchange may end by itself when all that counts has come; a connection that
+does is of further use."""
 _SECRET: Final = frozenset({b"authorization", b"cookie", b"proxy-authorization", b"x-api-key"})
 
 
@@ -64,10 +68,10 @@ class Ground:
         self._timers = Timers()
         self._events: deque[Any] = deque()
         self._session: bytes | None = None
-        self._waiting: deque[ClientExchange] = deque()
+        self._waiting: OrderedDict[ClientExchange, None] = OrderedDict()
         self._live: dict[ClientExchange, None] = {}
         self._aborted: list[ClientExchange] = []
-        self._kept: dict[Lane, None] = {}  # until it is known who asks
+        self._kept: dict[Lane, AuthorizationRequired] = {}  # until it is known who asks
         self._listening: Lane | None = None  # the stream for what belongs to no request
         # The message before whose answer nothing else is sent: `notifications/initialized`.
         self._barrier: Post | None = None
@@ -98,18 +102,18 @@ class Ground:
         else:
             self._timers.arm(self, lane, now + seconds)
 
-    def _linger(self, lane: Lane, seconds: float) -> None:
-        """Close what a lane still has open, unless it ends by itself before."""
+    def _linger(self, exchange: ClientExchange) -> None:
+        """Close an exchange that nobody waits for, unless it ends by itself before."""
         now = self._machine._now
-        if now is not None:
-            self._timers.arm(self, lane, now + seconds)
+        if now is not None and not exchange.over:
+            self._timers.arm(self, exchange, now + _LINGER)
 
     def _timer_fired(self, subject: Timed) -> None:
-        assert isinstance(subject, Lane)
-        if subject.over:
-            subject.drop()
-        else:
+        if isinstance(subject, Lane):
             subject.send()
+        else:
+            assert isinstance(subject, ClientExchange)
+            subject._expire()
 
     def _settle(self) -> None:
         """The last act of every call: end what has overflowed, then run `wake` if there is news."""
@@ -143,28 +147,27 @@ class Ground:
         lane = exchange._lane
         lane.exchange = exchange
         self._machine._unsent += len(exchange.body)
+        self._waiting[exchange] = None
         if lane is self._barrier:
-            self._waiting.appendleft(exchange)
-        else:
-            self._waiting.append(exchange)
+            self._waiting.move_to_end(exchange, last=False)
 
     def _has_work(self) -> bool:
         """Whether there is an exchange that may be given out now; it is the first that waits."""
         waiting = self._waiting
-        while waiting and waiting[0].over:
-            waiting.popleft()
         return (
             bool(waiting)
-            and (self._barrier is None or waiting[0]._lane is self._barrier)
+            and (self._barrier is None or next(iter(waiting))._lane is self._barrier)
             # Each request has one, and so may as many messages that are none, and a few streams.
             and len(self._live) < 2 * self._config.max_requests + _SPARE
         )
 
     def _forget(self, exchange: ClientExchange) -> None:
         """An exchange is over."""
+        self._timers.drop(exchange)
         if exchange._given_out:
             self._live.pop(exchange, None)
         else:
+            del self._waiting[exchange]
             self._machine._unsent -= len(exchange.body)
         if exchange._lane.exchange is exchange:
             exchange._lane.exchange = None
@@ -180,7 +183,6 @@ class Ground:
         for exchange in [*self._live, *self._waiting]:
             exchange._lane.drop()
             exchange._abort()
-        self._waiting.clear()
         lanes = [*self._kept] if self._listening is None else [*self._kept, self._listening]
         self._listening = None
         for lane in lanes:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..._handles import OutgoingRequest
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
+from .events import Asked
 from .exchange import ClientExchange, ExchangePurpose
 from .fields import event_id_value
 from .heads import Head
@@ -24,6 +24,8 @@ SSE: Final = "text/event-stream"
 
 _WAIT: Final = 1.0
 """Seconds before a stream is taken up again, where the server names no time."""
+_SHORTEST_WAIT: Final = 0.1
+"""A server that names no time at all, and ends each stream at once, would be asked without end."""
 _LONGEST_WAIT: Final = 30.0
 _DOUBLINGS: Final = 20
 _TRY_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
@@ -34,6 +36,7 @@ class Lane:
 
     Attributes:
         attempts: Failures in a row to take up its stream.
+        challenged: How often in a row the server wanted authorization.
         endpoint: Whose it is.
         exchange: The one that is under way; None: there is none now.
         last_event_id: Where its stream can be taken up again; `""`: nowhere.
@@ -46,6 +49,7 @@ class Lane:
     __slots__ = (
         "_deadline",
         "attempts",
+        "challenged",
         "endpoint",
         "exchange",
         "last_event_id",
@@ -61,14 +65,15 @@ class Lane:
         self.url: URL | None = None
         self.over: bool = False
         self.redirects: int = 0
+        self.challenged: int = 0
         self.attempts: int = 0
         self.last_event_id: str = ""
         self.retry_ms: int | None = None
         self._deadline: float | None = None
 
     @property
-    def request(self) -> OutgoingRequest | None:
-        """The application's request that it belongs to."""
+    def request(self) -> Asked | None:
+        """What the application has asked for by it."""
         return None
 
     @property
@@ -102,10 +107,10 @@ class Lane:
         if self.attempts > self.endpoint._config.max_reconnects:
             self.lost(f"{text}; {self.attempts} attempts to take up the stream have failed")
             return
-        base = _WAIT if self.retry_ms is None else self.retry_ms / 1000
+        base = _WAIT if self.retry_ms is None else max(self.retry_ms / 1000, _SHORTEST_WAIT)
         seconds = base
         if self.attempts > 1:
-            doubled = (base or _WAIT) * 2.0 ** min(self.attempts - 1, _DOUBLINGS)
+            doubled = base * 2.0 ** min(self.attempts - 1, _DOUBLINGS)
             seconds = max(base, min(_LONGEST_WAIT, doubled))
         self.endpoint._wait(self, max(seconds, wait or 0.0))
 
@@ -133,6 +138,13 @@ class Lane:
     def lost(self, text: str) -> None:
         """The stream cannot be taken up again."""
 
+    def kept(self) -> None:
+        """It waits for what the application has to show."""
+
+    def authorized(self) -> None:
+        """That is there."""
+        self.send()
+
     # --------------------------------------------------------------------------------- ending
 
     def drop(self) -> None:
@@ -146,7 +158,7 @@ class Lane:
     def _opens_stream(self, exchange: ClientExchange, head: Head, text: str) -> bool:
         """Whether a GET has opened a stream; if it may do so later, that is arranged for."""
         if head.status == 200 and head.media_type == SSE:
-            self.attempts = self.redirects = 0
+            self.attempts = self.redirects = self.challenged = 0
             exchange._read_stream(self.last_event_id)
             return True
         if head.status in _TRY_AGAIN:

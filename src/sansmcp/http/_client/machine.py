@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..._asking import Outcome
 from ..._errors import ErrorCode, LocalProtocolError
@@ -23,13 +23,10 @@ from ..._wellformed import retyped
 from .._headers import Headers
 from .exchange import ExchangePurpose
 from .fields import message_fields
-from .posts import Post
+from .posts import Post, says_what_it_speaks
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint
-
-_SAYS_NOTHING: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
-"""Statuses that say nothing of what a server speaks: another request would get the same."""
 
 
 class ClientMachine(Machine):
@@ -129,6 +126,24 @@ class ClientMachine(Machine):
         self._conclude(call, RequestState.CANCELLED)
         self._start_failed(start, cause, text)
 
+    def suspend_silence(self, call: OutgoingRequest) -> None:
+        """Silence says nothing of the server as long as it is the application that is waited for.
+
+        It would be taken for one that knows handshakes only.
+        """
+        if call._last_deadline is not None:
+            call._deadline = call._last_deadline
+        else:
+            self._timers.drop(call)
+
+    def restart_silence(self, call: OutgoingRequest) -> None:
+        """The call is sent again: silence counts from now."""
+        if call._timeout is not None:
+            deadline = (self._now or 0.0) + call._timeout
+            if call._last_deadline is not None:
+                deadline = min(deadline, call._last_deadline)
+            self._timers.arm(self, call, deadline)
+
     # ------------------------------------------------------------------------------- answers
 
     def _call_of(self, raw: object) -> OutgoingRequest | None:
@@ -136,7 +151,7 @@ class ClientMachine(Machine):
         if key is None:
             return None
         call = self._outgoing.get(key)
-        if call is None and (other := retyped(key)) is not None:
+        if call is None and not self._config.strict and (other := retyped(key)) is not None:
             call = self._outgoing.get(other)
         return call
 
@@ -163,8 +178,7 @@ class ClientMachine(Machine):
 
     def refuse(self, call: OutgoingRequest, status: int, text: str) -> None:
         """The server has refused a request, with a status that may say what it speaks, or 0."""
-        may_be_legacy = 400 <= status < 502 and status not in _SAYS_NOTHING
-        if call._purpose is Purpose.DISCOVER and not may_be_legacy:
+        if call._purpose is Purpose.DISCOVER and not says_what_it_speaks(status):
             self.fail_start(call, FailureCause.REFUSED, text)
         else:
             self._abandon(call, FailureReason.REFUSED, text, None)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._events import FailureReason
-from ..._handles import OutgoingRequest, Purpose
+from ..._handles import Listing, OutgoingRequest, Ping, Purpose, Start, Subscription
 from ..._judge import Breach
 from ..._values import JSONObject, id_key
 from .._events import MessageUndelivered
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
 from .errors import error_in
-from .events import MessageRefused
+from .events import Asked, MessageRefused
 from .exchange import ClientExchange, ExchangePurpose, Reading
 from .fields import event_id_value
 from .heads import Head
@@ -24,23 +24,28 @@ from .lanes import JSON, SSE, Lane
 if TYPE_CHECKING:
     from .machine import ClientMachine
 
-_LINGER: Final = 5.0
-"""Seconds in which a stream may end by itself after its answer; then it is closed."""
 _CALLING: Final[Headers] = (
     (b"content-type", b"application/json"),
     (b"accept", b"application/json, text/event-stream"),
 )
 _TRIES: Final = frozenset({Purpose.DISCOVER, Purpose.INITIALIZE})
 """Requests that are refused by servers that speak something else: their start says what counts."""
+_SAYS_NOTHING: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
+"""Statuses that say nothing of what a server speaks: another request would get the same."""
 _LOST: Final = FailureReason.LOST
 _INVALID: Final = FailureReason.INVALID_ANSWER
+
+
+def says_what_it_speaks(status: int) -> bool:
+    """Whether a status that says no may come from a server that speaks something else."""
+    return 400 <= status < 502 and status not in _SAYS_NOTHING
 
 
 class Post(Lane):
     """A message that is POSTed; the route of the call, where it is a request.
 
     Attributes:
-        body: The message; None until it is there.
+        body: The message; None until it is there, and empty when it is of no more use.
         call: The request that it is; None for a notification or an answer.
         heard: An answer to it came.
         is_modern: It is of the revision in which fields repeat what it says.
@@ -52,6 +57,7 @@ class Post(Lane):
             body of it differ.
         refusal: What the server has said to it, until it is certain that this counts.
         retried: It was sent a second time with other fields.
+        spoilt: An event of its stream was too long: that may have been the answer.
     """
 
     __slots__ = (
@@ -66,6 +72,7 @@ class Post(Lane):
         "refresh",
         "refusal",
         "retried",
+        "spoilt",
     )
 
     def __init__(
@@ -86,18 +93,22 @@ class Post(Lane):
         self.body: bytes | None = None
         self.heard = False
         self.retried = False
+        self.spoilt = False
         self.pages = 0
         self.refresh: OutgoingRequest | None = None
         self.refusal: JSONObject | str = ""
 
     @property
     def awaited(self) -> bool:
-        return self.call is not None
+        return self.call is not None and not self.over
 
     @property
-    def request(self) -> OutgoingRequest | None:
+    def request(self) -> Asked | None:
         call = self.call
-        return call if call is not None and call._purpose is Purpose.APPLICATION else None
+        if call is None or call._purpose is Purpose.APPLICATION:
+            return call
+        owner = call._owner
+        return owner if isinstance(owner, Listing | Ping | Start | Subscription) else None
 
     @property
     def is_unsent(self) -> bool:
@@ -134,7 +145,7 @@ class Post(Lane):
         if not head.is_good:
             exchange._read_whole()
             return
-        self.redirects = 0
+        self.redirects = self.challenged = 0
         call = self.call
         if call is None or self.endpoint._post_url is not None:
             self._taken(exchange, head)
@@ -165,10 +176,13 @@ class Post(Lane):
             exchange._abort()  # it would never end
 
     def event(self, exchange: ClientExchange, item: ServerSentEvent | OverlongEvent) -> None:
+        self.spoilt = self.spoilt or isinstance(item, OverlongEvent)
         self.endpoint._receive_event(item, standalone=False)
 
     def whole(self, head: Head, body: bytes) -> None:
         call = self.call
+        if self.over:
+            return  # its answer came elsewhere, and was faster
         if not head.is_good:
             self._refused(head, body)
         else:
@@ -182,11 +196,14 @@ class Post(Lane):
         endpoint, call, head = self.endpoint, self.call, exchange._head
         endpoint._passed(self)
         if self.over:
-            endpoint._timers.drop(self)
-        elif exchange.purpose is ExchangePurpose.RESUME:
+            return
+        if exchange.purpose is ExchangePurpose.RESUME:
             if head is None or not head.is_good:
                 self.attempts += 1
-            self.later(text)
+            if self._has_place:
+                self.later(text)
+            else:  # the server has taken it back meanwhile
+                self.lost(text)
         elif call is None:
             self.over = True
             if head is None:
@@ -203,11 +220,15 @@ class Post(Lane):
             self._fail(call, reason, f"{call._method} got no answer: {text}")
 
     def _can_be_resumed(self, exchange: ClientExchange) -> bool:
-        return (
-            exchange._reading is Reading.STREAM
-            and not self.is_modern
-            and event_id_value(self.last_event_id) is not None
-        )
+        return exchange._reading is Reading.STREAM and not self.is_modern and self._has_place
+
+    @property
+    def _has_place(self) -> bool:
+        """Whether it can be said where the stream is to be taken up, and there is a use in that.
+
+        A server does not send the same event again.
+        """
+        return not self.spoilt and event_id_value(self.last_event_id) is not None
 
     def lost(self, text: str) -> None:
         assert self.call is not None  # nothing else has a stream
@@ -226,7 +247,7 @@ class Post(Lane):
                 # The exchange says whose it is.
                 text = f"an answer has the id {id!r:.80} instead of {call._id!r}"
                 endpoint._report(Breach("OWN-019", text, tolerated=True))
-        is_try = call is not None and call._purpose in _TRIES
+        is_try = call is not None and call._purpose in _TRIES and says_what_it_speaks(status)
         if call is None or wait is not None or (error is None and not is_try):
             said: Any = {} if error is None else error["error"]
             endpoint._events.append(
@@ -270,6 +291,15 @@ class Post(Lane):
             self.endpoint._passed(self)
             self._fail(self.call, _INVALID, f"{self.call._method}: {text}")
 
+    def kept(self) -> None:
+        if self.call is not None and self.call._purpose is Purpose.DISCOVER:
+            self.machine.suspend_silence(self.call)
+
+    def authorized(self) -> None:
+        if self.call is not None and self.call._purpose is Purpose.DISCOVER:
+            self.machine.restart_silence(self.call)
+        self.send()
+
     def give_up(self, status: int, text: str) -> None:
         self.endpoint._passed(self)
         if self.call is None:
@@ -288,13 +318,14 @@ class Post(Lane):
         """The call has had its ending."""
         endpoint, exchange = self.endpoint, self.exchange
         self.over = True
+        self.body = b""  # its handle may be kept for long, so that a late answer is recognised
         endpoint._timers.drop(self)
         endpoint._kept.pop(self, None)
         if exchange is None:
             return
-        if is_answered and endpoint._post_url is not None and exchange._given_out:
-            return  # the answer was faster than the thanks for the question
-        if is_answered and exchange._reading is Reading.STREAM:
-            endpoint._linger(self, _LINGER)
+        # On HTTP+SSE the answer may be faster than the thanks for the question.
+        is_faster = endpoint._post_url is not None and exchange._given_out
+        if is_answered and (is_faster or exchange._reading is Reading.STREAM):
+            endpoint._linger(exchange)
         else:
             exchange._abort()

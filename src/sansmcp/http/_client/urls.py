@@ -56,8 +56,9 @@ def read_url(text: str) -> URL:
         raise ValueError("the URL is no absolute one of http or https")
     if "@" in parts.netloc:
         raise ValueError("the URL holds a name or a password; they belong into headers=")
-    if not _AUTHORITY.fullmatch(parts.netloc):
-        raise ValueError("the URL has no valid host")
+    labels = parts.hostname.removesuffix(".").split(".")
+    if not (_AUTHORITY.fullmatch(parts.netloc) and all(0 < len(one) < 64 for one in labels)):
+        raise ValueError("the URL has no valid host")  # which resolvers refuse in odd ways
     port = parts.port  # which raises, too
     origin = Origin(parts.scheme, parts.hostname, _PORTS[parts.scheme] if port is None else port)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")

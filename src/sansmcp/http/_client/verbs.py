@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import attrs
+
 from ..._handles import IncomingRequest, Listing, OutgoingRequest, Ping, Start, Subscription
 from ..._values import MISSING, JSONObject, JSONValue, Missing, is_object
 from .conduct import Conduct
@@ -30,13 +32,15 @@ class Verbs(Conduct):
     ) -> Start:
         """Open the conversation: as `ClientConnection.start`.
 
-        Ends in one `Ready` or `ConnectionFailed`. A server that knows handshakes only is
-        recognised by what it answers to the probe, and one of HTTP+SSE by what it answers to
-        `initialize`; each is then tried as such.
+        Ends in one `Ready` or `ConnectionFailed`. A server that knows handshakes only is recognised
+        by what it answers to the probe, and one of HTTP+SSE by what it answers to `initialize`;
+        each is then tried as such. A session that is lost is opened again (`SessionLost`) with the
+        same `meta`, and in the same `timeout`.
 
         Source: MCP 2026-07-28, basic/transports/streamable-http, Backward Compatibility.
         """
         start = self._machine._start(meta, timeout, probe_timeout, hint, data, now)
+        self._opening = start._meta, timeout  # as it is to be opened again
         self._settle()
         return start
 
@@ -277,7 +281,7 @@ class Verbs(Conduct):
         self._version += 1
         kept, self._kept = self._kept, {}
         for lane in kept:
-            lane.send()
+            lane.authorized()
         self._settle()
         return len(kept)
 
@@ -289,11 +293,16 @@ class Verbs(Conduct):
         """
         if now is not None:
             self._tell(now)
-        kept, self._kept = self._kept, {}
-        for lane in kept:
-            lane.give_up(401, "the server wants authorization, and there is none")
+        kept = self._kept
+        count = len(kept)
+        while kept:  # the end of one may be the end of all
+            lane = next(iter(kept))
+            event = attrs.evolve(kept.pop(lane), kept=False)
+            self._events.append(event)
+            text = f"the server wants authorization (status {event.status}), and there is none"
+            lane.give_up(event.status, text)
         self._settle()
-        return len(kept)
+        return count
 
     # --------------------------------------------------------------------------------- ending
 

@@ -1,0 +1,416 @@
+"""What servers say at moments, or in ways, in which nobody else says it."""
+
+import tracemalloc
+
+import pytest
+
+from sansmcp import (
+    CloseCause,
+    Config,
+    ConnectionClosed,
+    ConnectionFailed,
+    FailureCause,
+    FailureReason,
+    Phase,
+    Ready,
+    RequestFailed,
+    ResponseReceived,
+)
+from sansmcp.http import (
+    AuthorizationRequired,
+    ClientEndpoint,
+    ClientExchange,
+    ExchangePurpose,
+    MessageRefused,
+    SessionLost,
+    StreamUnavailable,
+)
+from tests.support.http import LEGACY
+from tests.support.http_client import (
+    ERAS,
+    OK,
+    ask,
+    begun,
+    event,
+    head,
+    initialized,
+    message_of,
+    opened,
+    respond,
+    stream,
+    take,
+)
+from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.modern import MODERN, discovered
+from tests.support.wire import result
+
+
+def old_client() -> tuple[ClientEndpoint, ClientExchange]:
+    """A client that speaks HTTP+SSE, and the stream that brings all answers."""
+    client = begun("2024-11-05", 0.0)
+    respond(take(client), 405)
+    listening = take(client)
+    stream(listening, b"event: endpoint\ndata: /messages\n\n")
+    initialize = take(client)
+    respond(initialize, 202)
+    id = message_of(initialize)["id"]
+    listening.receive_data(event(initialized(id, "2024-11-05")))
+    respond(take(client), 202)
+    events_of(client)
+    return client, listening
+
+
+# ------------------------------------------------------------------- streams that are taken up
+
+
+@pytest.mark.parametrize("id", ["", "a\x01b", "x" * 9000])
+def test_a_stream_whose_place_was_taken_back_is_lost(id: str) -> None:
+    """The request would be sent a second time, or the stream of another purpose be asked for."""
+    client = opened(now=0.0)
+    call, exchange = ask(client)
+    stream(exchange, b"id: a\ndata:\n\n", ends=True)
+    client.handle_timeout(1.0)
+    stream(take(client), f"id: {id}\n\n".encode(), ends=True)
+    client.handle_timeout(100.0)
+    assert exchanges_of(client) == []
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_stream_whose_answer_was_too_long_is_not_taken_up(is_resumed: bool) -> None:
+    """The server believes that it has answered: it would be asked for the rest for ever."""
+    client = opened(now=0.0, config=Config(max_message_bytes=500))
+    call, exchange = ask(client)
+    if is_resumed:
+        stream(exchange, b"id: a\ndata:\n\n", ends=True)
+        client.handle_timeout(1.0)
+        exchange = take(client)
+    stream(exchange, b"id: b\ndata: %b\n\n" % (b"x" * 600), ends=True)
+    failed = only(RequestFailed, events_of(client)[1:])
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert client.next_timeout() is None
+
+
+def test_an_answer_may_follow_what_was_too_long() -> None:
+    """That was something else."""
+    client = opened(config=Config(max_message_bytes=500))
+    call, exchange = ask(client)
+    stream(exchange, b"data: %b\n\n" % (b"x" * 600), event(result(call.id, OK)))
+    assert only(ResponseReceived, events_of(client)[1:]).request is call
+
+
+def test_a_stream_is_not_taken_up_without_any_pause() -> None:
+    """A server that asks for none, and ends each stream at once, would keep both busy for ever."""
+    client = opened(now=0.0, get=True)
+    stream(take(client), b"retry: 0\n\n", ends=True)
+    client.handle_timeout(0.05)
+    assert exchanges_of(client) == []
+    client.handle_timeout(0.1)
+    assert take(client).purpose is ExchangePurpose.GET
+
+
+# ------------------------------------------------------------------------- answers that cross
+
+
+def test_a_post_may_be_refused_after_its_answer_came() -> None:
+    """On HTTP+SSE the two come by different ways, and the answer is what counts."""
+    client, listening = old_client()
+    call, exchange = ask(client)
+    head(exchange, 500, "text/plain")
+    listening.receive_data(event(result(call.id, OK)))
+    exchange.receive_data(b"oops")
+    exchange.receive_end()
+    (answered,) = events_of(client)
+    assert isinstance(answered, ResponseReceived)
+    assert client.exchanges == (listening,)
+
+
+def test_the_end_of_one_that_waits_for_authorization_may_be_the_end_of_all() -> None:
+    """It ended the others a second time, and raised."""
+    config = Config(ping_interval=10.0, max_failed_pings=1)
+    client = opened(now=0.0, authorize=True, config=config)
+    client.handle_timeout(10.0)
+    respond(take(client), 401)
+    call, exchange = ask(client)
+    respond(exchange, 401)
+    events_of(client)
+    assert client.give_up() == 2
+    events = events_of(client)
+    assert only(ConnectionClosed, events).cause is CloseCause.UNRESPONSIVE
+    assert only(RequestFailed, events).request is call
+    assert client.give_up() == 0
+
+
+def test_an_answer_whose_id_is_refused_is_none() -> None:
+    """Where ids are compared strictly, the call would wait for another one for ever."""
+    client = opened(config=Config(strict=True))
+    call, exchange = ask(client)
+    respond(exchange, body=result(str(call.id), OK))
+    failed = only(RequestFailed, events_of(client)[1:])
+    assert (failed.request, failed.reason) == (call, FailureReason.INVALID_ANSWER)
+
+
+# ---------------------------------------------------------------------------- lost sessions
+
+
+def test_a_session_is_opened_again_as_it_was_at_first() -> None:
+    """With what the caller has said then, and in no more time: it would be waited for for ever."""
+    client = new_client(revisions=(LEGACY,), get_stream=False)
+    client.start(meta={"example.com/a": 1}, timeout=30.0, now=0.0)
+    first = take(client)
+    respond(first, body=initialized(message_of(first)["id"]), more={"Mcp-Session-Id": "s"})
+    respond(take(client), 202)
+    _, exchange = ask(client)
+    respond(exchange, 404, now=100.0)
+    again = take(client)
+    assert message_of(again)["params"] == message_of(first)["params"]
+    events_of(client)
+    client.handle_timeout(130.0)
+    failed, closed = events_of(client)
+    assert isinstance(failed, ConnectionFailed)
+    assert failed.cause is FailureCause.TIMED_OUT
+    assert isinstance(closed, ConnectionClosed)
+
+
+def test_a_server_that_knows_no_get_is_not_given_up() -> None:
+    """It should say 405; with 404 it seemed to lose one session after the other."""
+    client = opened(get=True)
+    respond(take(client), 404)
+    initialize = take(client)
+    id = message_of(initialize)["id"]
+    respond(initialize, body=initialized(id), more={"Mcp-Session-Id": "s"})
+    respond(take(client), 202)
+    respond(take(client), 404)
+    lost_session, ready, unavailable = events_of(client)
+    assert isinstance(lost_session, SessionLost)
+    assert isinstance(ready, Ready)
+    assert isinstance(unavailable, StreamUnavailable)
+    assert unavailable.status == 404
+    call, exchange = ask(client)
+    respond(exchange, body=result(call.id, OK))
+    assert only(ResponseReceived, events_of(client)).request is call
+
+
+def test_a_session_in_which_nothing_was_asked_may_be_lost_again() -> None:
+    """A client that only listens was at its end with the second restart of a server."""
+    client = opened(now=0.0, get=True)
+    for number in range(1, 4):
+        now = 100.0 * number
+        client.handle_timeout(now)
+        listening = take(client)
+        stream(listening, b"id: a\ndata:\n\n", ends=True)
+        client.handle_timeout(now + 20.0)
+        respond(take(client), 404)
+        initialize = take(client)
+        id = message_of(initialize)["id"]
+        respond(initialize, body=initialized(id), more={"Mcp-Session-Id": "s"})
+        respond(take(client), 202)
+        assert [type(one) for one in events_of(client)] == [SessionLost, Ready]
+
+
+# ------------------------------------------------------------------------------------- pings
+
+
+def test_a_server_that_cannot_be_reached_is_pinged_until_it_is_given_up() -> None:
+    """The first ping that was lost with its connection was the last: nobody would have noticed."""
+    config = Config(ping_interval=10.0, max_failed_pings=3)
+    client = opened(now=0.0, config=config)
+    for number in range(1, 4):
+        assert events_of(client) == []
+        client.handle_timeout(10.0 * number)
+        take(client).receive_failure("refused")
+    assert only(ConnectionClosed, events_of(client)).cause is CloseCause.UNRESPONSIVE
+
+
+# ----------------------------------------------------------------------------- the era, and 401
+
+
+@pytest.mark.parametrize("timeout", [None, 600.0])
+def test_the_era_is_not_found_by_how_long_a_user_takes(timeout: float | None) -> None:
+    """A modern server that wants a token first would be opened in a legacy revision, or not."""
+    client = new_client(authorize=True)
+    client.start(timeout=timeout, probe_timeout=5.0, now=0.0)
+    respond(take(client), 401)
+    client.handle_timeout(500.0)
+    assert client.authorize([("Authorization", "token")]) == 1
+    probe = take(client)
+    assert message_of(probe)["method"] == "server/discover"
+    client.handle_timeout(504.0)
+    assert exchanges_of(client) == []
+    client.handle_timeout(505.0)
+    assert message_of(take(client))["method"] == "initialize"
+    assert client.next_timeout() == timeout
+
+
+def test_a_start_lasts_no_longer_for_that() -> None:
+    """Its own time goes on."""
+    client = new_client(authorize=True)
+    client.start(timeout=10.0, probe_timeout=5.0, now=0.0)
+    respond(take(client), 401)
+    client.authorize([("Authorization", "token")], now=8.0)
+    respond(take(client), 401)
+    client.handle_timeout(9.0)
+    assert client.phase is Phase.PROBING
+    client.handle_timeout(10.0)
+    failed = only(ConnectionFailed, events_of(client))
+    assert failed.cause is FailureCause.TIMED_OUT
+
+
+def test_without_a_time_for_the_probe_there_is_none_to_stop() -> None:
+    """It ends with its answer."""
+    client = new_client(authorize=True)
+    client.start(now=0.0)
+    respond(take(client), 401)
+    client.authorize([("Authorization", "token")], now=8.0)
+    probe = take(client)
+    assert client.next_timeout() is None
+    respond(probe, body=result(message_of(probe)["id"], discovered()))
+    assert client.revision == MODERN
+
+
+@pytest.mark.parametrize("revision", ERAS)
+def test_what_is_shown_in_vain_is_shown_five_times(revision: str) -> None:
+    """An application that has but one token would ask with it for ever."""
+    client = opened(revision, authorize=True)
+    call, exchange = ask(client)
+    for _ in range(5):
+        respond(exchange, 401)
+        assert only(AuthorizationRequired, events_of(client)).kept
+        client.authorize([("Authorization", "token")])
+        exchange = take(client)
+    respond(exchange, 401)
+    required, failed = events_of(client)
+    assert isinstance(required, AuthorizationRequired)
+    assert not required.kept
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (call, FailureReason.REFUSED)
+
+
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize("status", [403, 429, 503])
+def test_a_start_that_is_refused_says_with_what_status(revision: str, status: int) -> None:
+    """It was taken for a server that speaks something else, of which this says nothing."""
+    client = new_client(revisions=(revision,))
+    start = client.start()
+    respond(take(client), status, b"no")
+    refused, failed, _ = events_of(client)
+    assert refused == MessageRefused(status=status, request=start, excerpt=b"no")
+    assert isinstance(failed, ConnectionFailed)
+    assert failed.cause is FailureCause.REFUSED
+
+
+# ---------------------------------------------------------------- responses that have no end
+
+
+def unended(exchange: ClientExchange, status: int, **fields: str) -> None:
+    """The head of a response, and half of a body at the most."""
+    more = {name.replace("_", "-"): value for name, value in fields.items()}
+    head(exchange, status, "text/plain", more, now=0.0)
+    exchange.receive_data(b"wait")
+
+
+def test_nobody_waits_for_the_rest_of_what_is_of_no_use() -> None:
+    """Each such response would hold its connection for ever, and its place among the requests."""
+    client = opened(now=0.0, authorize=True, get=True)
+    listening = take(client)
+    unended(listening, 405)
+    call, sent_elsewhere = ask(client)
+    unended(sent_elsewhere, 307, location="/other")
+    refused = take(client)
+    unended(refused, 401)
+    assert [sent_elsewhere.awaited, refused.awaited] == [False, False]
+    assert client.authorize([("Authorization", "token")]) == 1
+    respond(take(client), body=result(call.id, OK))
+    client.send_notification("notifications/roots/list_changed")
+    noted = take(client)
+    unended(noted, 202)
+    client.send_notification("notifications/roots/list_changed")
+    not_noted = take(client)
+    unended(not_noted, 400)
+    events_of(client)
+    client.handle_timeout(5.0)
+    assert client.aborts() == [listening, sent_elsewhere, refused, noted, not_noted]
+    assert events_of(client) == [MessageRefused(status=400)]
+    assert (client.exchanges, client.next_timeout()) == ((), None)
+
+
+def test_what_ends_in_time_is_left_alone() -> None:
+    """Its connection can be used again."""
+    client = opened(now=0.0, authorize=True)
+    _, exchange = ask(client)
+    unended(exchange, 401)
+    exchange.receive_end(now=1.0)
+    client.handle_timeout(5.0)
+    assert client.aborts() == []
+    client.close()
+    goodbye = take(client)
+    unended(goodbye, 200)
+    client.handle_timeout(10.0)
+    assert client.aborts() == [goodbye]
+
+
+def test_a_post_of_http_sse_that_has_no_end_is_closed_after_its_answer() -> None:
+    """The answer comes by another way, and a server may forget the first."""
+    client, listening = old_client()
+    call, exchange = ask(client)
+    listening.receive_data(event(result(call.id, OK)))
+    assert (exchange.awaited, client.aborts()) == (False, [])
+    client.handle_timeout(5.0)
+    assert client.aborts() == [exchange]
+    assert client.exchanges == (listening,)
+
+
+def test_a_call_that_was_cancelled_before_it_was_sent_leaves_nothing() -> None:
+    """It stood in line, with all that it was to say, behind those that were not given out."""
+    client = opened()
+    client.send_request("tools/list")
+    for _ in range(100):
+        assert client.cancel(client.send_request("tools/call", {"name": "x" * 1000}))
+    assert message_of(take(client))["method"] == "tools/list"
+    assert client.unsent_bytes == 0
+
+
+def test_what_was_said_in_vain_is_not_kept() -> None:
+    """Calls that had no answer are remembered, a thousand of them: not all that they said."""
+    client = opened(config=Config(max_late_answers=1_000))
+    tracemalloc.start()
+    for _ in range(100):
+        call, exchange = ask(client, params={"name": "t", "arguments": {"x": "y" * 100_000}})
+        assert client.cancel(call)
+        respond(take(client), 202)
+        del exchange, call
+    events_of(client)
+    client.aborts()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 1_000_000
+
+
+# ------------------------------------------------------------------------- bodies of no interest
+
+
+@pytest.mark.parametrize(
+    ("status", "fields", "kind"),
+    [
+        (401, {"WWW-Authenticate": "Bearer"}, AuthorizationRequired),
+        (404, {}, SessionLost),
+    ],
+)
+def test_a_status_counts_in_whatever_form_its_body_is(
+    status: int, fields: dict[str, str], kind: type
+) -> None:
+    """A proxy may pack its own pages; nobody reads them."""
+    client = opened()
+    _, exchange = ask(client)
+    respond(exchange, status, b"\x1f\x8b", {"Content-Encoding": "gzip", **fields})
+    assert isinstance(events_of(client)[0], kind)
+
+
+def test_a_redirect_counts_in_whatever_form_its_body_is() -> None:
+    """The same."""
+    client = opened()
+    _, exchange = ask(client)
+    respond(exchange, 307, b"\x1f\x8b", {"Content-Encoding": "gzip", "Location": "/other"})
+    again = take(client)
+    assert (again.purpose, again.target) == (ExchangePurpose.POST, "/other")
