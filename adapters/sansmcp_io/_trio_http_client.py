@@ -37,8 +37,9 @@ from ._anomalies import LOGGER
 from ._errors import RequestRefused, RequestTimeout
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
 from ._outcomes import Outcome
+from ._trace import HTTPClientTrace
 from ._trio_call import Call
-from ._trio_callbacks import NotificationHandler
+from ._trio_callbacks import NotificationHandler, logged
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_http_pool import Link, Pool
 from ._trio_mailbox import Mailbox, ProgressHandler
@@ -66,6 +67,7 @@ class HTTPSession(Dispatching):
         request_timeout: float,
         tls: ssl.SSLContext | None,
         limits: HTTPClientLimits,
+        trace: HTTPClientTrace | None,
     ) -> None:
         super().__init__(
             endpoint,
@@ -80,6 +82,7 @@ class HTTPSession(Dispatching):
         self._on_unauthorized = on_unauthorized
         self._is_authorizing = False
         self._limits = limits
+        self._trace = trace
         self._pool = Pool(tls, limits.connect)
         self._turns = trio.CapacityLimiter(limits.requests)
         self._room = Room(endpoint)
@@ -113,7 +116,7 @@ class HTTPSession(Dispatching):
             raise
         finally:
             self.endpoint.close(now=trio.current_time())
-            while (event := self.endpoint.next_event()) is not None:
+            while (event := self._next_event()) is not None:
                 if isinstance(event, ENDINGS):
                     self._handle(event)
             self._room.look()
@@ -150,7 +153,7 @@ class HTTPSession(Dispatching):
         has_changed = True
         while has_changed:
             has_changed = False
-            while (event := endpoint.next_event()) is not None:
+            while (event := self._next_event()) is not None:
                 self._handle(event)
                 has_changed = True
             for aborted in endpoint.aborts():
@@ -184,6 +187,9 @@ class HTTPSession(Dispatching):
         link = await self._pool.take(exchange.origin)
         try:
             data = link.http.send(exchange)
+            if self._trace is not None:
+                with logged("the trace"):
+                    self._trace.sent(link.name, data)
             sent = link.stream.send_now(data)
             if sent == len(data):
                 await self._read(exchange, scope, link)
@@ -205,6 +211,9 @@ class HTTPSession(Dispatching):
             scope.deadline = trio.current_time() + limits.head
         while not http.done:
             data = await stream.receive_some()
+            if self._trace is not None:
+                with logged("the trace"):
+                    self._trace.received(link.name, data)
             now = trio.current_time()
             http.receive(data, now=now, at=time.time())
             if http.has_head:
@@ -213,6 +222,13 @@ class HTTPSession(Dispatching):
         scope.deadline = math.inf
 
     # ---------------------------------------------------------------------------- events
+
+    def _next_event(self) -> ClientHTTPEvent | None:
+        event = self.endpoint.next_event()
+        if event is not None and self._trace is not None:
+            with logged("the trace"):
+                self._trace.happened(event)
+        return event
 
     def _handle(self, event: ClientHTTPEvent) -> None:
         match event:

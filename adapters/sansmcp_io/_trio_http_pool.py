@@ -10,7 +10,7 @@ import trio
 from sansmcp.http import Origin
 
 from ._h11_client import HTTPClientConnection
-from ._trio_socket import NoWaitSocket, TLSSocket
+from ._trio_socket import NoWaitSocket, TLSSocket, address_of
 
 _MOST_IDLE: Final = 20
 _IDLE_SECONDS: Final = 60.0
@@ -18,9 +18,12 @@ _IDLE_SECONDS: Final = 60.0
 
 
 class Link:
-    """A connection, and what it carries."""
+    """A connection, and what it carries. Its name is the address of this end."""
 
-    def __init__(self, stream: NoWaitSocket | TLSSocket, raw: trio.SocketStream | None) -> None:
+    def __init__(
+        self, name: str, stream: NoWaitSocket | TLSSocket, raw: trio.SocketStream | None
+    ) -> None:
+        self.name: Final = name
         self.stream: Final = stream
         self.http: Final = HTTPClientConnection()
         self.used_at = 0.0
@@ -81,8 +84,9 @@ class Pool:
 
     async def _open(self, origin: Origin) -> Link:
         stream = await trio.open_tcp_stream(origin.host, origin.port)
+        name = address_of(stream)
         if origin.scheme == "http":
-            return Link(NoWaitSocket(stream), None)
+            return Link(name, NoWaitSocket(stream), None)
         context = self._tls or ssl.create_default_context()
         secure = trio.SSLStream(stream, context, server_hostname=origin.host, https_compatible=True)
         try:
@@ -90,4 +94,4 @@ class Pool:
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
-        return Link(TLSSocket(secure), stream)
+        return Link(name, TLSSocket(secure), stream)

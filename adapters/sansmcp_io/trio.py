@@ -39,7 +39,7 @@ from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_limits import HTTPLimits
 from ._listening import Authenticate
 from ._stderr import StderrTail
-from ._trace import HTTPTrace, Trace
+from ._trace import HTTPClientTrace, HTTPTrace, Trace
 from ._trio_call import Call
 from ._trio_callbacks import NotificationHandler
 from ._trio_changes import Changes
@@ -69,6 +69,7 @@ __all__ = [
     "Client",
     "ConnectionLost",
     "HTTPClientLimits",
+    "HTTPClientTrace",
     "HTTPLimits",
     "HTTPServer",
     "HTTPTrace",
