@@ -1,5 +1,6 @@
 """The same conversations over HTTP, with servers that are processes and chose their own ports."""
 
+import os
 import re
 import subprocess
 from collections.abc import AsyncGenerator, Collection, Generator, Mapping, Sequence
@@ -18,11 +19,21 @@ from sansmcp.http import (
     StreamUnavailable,
 )
 from sansmcp_io.trio import RequestHandler, connect_http
-from tests.interop.peers import ROOT
+from tests.interop.peers import ROOT, everything
 from tests.interop.reviewed import REVIEWED, assert_reviewed
 from tests.interop.talk import INFO, Notifications, Reports, Talk
 
 _SESSION: Final = re.compile(rb"\r\nmcp-session-id: *([!-~]+)\r\n", re.IGNORECASE)
+_SAY_PORT: Final = """
+import http from "node:http";
+const listen = http.Server.prototype.listen;
+const write = process.stdout.write.bind(process.stdout);
+console.log = console.error = () => {};
+http.Server.prototype.listen = function (...args) {
+  this.on("listening", () => write(`${this.address().port}\\n`));
+  return listen.apply(this, args);
+};
+"""
 _INCIDENTS: Final = (
     AuthorizationRequired,
     MessageRefused,
@@ -45,6 +56,16 @@ def running(
             yield int(process.stdout.readline())
         finally:
             process.kill()
+
+
+@contextmanager
+def everything_on(transport: str) -> Generator[int]:
+    """npm's server-everything, which does not say by itself which port it was given."""
+    node, script = everything().command
+    hook = f"data:text/javascript,{_SAY_PORT}"
+    command = [node, "--import", hook, script, transport]
+    with running(command, {**os.environ, "PORT": "0"}) as port:
+        yield port
 
 
 class HTTPReports(Reports):
@@ -76,7 +97,8 @@ class HTTPReports(Reports):
             self._streams += 1
             self._opened.set()
             self._opened = trio.Event()
-        for match in _SESSION.finditer(data):
+        match = _SESSION.search(data)
+        if match and data.startswith(b"HTTP/1.1 200"):  # some name one that they have refused, too
             session = match[1].decode()
             if session not in self.sessions:
                 self.sessions.append(session)
@@ -137,3 +159,14 @@ async def talking_over_http(
     assert_reviewed(name, reports, REVIEWED)
     assert trace.rules() == set(reports), trace.anomalies
     assert set(trace.incidents) == set(incidents)
+
+
+async def end_session(port: int, session: str) -> None:
+    """What anybody may do who knows its id."""
+    stream = await trio.open_tcp_stream("127.0.0.1", port)
+    async with stream:
+        await stream.send_all(
+            b"DELETE /mcp HTTP/1.1\r\nhost: 127.0.0.1:%d\r\nmcp-session-id: %b\r\n\r\n"
+            % (port, session.encode())
+        )
+        assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")

@@ -12,7 +12,7 @@ from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp.http import AuthorizationRequired
 from sansmcp_io.trio import Call, ConnectionLost, InvalidAnswer, McpError, PeerError, RequestRefused
 from tests.interop.talk import Talk
-from tests.interop.talk_http import HTTPReports, running, talking_over_http
+from tests.interop.talk_http import HTTPReports, end_session, running, talking_over_http
 from tests.support.on_trio import on_trio
 
 Serve: TypeAlias = Callable[..., int]
@@ -323,17 +323,6 @@ async def test_a_session_that_was_ended_elsewhere_is_opened_anew(serve: Serve) -
         await talk.notifications.wait("notifications/resources/updated")  # on a new stream
     assert len(traced(talk).sessions) == 2
     assert traced(talk).requests("DELETE") == 1
-
-
-async def end_session(port: int, session: str) -> None:
-    """What anybody may do who knows its id."""
-    stream = await trio.open_tcp_stream("127.0.0.1", port)
-    async with stream:
-        await stream.send_all(
-            b"DELETE /mcp HTTP/1.1\r\nhost: 127.0.0.1:%d\r\nmcp-session-id: %b\r\n\r\n"
-            % (port, session.encode())
-        )
-        assert (await stream.receive_some()).startswith(b"HTTP/1.1 200")
 
 
 # ------------------------------------------------------------------------------ streams that break
