@@ -61,7 +61,7 @@ def opening(asked: Asked) -> bytes | None:
     if asked.verb == "DELETE":
         return response(200)
     if asked.verb == "POST" and asked.message["method"] == "initialize":
-        result = {
+        result: JSONObject = {
             "protocolVersion": LEGACY,
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "hostile", "version": "1"},
@@ -203,7 +203,7 @@ def breaking(verb: str, kept: bool, times: int = TIMES) -> Reply:
             return streamed(event(number), kept=kept)
         if verb == "GET":
             return response(400)
-        result = {"jsonrpc": "2.0", "id": ids[0], "result": {"content": []}}
+        result: JSONObject = {"jsonrpc": "2.0", "id": ids[0], "result": {"content": []}}
         return streamed(event(number, result), kept=kept)
 
     return reply
