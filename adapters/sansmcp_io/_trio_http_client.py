@@ -90,6 +90,7 @@ class HTTPSession(Dispatching):
         self._refusals: dict[OutgoingRequest, AuthorizationRequired | MessageRefused] = {}
         self._refused: AuthorizationRequired | MessageRefused | None = None  # while it is opened
         self._pump = Sleeper()
+        self._clock = trio.CancelScope()  # its deadline is not after the endpoint's
         self._is_turning = False
         self._closed = trio.Event()
         self._has_moved = trio.Event()  # an exchange is over
@@ -104,6 +105,7 @@ class HTTPSession(Dispatching):
             with self._scope:
                 async with unwrapped(), trio.open_nursery() as self._tasks:
                     self._tasks.start_soon(self._keep_turning)
+                    self._tasks.start_soon(self._keep_time)
                     await self._closed.wait()
                     with trio.move_on_after(FLUSH_SECONDS):
                         while self._moving or self.endpoint.exchanges:
@@ -144,8 +146,21 @@ class HTTPSession(Dispatching):
             endpoint.handle_timeout(trio.current_time())
             self._turn()
             deadline = endpoint.next_timeout()
-            with trio.move_on_at(math.inf if deadline is None else deadline):
-                await self._pump.sleep()
+            if deadline is not None and deadline < self._clock.deadline:
+                self._clock.deadline = deadline
+            await self._pump.sleep()
+
+    async def _keep_time(self) -> None:
+        """Have it looked what is due, at the earliest time that there was to look at.
+
+        A scope for every sleep of the other task would do, but costs more than all it is for: most
+        deadlines are those of requests that are answered long before.
+        """
+        while True:
+            with self._clock:
+                await trio.sleep_forever()
+            self._clock = trio.CancelScope()
+            self.wake()
 
     def _turn(self) -> None:
         """Handle all events, and begin and end what the endpoint wants begun and ended."""
@@ -171,8 +186,14 @@ class HTTPSession(Dispatching):
         try:
             with scope:
                 if exchange.awaited:
-                    async with self._turns:
+                    if self._turns.available_tokens:
+                        self._turns.acquire_nowait()  # without a detour through the scheduler
+                    else:
+                        await self._turns.acquire()
+                    try:
                         await self._carry(exchange, scope)
+                    finally:
+                        self._turns.release()
                 else:  # what is said about others must not wait for them
                     await self._carry(exchange, scope)
         except _BROKEN as error:
@@ -208,7 +229,7 @@ class HTTPSession(Dispatching):
     async def _read(self, exchange: ClientExchange, scope: trio.CancelScope, link: Link) -> None:
         http, stream, limits = link.http, link.stream, self._limits
         if not exchange.awaited:
-            scope.deadline = trio.current_time() + limits.head
+            _end_at(scope, trio.current_time() + limits.head)
         while not http.done:
             data = await stream.receive_some()
             if self._trace is not None:
@@ -217,9 +238,9 @@ class HTTPSession(Dispatching):
             now = trio.current_time()
             http.receive(data, now=now, at=time.time())
             if http.has_head:
-                scope.deadline = now + limits.silence
+                _end_at(scope, now + limits.silence)
             self._pump.wake()
-        scope.deadline = math.inf
+        _end_at(scope, math.inf)
 
     # ---------------------------------------------------------------------------- events
 
@@ -332,6 +353,11 @@ def _refused(text: str, refusal: AuthorizationRequired | MessageRefused) -> Requ
     if isinstance(refusal, AuthorizationRequired):
         return RequestRefused(text, refusal.status, refusal.challenges)
     return RequestRefused(text, refusal.status, retry_after=refusal.retry_after)
+
+
+def _end_at(scope: trio.CancelScope, deadline: float) -> None:
+    if scope.deadline != deadline:  # mostly there is none, and to say so again is not free
+        scope.deadline = deadline
 
 
 async def _send_rest(link: Link, data: memoryview) -> None:
