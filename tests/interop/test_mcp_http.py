@@ -353,17 +353,6 @@ async def test_an_answer_comes_after_the_client_is_back(serve: Serve) -> None:
 
 
 @on_trio(seconds=60)
-async def test_many_calls_are_taken_up_again_at_once(serve: Serve) -> None:
-    """Each by the id of an event of its own stream."""
-    async with (
-        talking_over_http("mcp", serve("--store"), revisions=[LEGACY]) as talk,
-        trio.open_nursery() as nursery,
-    ):
-        for _ in range(20):
-            nursery.start_soon(talk.text, "leave")
-
-
-@on_trio(seconds=60)
 async def test_the_stream_of_a_session_is_taken_up_again(serve: Serve) -> None:
     """What was told while it was down is told when it is up again."""
     async with talking_over_http("mcp", serve("--store"), revisions=[LEGACY]) as talk:
