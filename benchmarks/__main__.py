@@ -13,6 +13,7 @@ from . import (
     _machine,
     _traffic,
     attacks,
+    http_clients,
     http_exchanges,
     http_servers,
     import_time,
@@ -36,6 +37,7 @@ BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
     "http_exchanges": http_exchanges.rows,
     "stdio": stdio.rows,
     "http_servers": http_servers.rows,
+    "http_clients": http_clients.rows,
     "tap": tap.rows,
     "attacks": attacks.rows,
 }
@@ -49,6 +51,8 @@ client: send_request, data_to_send, receive_data, next_event until None
 HTTP exchange: exchange, receive_data, receive_end, next_event until None, send_result, ready,
 response; the fields are the same objects in every request but for the length
 HTTP on an adapter: one request at a time on each connection; the bare loop is asyncio, h11 and json
+HTTP client on an adapter: one call after the other, beside the client of the mcp package with the \
+same server
 long lines: "one text" is a string with a \\n every 60 characters, "records" are small objects
 all with the default checks (Config(check="shape")), revision 2025-11-25 where none
 is named, garbage collector on"""

@@ -10,10 +10,11 @@ from ._errors import (
     StartFailed,
     Unauthorized,
 )
-from ._trace import HTTPTrace, Trace
+from ._trace import HTTPClientTrace, HTTPTrace, Trace
 
 __all__ = [
     "ConnectionLost",
+    "HTTPClientTrace",
     "HTTPTrace",
     "InvalidAnswer",
     "McpError",

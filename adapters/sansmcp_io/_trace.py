@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from sansmcp import Event
 
 if TYPE_CHECKING:
-    from sansmcp.http import HTTPEvent
+    from sansmcp.http import ClientHTTPEvent, HTTPEvent
 
 
 class Trace(Protocol):
@@ -40,4 +40,22 @@ class HTTPTrace(Protocol):
         """These bytes were read; `b""`: the client sends no more."""
 
     def happened(self, event: HTTPEvent) -> None:
+        """The endpoint reported this event; it is handled after this call."""
+
+
+class HTTPClientTrace(Protocol):
+    """Told of everything that a client over HTTP sends, receives and learns, in order.
+
+    A connection is its own address and port, as `127.0.0.1:50123`, which is what the server's
+    `HTTPTrace` calls it. The bytes are those of HTTP, credentials included, and before TLS or after
+    it: they are confidential.
+    """
+
+    def sent(self, connection: str, data: bytes) -> None:
+        """This request is about to be written."""
+
+    def received(self, connection: str, data: bytes) -> None:
+        """These bytes were read; `b""`: the server sends no more."""
+
+    def happened(self, event: ClientHTTPEvent) -> None:
         """The endpoint reported this event; it is handled after this call."""

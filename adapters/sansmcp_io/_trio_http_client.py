@@ -36,7 +36,9 @@ from ._anomalies import LOGGER
 from ._errors import Refusal
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
 from ._surface import FLUSH_SECONDS, NotificationHandler
+from ._trace import HTTPClientTrace
 from ._trio_call import Call
+from ._trio_callbacks import logged
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_http_pool import Link, Pool
 from ._trio_mailbox import Mailbox
@@ -62,6 +64,7 @@ class HTTPSession(Dispatching):
         request_timeout: float,
         tls: ssl.SSLContext | None,
         limits: HTTPClientLimits,
+        trace: HTTPClientTrace | None,
     ) -> None:
         super().__init__(
             endpoint,
@@ -75,11 +78,13 @@ class HTTPSession(Dispatching):
         self._on_unauthorized = on_unauthorized
         self._is_authorizing = False
         self._limits = limits
+        self._trace = trace
         self._pool = Pool(tls, limits.connect)
         self._turns = trio.CapacityLimiter(limits.requests)
         self._room = Room(endpoint)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
         self._pump = Sleeper()
+        self._clock = trio.CancelScope()  # its deadline is not after the endpoint's
         self._closed = trio.Event()
         self._has_moved = trio.Event()  # an exchange is over
         self._stopped = trio.Event()
@@ -92,6 +97,7 @@ class HTTPSession(Dispatching):
             with trio.CancelScope(shield=True):
                 async with unwrapped(), trio.open_nursery() as self._tasks:
                     self._tasks.start_soon(self._keep_turning)
+                    self._tasks.start_soon(self._keep_time)
                     await self._closed.wait()
                     with trio.move_on_after(FLUSH_SECONDS):
                         while self._moving or self.endpoint.exchanges:
@@ -100,7 +106,7 @@ class HTTPSession(Dispatching):
                     self._tasks.cancel_scope.cancel()
         finally:
             self.endpoint.close(now=trio.current_time())
-            while (event := self.endpoint.next_event()) is not None:
+            while (event := self._next_event()) is not None:
                 if isinstance(event, ENDINGS):
                     self._handle(event)
             self._room.look()
@@ -128,8 +134,21 @@ class HTTPSession(Dispatching):
             endpoint.handle_timeout(trio.current_time())
             self._turn()
             deadline = endpoint.next_timeout()
-            with trio.move_on_at(math.inf if deadline is None else deadline):
-                await self._pump.sleep()
+            if deadline is not None and deadline < self._clock.deadline:
+                self._clock.deadline = deadline
+            await self._pump.sleep()
+
+    async def _keep_time(self) -> None:
+        """Have it looked what is due, at the earliest time that there was to look at.
+
+        A scope for every sleep of the other task would do, but costs more than all it is for: most
+        deadlines are those of requests that are answered long before.
+        """
+        while True:
+            with self._clock:
+                await trio.sleep_forever()
+            self._clock = trio.CancelScope()
+            self.wake()
 
     def _turn(self) -> None:
         """Handle all events, and begin and end what the endpoint wants begun and ended."""
@@ -137,7 +156,7 @@ class HTTPSession(Dispatching):
         has_changed = True
         while has_changed:
             has_changed = False
-            while (event := endpoint.next_event()) is not None:
+            while (event := self._next_event()) is not None:
                 self._handle(event)
                 has_changed = True
             for aborted in endpoint.aborts():
@@ -155,8 +174,14 @@ class HTTPSession(Dispatching):
         try:
             with scope:
                 if exchange.awaited and not isinstance(exchange.request, Subscription):
-                    async with self._turns:
+                    if self._turns.available_tokens:
+                        self._turns.acquire_nowait()  # without a detour through the scheduler
+                    else:
+                        await self._turns.acquire()
+                    try:
                         await self._carry(exchange, scope)
+                    finally:
+                        self._turns.release()
                 else:  # what is said about others must not wait for them, nor they for what lasts
                     await self._carry(exchange, scope)
         except _BROKEN as error:
@@ -171,6 +196,9 @@ class HTTPSession(Dispatching):
         link = await self._pool.take(exchange.origin)
         try:
             data = link.http.send(exchange)
+            if self._trace is not None:
+                with logged("the trace"):
+                    self._trace.sent(link.name, data)
             sent = link.stream.send_now(data)
             if sent == len(data):
                 await self._read(exchange, scope, link)
@@ -189,17 +217,27 @@ class HTTPSession(Dispatching):
     async def _read(self, exchange: ClientExchange, scope: trio.CancelScope, link: Link) -> None:
         http, stream, limits = link.http, link.stream, self._limits
         if not exchange.awaited:
-            scope.deadline = trio.current_time() + limits.head
+            _end_at(scope, trio.current_time() + limits.head)
         while not http.done:
             data = await stream.receive_some()
+            if self._trace is not None:
+                with logged("the trace"):
+                    self._trace.received(link.name, data)
             now = trio.current_time()
             http.receive(data, now=now, at=time.time())
             if http.has_head:
-                scope.deadline = now + limits.silence
+                _end_at(scope, now + limits.silence)
             self._pump.wake()
-        scope.deadline = math.inf
+        _end_at(scope, math.inf)
 
     # ---------------------------------------------------------------------------- events
+
+    def _next_event(self) -> ClientHTTPEvent | None:
+        event = self.endpoint.next_event()
+        if event is not None and self._trace is not None:
+            with logged("the trace"):
+                self._trace.happened(event)
+        return event
 
     def _handle(self, event: ClientHTTPEvent) -> None:
         match event:
@@ -252,6 +290,11 @@ def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> No
     """Have whoever waits for the ending know what it comes of."""
     if event.request is not None:
         event.request.data.refusal = refusal
+
+
+def _end_at(scope: trio.CancelScope, deadline: float) -> None:
+    if scope.deadline != deadline:  # mostly there is none, and to say so again is not free
+        scope.deadline = deadline
 
 
 async def _send_rest(link: Link, data: memoryview) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import selectors
 import socket
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -16,9 +16,18 @@ _READ_BYTES: Final = 65_536
 def client_of(stream: trio.SocketStream) -> str:
     """Address and port of the other end, as `127.0.0.1:50123` or `[::1]:50123`."""
     try:
-        host, port = stream.socket.getpeername()[:2]
+        return _said(stream.socket.getpeername())
     except OSError:
         return "nowhere"  # it has gone already
+
+
+def address_of(stream: trio.SocketStream) -> str:
+    """Address and port of this end, in the same form."""
+    return _said(stream.socket.getsockname())
+
+
+def _said(address: tuple[Any, ...]) -> str:
+    host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 

@@ -40,7 +40,7 @@ from ._http_limits import HTTPLimits
 from ._listening import Authenticate
 from ._stderr import StderrTail
 from ._surface import NotificationHandler, ProgressHandler, serves_nothing
-from ._trace import HTTPTrace, Trace
+from ._trace import HTTPClientTrace, HTTPTrace, Trace
 from ._trio_call import Call
 from ._trio_changes import Changes
 from ._trio_client import Client, RequestHandler
@@ -68,6 +68,7 @@ __all__ = [
     "Client",
     "ConnectionLost",
     "HTTPClientLimits",
+    "HTTPClientTrace",
     "HTTPLimits",
     "HTTPServer",
     "HTTPTrace",

@@ -1,39 +1,15 @@
 """`sansmcp tap URL` between our client and another's server, on both transports over HTTP."""
 
-import os
 import re
 import signal
-import socket
 import subprocess
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.interop.peers import everything
+from tests.interop.talk_http import everything_on
 from tests.support.command_line import BIN, SECONDS, sansmcp
 from tests.support.tapping import linted, records
-
-
-@contextmanager
-def everything_on(transport: str) -> Generator[int]:
-    """npm's server-everything; yields its port."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    env = {**os.environ, "PORT": str(port)}
-    command = [*everything().command, transport]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(
-        command, env=env, stdout=quiet, stderr=subprocess.PIPE, encoding="utf-8"
-    ) as process:
-        assert process.stderr is not None
-        try:
-            while "on port" not in (line := process.stderr.readline()):
-                assert line, "it has ended"
-            yield port
-        finally:
-            process.kill()
 
 
 @pytest.mark.parametrize(

@@ -344,7 +344,8 @@ async def refuse_handshake(ctx: Context, call_next: CallNext) -> HandlerResult:
     return await call_next(ctx)
 
 
-async def main(era: str) -> None:
+def build(era: str) -> Server[dict[str, Any]]:
+    """The server; its era is as on the command line, or `both`."""
     server: Server[dict[str, Any]] = Server(
         "mcp-peer",
         version="1.0",
@@ -368,6 +369,11 @@ async def main(era: str) -> None:
     )
     if era == "modern":
         server.middleware.append(refuse_handshake)
+    return server
+
+
+async def main(era: str) -> None:
+    server = build(era)
     options = server.create_initialization_options(NotificationOptions())
     async with stdio_server() as (read_stream, write_stream):
         if era != "legacy":
