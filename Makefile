@@ -21,7 +21,7 @@ demo: $(READY) ## a client and a server talk, shown line by line
 	@$(BIN)/sansmcp demo
 
 test: $(READY) ## the test suite on all cores, which must cover every branch (ARGS="..." goes to pytest)
-	@$(BIN)/pytest --numprocesses auto --dist loadfile --cov --cov-report term $(ARGS)
+	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --cov --cov-report term $(ARGS)
 
 fuzz: $(READY) ## the property tests, with examples that were never tried before
 	@$(BIN)/python -m pytest --hypothesis-profile=fuzz $(ARGS)
