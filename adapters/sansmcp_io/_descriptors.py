@@ -82,7 +82,7 @@ class _End:
         if self.is_pipe and sys.platform == "linux":
             with contextlib.suppress(OSError):
                 path = f"/proc/self/fd/{descriptor}"
-                self.fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+                self.fd: int = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
                 return
         self.fd = os.dup(descriptor)
         self._cannot_be_told_not_to_wait()

@@ -22,7 +22,7 @@ class Changes(WaitingChanges):
 
     def __init__(self, stderr: StderrTail | None) -> None:
         super().__init__(stderr)
-        self.refusal = Refusal()  # as a mailbox has it
+        self.refusal: Refusal = Refusal()  # as a mailbox has it
         self._waiters = trio.lowlevel.ParkingLot()
 
     def put(
