@@ -77,12 +77,12 @@ class _End:
         self.is_pipe: Final = stat.S_ISFIFO(mode)
         if stat.S_ISSOCK(mode) and _NO_WAIT:
             self._socket = socket.socket(fileno=os.dup(descriptor))
-            self.fd = self._socket.fileno()
+            self.fd: int = self._socket.fileno()
             return
         if self.is_pipe and sys.platform == "linux":
             with contextlib.suppress(OSError):
                 path = f"/proc/self/fd/{descriptor}"
-                self.fd: int = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+                self.fd = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
                 return
         self.fd = os.dup(descriptor)
         self._cannot_be_told_not_to_wait()
