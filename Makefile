@@ -20,8 +20,9 @@ help: ## show this text
 demo: $(READY) ## a client and a server talk, shown line by line
 	@$(BIN)/sansmcp demo
 
-test: $(READY) ## the test suite on all cores, which must cover every branch (ARGS="..." goes to pytest)
-	@$(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --cov --cov-report term $(ARGS)
+test: $(READY) ## the test suite, which must cover every branch (ARGS="..." goes to pytest)
+	@$(BIN)/coverage run -m pytest $(ARGS)
+	@$(BIN)/coverage report
 
 fuzz: $(READY) ## the property tests, with examples that were never tried before
 	@$(BIN)/python -m pytest --hypothesis-profile=fuzz $(ARGS)
