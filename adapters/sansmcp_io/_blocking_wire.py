@@ -116,11 +116,11 @@ class Wire(Guarded):
 
     def _dispatch(self) -> None:
         """Handle all events."""
-        raise NotImplementedError
+        raise NotImplementedError  # the session's
 
     def _next_job(self) -> Callable[[], None] | None:
         """A function of the application that is to be called, if there is one now."""
-        raise NotImplementedError
+        raise NotImplementedError  # the session's
 
     # ---------------------------------------------------------------------------- waiting
 

@@ -118,11 +118,11 @@ class Wire:
 
     def _dispatch(self) -> None:
         """Handle all events."""
-        raise NotImplementedError
+        raise NotImplementedError  # the session's
 
     def _dispatch_endings(self) -> None:
         """Handle the events that are left when no task does so any more."""
-        raise NotImplementedError
+        raise NotImplementedError  # the session's
 
     def _begin_held_back(self) -> bool:
         """Begin what was held back while too much output waited.
@@ -130,7 +130,7 @@ class Wire:
         Returns:
             Whether something still is. The writer does not sleep before nothing is.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # the session's
 
     # ---------------------------------------------------------------------------- turning
 
