@@ -259,6 +259,7 @@ async def test_a_question_that_is_refused_ends_the_call(serve: Serve, revision: 
             with pytest.raises(McpError, match="no user is here"):
                 await talk.call("ask_sampling")
         else:
+            await traced(talk).stream()  # where it asks; what it asks before is lost
             failed = await talk.call("ask_sampling")
             assert failed["content"][0]["text"] == "-1: no user is here"
 
