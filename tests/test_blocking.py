@@ -227,7 +227,7 @@ def test_notifications_that_come_too_fast_are_dropped_but_the_last_come(
         # One thread is held up in the first notification while the other one reads.
         calls = [InThread(partial(client.request, *call_bad("a"))) for _ in range(2)]
         while not caplog.records:
-            time.sleep(0.01)
+            time.sleep(0.01)  # a log record wakes nobody
         gate.set()
         for call in calls:
             call.result()
@@ -513,7 +513,7 @@ def test_all_that_a_server_has_started_ends_with_it() -> None:
     pids = [int(line.split()[1]) for line in lines]
     until = time.monotonic() + 5
     while any(is_running(pid) for pid in pids) and time.monotonic() < until:
-        time.sleep(0.01)
+        time.sleep(0.01)  # they are no children of ours, to be waited for
     assert not any(is_running(pid) for pid in pids)
 
 

@@ -68,11 +68,16 @@ class Point:
     x: int = 1
 
 
+class Opaque:
+    def __repr__(self) -> str:
+        return "Opaque()"  # as the name of a test it is to be the same in every process
+
+
 _CIRCLE: list[Any] = []
 _CIRCLE.append(_CIRCLE)
 
 FOREIGN: list[Any] = [
-    *((1, 2), b"x", bytearray(b"x"), {1, 2}, frozenset({1}), object(), Point(), Colour.RED),
+    *((1, 2), b"x", bytearray(b"x"), {1, 2}, frozenset({1}), Opaque(), Point(), Colour.RED),
     *(datetime.datetime(2025, 1, 1), datetime.date(2025, 1, 1), datetime.timedelta(1)),
     *(decimal.Decimal("1.5"), uuid.UUID(int=1), Level.LOW, Text("x"), Number(3), Names(a=1)),
     *({1: "a"}, {True: 1}, {None: 1}, {1.5: 1}, {(1,): 1}, {Text("k"): 1}, {Level.LOW: 1}),

@@ -215,6 +215,17 @@ async def test_a_client_that_is_not_known_can_show_something_else() -> None:
     assert seen == [{"realm": "r", "scope": "a b"}] * 2
 
 
+@on_each_loop()
+async def test_a_field_may_have_spaces_around_its_value() -> None:
+    """They mean nothing in HTTP, and come with tokens that were read from a file."""
+    headers = [("Authorization", " right \t")]
+    async with (
+        serving(handle, authenticate=knows("right")) as server,
+        connecting(server.port, headers=headers) as client,
+    ):
+        assert (await ask(client, "who")).startswith("right ")
+
+
 def show_nothing(refused: AuthorizationRequired) -> None:
     """There is no token."""
 

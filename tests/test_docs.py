@@ -15,8 +15,8 @@ import sansmcp
 import sansmcp.http
 import sansmcp.testing
 import sansmcp_io
-import sansmcp_io.asyncio
 import sansmcp_io.asgi
+import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
 import sansmcp_io.wsgi

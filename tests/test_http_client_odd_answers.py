@@ -287,6 +287,19 @@ def test_what_is_shown_in_vain_is_shown_five_times(revision: str) -> None:
     assert (failed.request, failed.reason) == (call, FailureReason.REFUSED)
 
 
+@pytest.mark.parametrize("revision", ERAS)
+@pytest.mark.parametrize("status", [403, 429, 503])
+def test_a_start_that_is_refused_says_with_what_status(revision: str, status: int) -> None:
+    """It was taken for a server that speaks something else, of which this says nothing."""
+    client = new_client(revisions=(revision,))
+    start = client.start()
+    respond(take(client), status, b"no")
+    refused, failed, _ = events_of(client)
+    assert refused == MessageRefused(status=status, request=start, excerpt=b"no")
+    assert isinstance(failed, ConnectionFailed)
+    assert failed.cause is FailureCause.REFUSED
+
+
 # ---------------------------------------------------------------- responses that have no end
 
 

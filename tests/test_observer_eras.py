@@ -497,6 +497,23 @@ def test_an_id_in_use_twice_leaves_open_which_of_the_two_is_meant() -> None:
         assert set(accused(observe(PROBE, FOUND, *both, *followed))) == {(C, "ID-002")}
 
 
+def test_an_id_in_use_twice_may_be_that_of_the_subscription_which_the_server_ends() -> None:
+    """The other one is of no era, and would be cancelled by nobody but the client."""
+    twice: list[Step] = [(C, listen(1, TOOLS)), (S, acknowledged(1, TOOLS)), (C, call(1, "a/b"))]
+    for followed in ([used(1), cancel(S, 1)], [cancel(S, 1), used(1)], [cancel(S, 1)]):
+        found = accused(observe(PROBE, FOUND, *twice, *followed))
+        assert {side for side, _ in found} == {C}
+
+
+def test_whoever_answers_an_id_in_use_twice_may_mean_the_one_that_has_to_be_refused() -> None:
+    """The error is an answer that is due, whichever of the two it is about."""
+    broken = use(1, envelope() | {VERSION: None})
+    for first, second in ((use(1), broken), (broken, use(1))):
+        for answer in ((S, error(1, -32602)), used(1)):
+            found = accused(observe(PROBE, FOUND, first, second, answer))
+            assert set(found) == {(C, "ID-002"), (C, "META-009")}
+
+
 def test_a_lost_request_leaves_its_id_free() -> None:
     """A client that has read the end of the stream waits for nothing any more."""
     observer = Observer()

@@ -1,4 +1,4 @@
-"""What goes along with the sessions of a server over HTTP, and what a trace of it sees."""
+"""What goes along with the sessions of a server over HTTP, and what a trace of either side sees."""
 
 import logging
 import ssl
@@ -6,15 +6,23 @@ from typing import Any
 
 import pytest
 
-from sansmcp import JSONObject, LocalProtocolError, RequestReceived
-from sansmcp.http import HTTPEvent, SessionEnded, SessionStarted
+from sansmcp import (
+    LEGACY_REVISIONS,
+    ConnectionClosed,
+    JSONObject,
+    LocalProtocolError,
+    Ready,
+    RequestReceived,
+    ResponseReceived,
+)
+from sansmcp.http import ClientHTTPEvent, HTTPEvent, SessionEnded, SessionStarted
 from sansmcp_io.trio import Server, ServerCall
 
 from .support import loops
 from .support.certificates import certificate
 from .support.h11_client import head, posted
 from .support.http import LEGACY, modern_tool_call
-from .support.http_on_loops import serving, talking
+from .support.http_on_loops import connect_http, serving, talking
 from .support.http_tools import opened
 from .support.loops import on_each_loop
 from .support.wire import initialize
@@ -105,11 +113,11 @@ async def test_clients_without_a_session_have_no_companion() -> None:
 
 
 class Recorder:
-    """A trace that keeps all."""
+    """A trace that keeps all, of a server or a client."""
 
     def __init__(self) -> None:
         self.bytes: dict[tuple[str, str], bytes] = {}
-        self.events: list[HTTPEvent] = []
+        self.events: list[HTTPEvent | ClientHTTPEvent] = []
 
     def sent(self, client: str, data: bytes) -> None:
         self.bytes["sent", client] = self.bytes.get(("sent", client), b"") + data
@@ -117,7 +125,7 @@ class Recorder:
     def received(self, client: str, data: bytes) -> None:
         self.bytes["received", client] = self.bytes.get(("received", client), b"") + data
 
-    def happened(self, event: HTTPEvent) -> None:
+    def happened(self, event: HTTPEvent | ClientHTTPEvent) -> None:
         self.events.append(event)
 
 
@@ -178,4 +186,65 @@ async def test_a_trace_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture)
     async with serving(handle, trace=Broken()) as server, talking(server) as talk:
         assert "result" in await talk.call(modern_tool_call(1, "x"))
 
+    assert {record.getMessage() for record in caplog.records} == {"the trace failed"}
+
+
+# ------------------------------------------------------------------------- trace of a client
+
+
+async def talk_as_client(port: int, **settings: Any) -> None:
+    """Open a session, have a tool called, and end it."""
+    scheme = "https" if "tls" in settings else "http"
+    async with connect_http(
+        f"{scheme}://localhost:{port}/mcp",
+        info={"name": "client", "version": "1"},
+        revisions=LEGACY_REVISIONS,
+        get_stream=False,
+        **settings,
+    ) as client:
+        result = await client.request("tools/call", {"name": "x"})
+        assert result == {"content": []}
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+@on_each_loop()
+async def test_traces_of_both_sides_agree(certificate: str, secure: bool) -> None:
+    """What one has under a name is what the other has under it, whatever is in between."""
+    ours, theirs = Recorder(), Recorder()
+    inside: dict[str, ssl.SSLContext] = {}
+    outside: dict[str, ssl.SSLContext] = {}
+    if secure:
+        inside["tls"] = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        inside["tls"].load_cert_chain(certificate)
+        outside["tls"] = ssl.create_default_context(cafile=certificate)
+    async with serving(handle, trace=theirs, **inside) as server:
+        await talk_as_client(server.port, trace=ours, **outside)
+    for (kind, connection), data in ours.bytes.items():
+        other = "received" if kind == "sent" else "sent"
+        assert data.startswith({"sent": b"POST /mcp HTTP/1.1", "received": b"HTTP/1.1 200"}[kind])
+        assert theirs.bytes[other, connection] == data
+    everything = b"".join(data for (kind, _), data in ours.bytes.items() if kind == "sent")
+    assert everything.count(b"POST") == 3
+    assert everything.count(b"DELETE") == 1
+    assert [type(event) for event in ours.events] == [Ready, ResponseReceived, ConnectionClosed]
+
+
+@on_each_loop()
+async def test_a_trace_of_a_client_that_fails_harms_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As with a server: it is there to look for faults, and must not make one."""
+
+    class Broken:
+        def sent(self, connection: str, data: bytes) -> None:
+            raise OSError("the disk is full")
+
+        def received(self, connection: str, data: bytes) -> None:
+            raise OSError("the disk is full")
+
+        def happened(self, event: ClientHTTPEvent) -> None:
+            raise OSError("the disk is full")
+
+    async with serving(handle) as server:
+        await talk_as_client(server.port, trace=Broken())
     assert {record.getMessage() for record in caplog.records} == {"the trace failed"}

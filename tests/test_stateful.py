@@ -181,7 +181,6 @@ def test_every_promise_is_kept_in_2026_07_28() -> None:
             "subscription ENDED": 10,
             "subscription ERROR": 5,
             "subscription LOST": 20,
-            "subscription TIMED_OUT": 1,
         }
     )
 

@@ -22,11 +22,13 @@ from sansmcp.http import (
 
 from ._anomalies import LOGGER
 from ._async_call import Call
+from ._async_callbacks import logged
 from ._async_dispatching import Dispatching
 from ._async_serving import Result
 from ._errors import Refusal
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
 from ._surface import NotificationHandler
+from ._trace import HTTPClientTrace
 
 
 class HTTPAsking(Dispatching):
@@ -45,6 +47,7 @@ class HTTPAsking(Dispatching):
         context: Any,
         request_timeout: float,
         limits: HTTPClientLimits,
+        trace: HTTPClientTrace | None,
     ) -> None:
         super().__init__(
             endpoint,
@@ -58,6 +61,7 @@ class HTTPAsking(Dispatching):
         self._on_unauthorized = on_unauthorized
         self._is_authorizing = False
         self._limits = limits
+        self._trace = trace
         self._closed = self.loop.new_event()
 
     @abstractmethod
@@ -74,7 +78,7 @@ class HTTPAsking(Dispatching):
         has_changed = True
         while has_changed:
             has_changed = False
-            while (event := endpoint.next_event()) is not None:
+            while (event := self._next_event()) is not None:
                 self._handle(event)
                 has_changed = True
             for aborted in endpoint.aborts():
@@ -82,6 +86,13 @@ class HTTPAsking(Dispatching):
             while (exchange := endpoint.next_exchange()) is not None:
                 self._begin(exchange)
         self._room.look()
+
+    def _next_event(self) -> ClientHTTPEvent | None:
+        event = self.endpoint.next_event()
+        if event is not None and self._trace is not None:
+            with logged("the trace"):
+                self._trace.happened(event)
+        return event
 
     def _handle(self, event: ClientHTTPEvent) -> None:
         match event:

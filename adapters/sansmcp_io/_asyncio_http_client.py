@@ -31,7 +31,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         self._loop: Final = asyncio.get_running_loop()
         self._context: Final = contextvars.copy_context()  # not that of who calls a verb
         self._tasks = Tasks(self._fail)
-        self._pool = Pool(tls, self._limits.connect)
+        self._pool = Pool(tls, self._limits.connect, self._trace)
         self._moving: dict[ClientExchange, _Carrying] = {}
         self._turns = self._limits.requests  # so many more may have a connection
         self._waiting: deque[_Carrying] = deque()
@@ -63,7 +63,7 @@ class HTTPSession(HTTPAsking, Dispatching):
             if self._timer is not None:
                 self._timer.cancel()
             self.endpoint.close(now=self.clock())
-            while (event := self.endpoint.next_event()) is not None:
+            while (event := self._next_event()) is not None:
                 if isinstance(event, ENDINGS):
                     self._handle(event)
             self._room.look()

@@ -10,9 +10,12 @@ from typing import Final, cast
 
 from sansmcp.http import ClientExchange, Origin
 
+from ._addresses import address_text
+from ._async_callbacks import logged
 from ._async_http_client import sentence_of
 from ._h11_client import HTTPClientConnection
 from ._tls import TLS
+from ._trace import HTTPClientTrace
 
 _MOST_IDLE: Final = 20
 _IDLE_SECONDS: Final = 60.0
@@ -28,10 +31,14 @@ class Link(asyncio.Protocol):
     """
 
     _transport: asyncio.Transport
+    _name: str
 
-    def __init__(self, tls: ssl.SSLContext | None, host: str) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext | None, host: str, trace: HTTPClientTrace | None
+    ) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._tls = None if tls is None else TLS(tls, host)
+        self._trace = trace
         self._opened = self._loop.create_future()
         self._exchange: ClientExchange | None = None
         self._is_writing = False
@@ -51,7 +58,11 @@ class Link(asyncio.Protocol):
     def send(self, exchange: ClientExchange) -> None:
         """Begin an exchange. What comes of it is told to it."""
         self._exchange = exchange
-        self._write(self.http.send(exchange))
+        data = self.http.send(exchange)
+        if self._trace is not None:
+            with logged("the trace"):
+                self._trace.sent(self._name, data)
+        self._write(data)
 
     @property
     def is_reusable(self) -> bool:
@@ -71,6 +82,7 @@ class Link(asyncio.Protocol):
         """It is open."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=0)
+        self._name = address_text(transport.get_extra_info("sockname"))
         if self._tls is None:
             self._opened.set_result(None)
         else:
@@ -140,6 +152,9 @@ class Link(asyncio.Protocol):
         """`b""` is the end."""
         if not data:
             self._is_over = True
+        if self._trace is not None:
+            with logged("the trace"):
+                self._trace.received(self._name, data)
         if not self.http.done:
             self.http.receive(data, now=self._loop.time(), at=time.time())
             self.moved()
@@ -171,10 +186,14 @@ class Pool:
     Args:
         tls: What HTTPS is checked by.
         connect_seconds: How long opening one may take.
+        trace: Told of what passes.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None, connect_seconds: float) -> None:
+    def __init__(
+        self, tls: ssl.SSLContext | None, connect_seconds: float, trace: HTTPClientTrace | None
+    ) -> None:
         self._tls = tls
+        self._trace = trace
         self._connect_seconds = connect_seconds
         self._idle: list[Link] = []
 
@@ -198,7 +217,7 @@ class Pool:
             if self._tls is None:
                 self._tls = ssl.create_default_context()  # which takes long
             tls = self._tls
-        link = Link(tls, origin.host)
+        link = Link(tls, origin.host, self._trace)
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_seconds):

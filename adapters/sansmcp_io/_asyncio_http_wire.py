@@ -13,6 +13,7 @@ import sys
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
+from ._addresses import address_text
 from ._anomalies import LOGGER
 from ._http_service import BUSY
 from ._http_wire import HTTPWireBase
@@ -252,7 +253,4 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
 def client_of(transport: asyncio.Transport) -> str:
     """Address and port of the other end, as `127.0.0.1:50123` or `[::1]:50123`."""
     found = transport.get_extra_info("peername")
-    if not found:
-        return "nowhere"  # it has gone already
-    host, port = found[:2]
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return address_text(found) if found else "nowhere"  # it has gone already

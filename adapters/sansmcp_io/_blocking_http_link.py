@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from sansmcp.http import ClientExchange
 
+from ._addresses import address_text
 from ._blocking_tls import TLS
 from ._h11_client import HTTPClientConnection
 
@@ -129,8 +130,7 @@ class Link:
     @property
     def name(self) -> str:
         """Address and port of this end, as `127.0.0.1:50123` or `[::1]:50123`."""
-        host, port = self.socket.getsockname()[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return address_text(self.socket.getsockname())
 
     def send(self, data: bytes) -> None:
         """Write it, as far as that goes now."""

@@ -192,7 +192,7 @@ class Child:
             if time.monotonic() >= until:
                 signal_group(pid, KILL)
                 return
-            time.sleep(_LOOK_AGAIN_SECONDS)
+            time.sleep(_LOOK_AGAIN_SECONDS)  # no system tells when a group has ended
 
     def _until(self, poll: select.poll, is_done: Callable[[], bool], seconds: float) -> bool:
         """Wait for something, and meanwhile read what would else fill the pipes."""

@@ -83,9 +83,9 @@ class Session(Waiting):
         self._call_type = call_type
         self._on_notification = on_notification
         self._on_ready: Callable[[], object] | None = None
-        self.is_ready = False
-        self.news = 0  # how much was done for the application
-        self.polls = 0  # so many threads wait for that
+        self.is_ready: bool = False
+        self.news: int = 0  # how much was done for the application
+        self.polls: int = 0  # so many threads wait for that
         self._anomalies = AnomalyLog()
         self._requests: OrderedDict[IncomingRequest, None] = OrderedDict()
         self._waiting_notifications = 0

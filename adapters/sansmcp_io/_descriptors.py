@@ -78,7 +78,7 @@ class _End:
         self.is_pipe: Final = stat.S_ISFIFO(mode)
         if stat.S_ISSOCK(mode) and _NO_WAIT:
             self._socket = socket.socket(fileno=os.dup(descriptor))
-            self.fd = self._socket.fileno()
+            self.fd: int = self._socket.fileno()
             return
         if self.is_pipe and sys.platform == "linux":
             with contextlib.suppress(OSError):

@@ -17,6 +17,7 @@ import trio
 from sansmcp import Subscription
 from sansmcp.http import ClientExchange
 
+from ._async_callbacks import logged
 from ._async_http_client import HTTPAsking, sentence_of
 from ._surface import FLUSH_SECONDS
 from ._trio_dispatching import ENDINGS, Dispatching
@@ -38,6 +39,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         self._turns = trio.CapacityLimiter(self._limits.requests)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
         self._pump = Sleeper()
+        self._clock = trio.CancelScope()  # its deadline is not after the endpoint's
         self._has_moved = trio.Event()  # an exchange is over
         self._stopped = trio.Event()
 
@@ -49,6 +51,7 @@ class HTTPSession(HTTPAsking, Dispatching):
             with trio.CancelScope(shield=True):
                 async with unwrapped(), trio.open_nursery() as self._tasks:
                     self._tasks.start_soon(self._keep_turning)
+                    self._tasks.start_soon(self._keep_time)
                     await self._closed.wait()
                     with trio.move_on_after(FLUSH_SECONDS):
                         while self._moving or self.endpoint.exchanges:
@@ -57,7 +60,7 @@ class HTTPSession(HTTPAsking, Dispatching):
                     self._tasks.cancel_scope.cancel()
         finally:
             self.endpoint.close(now=trio.current_time())
-            while (event := self.endpoint.next_event()) is not None:
+            while (event := self._next_event()) is not None:
                 if isinstance(event, ENDINGS):
                     self._handle(event)
             self._room.look()
@@ -81,8 +84,21 @@ class HTTPSession(HTTPAsking, Dispatching):
             endpoint.handle_timeout(trio.current_time())
             self._turn()
             deadline = endpoint.next_timeout()
-            with trio.move_on_at(math.inf if deadline is None else deadline):
-                await self._pump.sleep()
+            if deadline is not None and deadline < self._clock.deadline:
+                self._clock.deadline = deadline
+            await self._pump.sleep()
+
+    async def _keep_time(self) -> None:
+        """Have it looked what is due, at the earliest time that there was to look at.
+
+        A scope for every sleep of the other task would do, but costs more than all it is for: most
+        deadlines are those of requests that are answered long before.
+        """
+        while True:
+            with self._clock:
+                await trio.sleep_forever()
+            self._clock = trio.CancelScope()
+            self.wake()
 
     # ---------------------------------------------------------------------------- exchanges
 
@@ -99,8 +115,14 @@ class HTTPSession(HTTPAsking, Dispatching):
         try:
             with scope:
                 if exchange.awaited and not isinstance(exchange.request, Subscription):
-                    async with self._turns:
+                    if self._turns.available_tokens:
+                        self._turns.acquire_nowait()  # without a detour through the scheduler
+                    else:
+                        await self._turns.acquire()
+                    try:
                         await self._carry(exchange, scope)
+                    finally:
+                        self._turns.release()
                 else:  # what is said about others must not wait for them, nor they for what lasts
                     await self._carry(exchange, scope)
         except _BROKEN as error:
@@ -116,6 +138,9 @@ class HTTPSession(HTTPAsking, Dispatching):
         link = await self._pool.take(exchange.origin)
         try:
             data = link.http.send(exchange)
+            if self._trace is not None:
+                with logged("the trace"):
+                    self._trace.sent(link.name, data)
             sent = link.stream.send_now(data)
             if sent == len(data):
                 await self._read(exchange, scope, link)
@@ -134,15 +159,23 @@ class HTTPSession(HTTPAsking, Dispatching):
     async def _read(self, exchange: ClientExchange, scope: trio.CancelScope, link: Link) -> None:
         http, stream, limits = link.http, link.stream, self._limits
         if not exchange.awaited:
-            scope.deadline = trio.current_time() + limits.head
+            _end_at(scope, trio.current_time() + limits.head)
         while not http.done:
             data = await stream.receive_some()
+            if self._trace is not None:
+                with logged("the trace"):
+                    self._trace.received(link.name, data)
             now = trio.current_time()
             http.receive(data, now=now, at=time.time())
             if http.has_head:
-                scope.deadline = now + limits.silence
+                _end_at(scope, now + limits.silence)
             self._pump.wake()
-        scope.deadline = math.inf
+        _end_at(scope, math.inf)
+
+
+def _end_at(scope: trio.CancelScope, deadline: float) -> None:
+    if scope.deadline != deadline:  # mostly there is none, and to say so again is not free
+        scope.deadline = deadline
 
 
 async def _send_rest(link: Link, data: memoryview) -> None:

@@ -16,6 +16,7 @@ from ._defaults import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_S
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
 from ._surface import NotificationHandler, serves_nothing
+from ._trace import HTTPClientTrace
 from ._trio_unwrap import unwrapped
 
 
@@ -41,6 +42,7 @@ async def connect_http(
     tls: ssl.SSLContext | None = None,
     proxies: Literal["refuse", "ignore"] = "refuse",
     limits: HTTPClientLimits | None = None,
+    trace: HTTPClientTrace | None = None,
 ) -> AsyncGenerator[Client, None]:
     """Talk to a server over HTTP, whichever of the five revisions it speaks.
 
@@ -72,6 +74,7 @@ async def connect_http(
         proxies: What if the environment names a proxy for this URL: `"refuse"` to go around it, or
             `"ignore"` it. There is no way through one.
         limits: What to put up with.
+        trace: Told of everything that happens on this side.
 
     Raises:
         PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
@@ -105,6 +108,7 @@ async def connect_http(
         request_timeout=request_timeout,
         tls=tls,
         limits=limits or HTTPClientLimits(),
+        trace=trace,
     )
     async with unwrapped(), trio.open_nursery() as nursery:
         nursery.start_soon(session.run)

@@ -10,7 +10,7 @@ import trio
 from sansmcp.http import Origin
 
 from ._h11_client import HTTPClientConnection
-from ._trio_socket import NoWaitSocket, TLSSocket
+from ._trio_socket import NoWaitSocket, TLSSocket, address_of
 
 _MOST_IDLE: Final = 20
 _IDLE_SECONDS: Final = 60.0
@@ -21,11 +21,15 @@ class Link:
     """A connection, and what it carries.
 
     Attributes:
+        name: The address of this end.
         is_writing: Part of a request has not been written.
         used_at: When it was given back.
     """
 
-    def __init__(self, stream: NoWaitSocket | TLSSocket, raw: trio.SocketStream | None) -> None:
+    def __init__(
+        self, name: str, stream: NoWaitSocket | TLSSocket, raw: trio.SocketStream | None
+    ) -> None:
+        self.name: Final = name
         self.stream: Final = stream
         self.http: Final = HTTPClientConnection()
         self.is_writing = False
@@ -87,8 +91,9 @@ class Pool:
 
     async def _open(self, origin: Origin) -> Link:
         stream = await trio.open_tcp_stream(origin.host, origin.port)
+        name = address_of(stream)
         if origin.scheme == "http":
-            return Link(NoWaitSocket(stream), None)
+            return Link(name, NoWaitSocket(stream), None)
         if self._tls is None:
             self._tls = ssl.create_default_context()  # which takes long: it reads all certificates
         secure = trio.SSLStream(
@@ -99,4 +104,4 @@ class Pool:
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
-        return Link(TLSSocket(secure), stream)
+        return Link(name, TLSSocket(secure), stream)

@@ -9,6 +9,7 @@ import trio
 
 from ._errors import Refusal
 from ._surface import ProgressHandler
+from ._trio_sleeper import Sleeper
 
 Item = TypeVar("Item")
 
@@ -25,17 +26,17 @@ class Mailbox(Generic[Item]):
         self.on_progress = on_progress
         self.refusal = Refusal()
         self._items: deque[Item] = deque()
-        self._arrived = trio.Event()
+        self._caller = Sleeper()
 
     def put(self, item: Item) -> None:
         """Leave an item and wake the caller."""
         self._items.append(item)
-        self._arrived.set()
+        self._caller.wake()
 
     async def take(self) -> Item:
         """The oldest item, as soon as there is one."""
-        await self._arrived.wait()
-        item = self._items.popleft()
-        if not self._items:
-            self._arrived = trio.Event()
-        return item
+        if self._items:
+            await trio.lowlevel.checkpoint()
+        while not self._items:
+            await self._caller.sleep()
+        return self._items.popleft()

@@ -34,3 +34,4 @@ class Sleeper:
             return trio.lowlevel.Abort.SUCCEEDED
 
         await trio.lowlevel.wait_task_rescheduled(abort)
+        self._was_woken = False  # again before it ran: it sees all of that now

@@ -8,6 +8,7 @@ from typing import Final
 
 import trio
 
+from ._addresses import address_text
 from ._trio_stream import Buffer
 
 _READ_BYTES: Final = 65_536
@@ -16,10 +17,14 @@ _READ_BYTES: Final = 65_536
 def client_of(stream: trio.SocketStream) -> str:
     """Address and port of the other end, as `127.0.0.1:50123` or `[::1]:50123`."""
     try:
-        host, port = stream.socket.getpeername()[:2]
+        return address_text(stream.socket.getpeername())
     except OSError:
         return "nowhere"  # it has gone already
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def address_of(stream: trio.SocketStream) -> str:
+    """Address and port of this end, in the same form."""
+    return address_text(stream.socket.getsockname())
 
 
 class NoWaitSocket:

@@ -51,7 +51,7 @@ from ._http_server import HTTPServer
 from ._listening import Authenticate
 from ._process import ProcessOptions
 from ._surface import NotificationHandler, ProgressHandler, serves_nothing
-from ._trace import HTTPTrace, Trace
+from ._trace import HTTPClientTrace, HTTPTrace, Trace
 from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode, taken_standard_streams
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "Client",
     "ConnectionLost",
     "HTTPClientLimits",
+    "HTTPClientTrace",
     "HTTPLimits",
     "HTTPServer",
     "HTTPTrace",

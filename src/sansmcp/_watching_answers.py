@@ -107,7 +107,7 @@ class AnswerWatching(ModernWatching):
             self._take_error(asked)
         elif asked is self._opening:
             self._lose_track()
-        if asked.due is not None and self._conversation.phase is Phase.NEW:
+        if asked.due is not None and not asked.modern and self._conversation.phase is Phase.NEW:
             breach = Breach(asked.due, f"the client answers {asked.method}")
         if breach is not None:
             self._accuse(half, breach, asked.method, asked.id)

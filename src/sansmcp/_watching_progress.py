@@ -79,7 +79,7 @@ class ProgressWatching(AnswerWatching):
             return
         asked = half.open.get(key) or half.done.get(key)
         meant = self._may_be(key) if half.side is Side.SERVER and self._n_modern else None
-        if meant is not None and meant.modern:
+        if meant is not None and (meant.modern or meant.n_asked > 1):
             if asked is None and half.has_asked(key) is False:
                 self._cancelled_by_server(half, meant, reason)
                 return

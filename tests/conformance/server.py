@@ -48,9 +48,6 @@ Answer = JSONObject | RequireInput
 Tool = Callable[[ServerCall], Awaitable[Answer]]
 
 
-sleep: Callable[[float], Awaitable[None]] = trio.sleep  # or that of the adapter's loop
-
-
 def said(value: str) -> JSONObject:
     return {"content": [text(value)]}
 
@@ -387,9 +384,6 @@ def main() -> None:
     parser.add_argument("--adapter", choices=["trio", "asyncio", "asgi"], default="trio")
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
-    if options.adapter != "trio":
-        global sleep
-        sleep = asyncio.sleep
     if options.adapter == "trio":
         trio.run(serve, sansmcp_io.trio.serve_http, options.port)
     elif options.adapter == "asyncio":

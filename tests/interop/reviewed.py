@@ -31,6 +31,23 @@ REVIEWED = (
         "tests/peers/mcp_server.py does not",
     ),
     Reviewed(
+        "mcp 1",
+        "OWN-019",
+        "over HTTP it refuses what it cannot place, such as the probe of a newer client, with an "
+        'error that has the id "server-error" instead of that of the request',
+    ),
+    Reviewed(
+        "mcp 1",
+        "CAP-002",
+        "its FastMCP sends log messages and tells of changed resources on behalf of its tools, but "
+        "declares neither",
+    ),
+    Reviewed(
+        "mcp 1",
+        "CANC-011",
+        "it answers a cancelled call with an error; that is ignored, as what a race has lost",
+    ),
+    Reviewed(
         "server-everything",
         "PROG-006",
         "trigger-long-running-operation does not look at its abort signal, so it reports progress "

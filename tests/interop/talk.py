@@ -12,7 +12,6 @@ from sansmcp import (
     ALL_REVISIONS,
     LEGACY_REVISIONS,
     ErrorWithoutIdReceived,
-    Event,
     JSONObject,
     LimitReached,
     MessageIgnored,
@@ -29,21 +28,14 @@ INFO = {"name": "sansmcp-test", "version": "1.0"}
 Anomaly: TypeAlias = ProtocolViolation | MessageIgnored | LimitReached | ErrorWithoutIdReceived
 
 
-class Trace:
-    """Keeps what our client has to say about the peer, and an observer about both."""
+class Reports:
+    """Keeps what our client has to say about the peer."""
 
     def __init__(self) -> None:
         self.anomalies: list[Anomaly] = []
-        self.observer = Observer()
         self._reported = trio.Event()
 
-    def sent(self, data: bytes) -> None:
-        self.observer.receive_data(Side.CLIENT, data)
-
-    def received(self, data: bytes | bytearray) -> None:
-        self.observer.receive_data(Side.SERVER, data)
-
-    def happened(self, event: Event) -> None:
+    def happened(self, event: object) -> None:
         if isinstance(event, Anomaly):
             self.anomalies.append(event)
             self._reported.set()
@@ -55,6 +47,25 @@ class Trace:
             for anomaly in self.anomalies
         }
 
+    async def reported(self, rule: str) -> None:
+        """Wait until it was."""
+        while rule not in self.rules():
+            await self._reported.wait()
+
+
+class Trace(Reports):
+    """The same, and what an observer has to say about both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.observer = Observer()
+
+    def sent(self, data: bytes) -> None:
+        self.observer.receive_data(Side.CLIENT, data)
+
+    def received(self, data: bytes | bytearray) -> None:
+        self.observer.receive_data(Side.SERVER, data)
+
     def accused(self) -> list[tuple[Side, str]]:
         """Which rules the observer saw broken, and by whom."""
         found: list[tuple[Side, str]] = []
@@ -63,18 +74,13 @@ class Trace:
                 found.append((event.side, event.rule))
         return found
 
-    async def reported(self, rule: str) -> None:
-        """Wait until it was."""
-        while rule not in self.rules():
-            await self._reported.wait()
-
 
 @attrs.define
 class Talk:
     """An open conversation, in the words of the tests."""
 
     client: Client
-    trace: Trace
+    trace: Reports
     notifications: "Notifications"
 
     async def request(self, method: str, /, **params: Any) -> JSONObject:

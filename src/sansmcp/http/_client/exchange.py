@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, final
 from ..._judge import Breach
 from .._headers import Headers, Text
 from .._sse import SSEDecoder
+from .events import Asked
 from .heads import Head
 from .urls import URL, Origin
 
 if TYPE_CHECKING:
-    from .events import Asked
     from .lanes import Lane
 
 _EXCERPT_BYTES = 120

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
+from .events import Asked
 from .exchange import ClientExchange, ExchangePurpose
 from .fields import event_id_value
 from .heads import Head
@@ -17,7 +18,6 @@ from .urls import URL
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint
-    from .events import Asked
 
 JSON: Final = "application/json"
 SSE: Final = "text/event-stream"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..._asking import Outcome
 from ..._errors import ErrorCode, LocalProtocolError
@@ -23,13 +23,10 @@ from ..._wellformed import retyped
 from .._headers import Headers
 from .exchange import ExchangePurpose
 from .fields import message_fields
-from .posts import Post
+from .posts import Post, says_what_it_speaks
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint
-
-_SAYS_NOTHING: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
-"""Statuses that say nothing of what a server speaks: another request would get the same."""
 
 
 class ClientMachine(Machine):
@@ -181,8 +178,7 @@ class ClientMachine(Machine):
 
     def refuse(self, call: OutgoingRequest, status: int, text: str) -> None:
         """The server has refused a request, with a status that may say what it speaks, or 0."""
-        may_be_legacy = 400 <= status < 502 and status not in _SAYS_NOTHING
-        if call._purpose is Purpose.DISCOVER and not may_be_legacy:
+        if call._purpose is Purpose.DISCOVER and not says_what_it_speaks(status):
             self.fail_start(call, FailureCause.REFUSED, text)
         else:
             self._abandon(call, FailureReason.REFUSED, text, None)

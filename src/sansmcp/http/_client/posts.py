@@ -30,8 +30,15 @@ _CALLING: Final[Headers] = (
 )
 _TRIES: Final = frozenset({Purpose.DISCOVER, Purpose.INITIALIZE})
 """Requests that are refused by servers that speak something else: their start says what counts."""
+_SAYS_NOTHING: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
+"""Statuses that say nothing of what a server speaks: another request would get the same."""
 _LOST: Final = FailureReason.LOST
 _INVALID: Final = FailureReason.INVALID_ANSWER
+
+
+def says_what_it_speaks(status: int) -> bool:
+    """Whether a status that says no may come from a server that speaks something else."""
+    return 400 <= status < 502 and status not in _SAYS_NOTHING
 
 
 class Post(Lane):
@@ -240,7 +247,7 @@ class Post(Lane):
                 # The exchange says whose it is.
                 text = f"an answer has the id {id!r:.80} instead of {call._id!r}"
                 endpoint._report(Breach("OWN-019", text, tolerated=True))
-        is_try = call is not None and call._purpose in _TRIES
+        is_try = call is not None and call._purpose in _TRIES and says_what_it_speaks(status)
         if call is None or wait is not None or (error is None and not is_try):
             said: Any = {} if error is None else error["error"]
             endpoint._events.append(

@@ -1,0 +1,83 @@
+"""A client over HTTP that makes small calls one after the other, and prints seconds for each.
+
+`python -m benchmarks.clients.http_calls --client sansmcp --revision 2026-07-28 --requests 1000 URL`
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from sansmcp import LEGACY_REVISIONS
+
+from .. import _traffic
+
+_INFO: Final = {"name": "benchmark", "version": "1.0"}
+Ask = Callable[[], Awaitable[str]]
+
+
+async def _measured(ask: Ask, requests: int) -> float:
+    """Processor time of this process for each request, once all is warm."""
+    for _ in range(max(1, requests // 10)):
+        assert await ask() == _traffic.PARAMS["arguments"]["text"]
+    before = time.process_time()
+    for _ in range(requests):
+        await ask()
+    return (time.process_time() - before) / requests
+
+
+def _sansmcp(url: str, revision: str, requests: int) -> float:
+    import trio
+
+    from sansmcp_io.trio import connect_http
+
+    async def main() -> float:
+        async with connect_http(url, info=_INFO, revisions=[revision]) as client:
+
+            async def ask() -> str:
+                result: Any = await client.request(_traffic.METHOD, _traffic.PARAMS)
+                text: str = result["content"][0]["text"]
+                return text
+
+            return await _measured(ask, requests)
+
+    return trio.run(main)
+
+
+def _mcp(url: str, revision: str, requests: int) -> float:
+    import anyio
+    from mcp.client.client import Client
+
+    async def main() -> float:
+        mode = "legacy" if revision in LEGACY_REVISIONS else revision
+        async with Client(url, mode=mode) as client:
+
+            async def ask() -> str:
+                result: Any = await client.call_tool("echo", _traffic.PARAMS["arguments"])
+                text: str = result.content[0].text
+                return text
+
+            return await _measured(ask, requests)
+
+    return anyio.run(main)
+
+
+# A client is imported only when it is asked for.
+CLIENTS: Final[dict[str, Callable[[str, str, int], float]]] = {"sansmcp": _sansmcp, "mcp": _mcp}
+
+
+def main() -> None:
+    """Make the calls that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--client", choices=CLIENTS, default="sansmcp")
+    parser.add_argument("--revision", required=True)
+    parser.add_argument("--requests", type=int, required=True)
+    parser.add_argument("url")
+    options = parser.parse_args()
+    print(CLIENTS[options.client](options.url, options.revision, options.requests))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""HTTP clients as processes: processor time per sequential call beside the `mcp` package's client.
+
+Both talk to the same server, which is ours, over a real socket; what it uses does not count.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+from typing import Final
+
+from ._measure import ROOT, Effort, Rounds, Row, interleaved, median_and_spread, ratios
+from .http_servers import LEGACY, MODERN, Connection, running
+
+BOUND: Final = 1 / 3
+_SECONDS: Final = 300.0
+
+
+def cost(client: str, port: int, revision: str, requests: int) -> float:
+    """Seconds a call, of a fresh process that has warmed up."""
+    command = [
+        *(sys.executable, "-m", "benchmarks.clients.http_calls"),
+        *("--client", client, "--revision", revision, "--requests", str(requests)),
+        f"http://127.0.0.1:{port}/mcp",
+    ]
+    run = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, timeout=_SECONDS)
+    return float(run.stdout)
+
+
+def rows(effort: Effort, kept: Rounds) -> list[Row]:
+    """The client on trio, in both eras."""
+    found: list[Row] = []
+    requests = effort.pick(600, 20)
+    with running("echo_http", "--adapter=trio") as (_, port):
+        Connection(port).socket.close()  # which waits until the server is there
+        for revision in (MODERN, LEGACY):
+            cases = {
+                client: partial(cost, client, port, revision, requests)
+                for client in ("sansmcp", "mcp")
+            }
+            rounds = interleaved(cases, effort.pick(5, 1))
+            costs, others = rounds["sansmcp"], rounds["mcp"]
+            value, spread = median_and_spread(ratios(costs, others))
+            own, other = (sorted(part)[len(part) // 2] * 1e6 for part in (costs, others))
+            found.append(
+                Row(
+                    name=f"HTTP client on trio, small call, sequential, {revision}",
+                    codec="json",
+                    direction="to server",
+                    value=value,
+                    unit="x",
+                    bound=BOUND,
+                    spread=f"{spread}; {own:.3g} us, mcp {other:.3g} us",
+                )
+            )
+            kept[f"HTTP client, {revision}, trio"] = costs
+            kept[f"HTTP client, {revision}, mcp"] = others
+    return found

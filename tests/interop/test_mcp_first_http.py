@@ -1,0 +1,160 @@
+"""A server on version 1 of the `mcp` package over HTTP, as most that are in use are built."""
+
+from collections.abc import Callable, Generator
+from contextlib import AbstractAsyncContextManager, ExitStack
+from typing import Any, TypeAlias
+
+import pytest
+import trio
+
+from sansmcp import LEGACY_REVISIONS, JSONObject
+from sansmcp_io.trio import Call, ConnectionLost, PeerError
+from tests.interop.peers import ROOT, time
+from tests.interop.talk import Talk
+from tests.interop.talk_http import HTTPReports, end_session, running, talking_over_http
+from tests.support.on_trio import on_trio
+
+Serve: TypeAlias = Callable[..., int]
+
+NAME = "mcp 1"
+SCRIPT = ROOT / "tests" / "peers" / "mcp_first_http.py"
+OLD = ("--sse",)
+SESSIONS = pytest.mark.parametrize(
+    "options", [(), ("--json",), ("--store",), OLD], ids=lambda options: " ".join(options) or "none"
+)
+CAPABILITIES: JSONObject = {"elicitation": {"form": {}}, "sampling": {}, "roots": {}}
+
+
+@pytest.fixture(scope="module")
+def serve() -> Generator[Serve]:
+    """Ports of servers, each of which starts when the first test wants it."""
+    python = time().command[0]  # whose environment has that version
+    ports: dict[tuple[str, ...], int] = {}
+    with ExitStack() as stack:
+
+        def port(*options: str) -> int:
+            if options not in ports:
+                ports[options] = stack.enter_context(running([python, SCRIPT, *options]))
+            return ports[options]
+
+        yield port
+
+
+def talking_to(
+    serve: Serve, options: tuple[str, ...], *reports: str, **settings: Any
+) -> AbstractAsyncContextManager[Talk]:
+    """Talk to a server, which refuses the probe of the newer era in its own way."""
+    if options == OLD:
+        return talking_over_http(NAME, serve(*options), path="/sse", reports=reports, **settings)
+    known = {*reports, "OWN-019"}
+    return talking_over_http(NAME, serve(*options), reports=known, **settings)
+
+
+def on_request(call: Call) -> JSONObject:
+    match call.method:
+        case "elicitation/create":
+            return {"action": "accept", "content": {"name": "Ada"}}
+        case "sampling/createMessage":
+            content = {"type": "text", "text": "a sample"}
+            return {"role": "assistant", "content": content, "model": "none"}
+        case _:
+            assert call.method == "roots/list"
+            return {"roots": [{"uri": "file:///a/root"}]}
+
+
+def traced(talk: Talk) -> HTTPReports:
+    assert isinstance(talk.trace, HTTPReports)
+    return talk.trace
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--json",), ("--stateless",), ("--stateless", "--json"), ("--store",), OLD],
+    ids=lambda options: " ".join(options) or "none",
+)
+@on_trio(seconds=60)
+async def test_it_is_found_and_answers(serve: Serve, options: tuple[str, ...]) -> None:
+    """It refuses the probe of the newer era, and by what it refuses it the client knows it."""
+    async with talking_to(serve, options) as talk:
+        assert talk.client.peer.revision == LEGACY_REVISIONS[-1]
+        assert "await_ending" in await talk.names("tools/list")
+        assert await talk.text("echo", text="été ☃ \u2028") == "été ☃ \u2028"
+        assert (await talk.call("fail"))["isError"] is True
+        assert (await talk.call("nothing"))["isError"] is True  # where others have an error
+        with pytest.raises(PeerError):
+            await talk.request("resources/read", uri="test://nothing")
+        with pytest.raises(PeerError) as caught:
+            await talk.request("x/unknown")
+        assert caught.value.code == -32602  # that of a request which is not as it should be
+        large = "x" * 1_000_000
+        assert await talk.text("echo", text=large) == large
+    assert len(traced(talk).sessions) == (options != OLD and "--stateless" not in options)
+
+
+@SESSIONS
+@on_trio(seconds=60)
+async def test_its_questions_are_answered_and_its_changes_heard(
+    serve: Serve, options: tuple[str, ...]
+) -> None:
+    """Some on the stream of the call, others on that of the session, or all on the one there is."""
+    values: list[float] = []
+    async with talking_to(
+        serve,
+        options,
+        "CAP-002",
+        capabilities=CAPABILITIES,
+        on_request=on_request,
+    ) as talk:
+        await traced(talk).stream()
+        if "--json" not in options:
+            assert await talk.text("ask") == "Ada: a sample, file:///a/root"
+            params: JSONObject = {"name": "steps", "arguments": {}}
+            await talk.client.request(
+                "tools/call", params, on_progress=lambda value, total, _: values.append(value)
+            )
+            assert values == [1, 2, 3]
+            told = await talk.notifications.wait("notifications/message", 3)
+            assert [one["data"] for one in told] == ["step 1", "step 2", "step 3"]
+        assert await talk.text("touch") == "told"
+        told = await talk.notifications.wait("notifications/resources/updated")
+        assert told == [{"uri": "test://note"}]
+
+
+@SESSIONS
+@on_trio(seconds=60)
+async def test_a_cancelled_call_ends_on_its_side(serve: Serve, options: tuple[str, ...]) -> None:
+    """The cancellation is a message of its own, and must arrive whatever becomes of the stream.
+
+    It is answered all the same; where each call has a stream of its own, nobody hears of that.
+    """
+    late = ("CANC-011",) if options == OLD else ()
+    async with talking_to(serve, options, *late) as talk:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: talk.call("hang", name="a"))
+            await trio.testing.wait_all_tasks_blocked()
+            await talk.text("echo", text="the other was read before")
+            nursery.cancel_scope.cancel()
+        assert await talk.text("await_ending", name="a") == "it has ended"
+        if late:
+            await talk.trace.reported(*late)
+
+
+@on_trio(seconds=60)
+async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> None:
+    """The server closes the stream of a call and keeps the answer: a call must not notice."""
+    async with talking_to(serve, ("--store",)) as talk:
+        await traced(talk).stream()
+        assert await talk.text("leave") == "left"
+        assert traced(talk).requests("GET") == 2
+
+
+@on_trio(seconds=60)
+async def test_a_session_that_was_ended_elsewhere_is_opened_anew(serve: Serve) -> None:
+    """404 for what is known no more: what was asked is lost, and the next call goes through."""
+    async with talking_to(serve, (), incidents={"SessionLost"}) as talk:
+        (session,) = traced(talk).sessions
+        await end_session(serve(), session)
+        with pytest.raises(ConnectionLost):
+            await talk.text("echo", text="b")
+        assert await talk.text("echo", text="c") == "c"
+    assert len(traced(talk).sessions) == 2
