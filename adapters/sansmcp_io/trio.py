@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from os import PathLike
-from typing import Any, Protocol, TypeAlias
-
-import trio
+from typing import Any, TypeAlias
 
 from sansmcp import (
     ALL_REVISIONS,
-    ClientConnection,
     Config,
     JSONObject,
     ServerConnection,
@@ -45,9 +42,9 @@ from ._http_limits import HTTPLimits
 from ._http_server import HTTPServer
 from ._listening import Authenticate
 from ._process import ProcessOptions
-from ._stderr import StderrTail
-from ._surface import NotificationHandler, ProgressHandler, serves_nothing
+from ._surface import NotificationHandler, ProgressHandler
 from ._trace import HTTPClientTrace, HTTPTrace, Trace
+from ._trio_connect import HalfCloseableByteStream, connected
 from ._trio_http import serve_http
 from ._trio_http_connect import connect_http
 from ._trio_process import open_child
@@ -55,7 +52,6 @@ from ._trio_restart import keep_running
 from ._trio_session import Session
 from ._trio_stdio import open_standard_streams
 from ._trio_stream import ByteStream
-from ._trio_unwrap import unwrapped
 from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode
 
 __all__ = [
@@ -112,14 +108,6 @@ ReadyHandler: TypeAlias = Callable[[Server], object]
 """Called once the client is ready; an async function runs for as long as the connection."""
 
 
-class HalfCloseableByteStream(ByteStream, Protocol):
-    """What a client asks of a stream; every `trio.abc.HalfCloseableStream` has it."""
-
-    async def send_eof(self) -> None:
-        """End the sending side: the server sees the end of its input."""
-        ...
-
-
 @asynccontextmanager
 async def connect(
     stream: HalfCloseableByteStream,
@@ -143,7 +131,7 @@ async def connect(
     Leaving the block cancels what is still open, flushes, and ends the sending side of the
     stream. The arguments are those of `connect_stdio`.
     """
-    async with _connected(
+    async with connected(
         stream,
         info=info,
         capabilities=capabilities,
@@ -161,59 +149,6 @@ async def connect(
         stderr=None,
     ) as session:
         yield Client(session)
-
-
-@asynccontextmanager
-async def _connected(
-    stream: HalfCloseableByteStream,
-    *,
-    info: JSONObject,
-    capabilities: JSONObject | None,
-    revisions: Sequence[str],
-    requires: Iterable[str],
-    on_request: RequestHandler | None,
-    on_notification: NotificationHandler | None,
-    context: Any,
-    config: Config | None,
-    request_timeout: float,
-    start_timeout: float,
-    probe_timeout: float,
-    hint: str | None,
-    trace: Trace | None,
-    stderr: StderrTail | None,
-) -> AsyncGenerator[Session, None]:
-    connection = ClientConnection(
-        info=info,
-        capabilities=None if on_request is None else capabilities,
-        revisions=revisions,
-        requires=requires,
-        config=config,
-    )
-
-    session = Session(
-        connection,
-        stream,
-        handler=serves_nothing if on_request is None else on_request,
-        call_type=Call,
-        on_notification=on_notification,
-        context=context,
-        request_timeout=request_timeout,
-        drain=0.0,
-        trace=trace,
-    )
-    session.stderr = stderr
-    session.shield()
-    async with unwrapped(), trio.open_nursery() as nursery:
-        session.around.append(nursery.cancel_scope)
-        nursery.start_soon(session.run)
-        try:
-            await session.start(start_timeout, probe_timeout, hint)
-            yield session
-        finally:
-            with trio.CancelScope(shield=True):
-                await session.finish()
-                with suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-                    await stream.send_eof()
 
 
 @asynccontextmanager
@@ -298,7 +233,7 @@ async def connect_stdio(
     async def opening() -> AsyncGenerator[Session, None]:
         async with (
             open_child(command, options) as child,
-            _connected(
+            connected(
                 child.stream,
                 info=info,
                 capabilities=capabilities,
