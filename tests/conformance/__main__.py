@@ -167,7 +167,7 @@ def report(rows: Iterable[Row]) -> Generator[str, None, None]:
         if row.attempted:
             for finding in row.findings:
                 yield f"{row.leg} {row.revision} {row.scenario}: {finding}"
-    for leg, revision in SCORED:
+    for leg, revision in dict.fromkeys((row.leg, row.revision) for row in kept):
         counted = [row for row in kept if row.leg == leg and row.revision == revision]
         counted = [row for row in counted if row.scored and row.attempted]
         passed = sum(not row.is_bad for row in counted)
@@ -177,7 +177,12 @@ def report(rows: Iterable[Row]) -> Generator[str, None, None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path, help="where the suite is installed")
-    parser.add_argument("--adapter", choices=["trio", "asyncio", "asgi"], default="trio")
+    parser.add_argument(
+        "--adapter",
+        choices=["trio", "asyncio", "asgi"],
+        default="trio",
+        help="of the server; the client, on trio, is tried beside trio's",
+    )
     options = parser.parse_args()
     directory: Path = options.directory
     client = shlex.join([sys.executable, "-m", "tests.conformance.client"])
@@ -186,13 +191,15 @@ def main() -> int:
         "server": ["--url", f"http://127.0.0.1:{port}/mcp"],
         "client": ["--command", client, "--timeout", str(SECONDS * 1000)],  # they run all at once
     }
+    legs = ("server", "client") if options.adapter == "trio" else ("server",)
+    expected = {key: count for key, count in SCORED.items() if key[0] in legs}
     rows: list[Row] = []
     with running_server(port, options.adapter), tempfile.TemporaryDirectory() as results:
-        for leg, revision in SCORED:
+        for leg, revision in expected:
             rows += run(directory, leg, revision, sides[leg], Path(results, leg, revision))
     print("\n".join(report(rows)))
     counted = Counter((row.leg, row.revision) for row in rows if row.scored and row.attempted)
-    return int(counted != SCORED or any(row.is_bad for row in rows))
+    return int(counted != expected or any(row.is_bad for row in rows))
 
 
 if __name__ == "__main__":
