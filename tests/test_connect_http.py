@@ -141,7 +141,7 @@ async def test_a_cancelled_caller_cancels_its_request(revisions: tuple[str, ...]
             await client.request("tools/list", timeout=0.2)
 
 
-@on_each_loop(seconds=60)
+@on_each_loop()
 async def test_many_requests_share_their_connections() -> None:
     """Each has one while it lasts, and more than the limit wait for their turn."""
     answers: dict[int, str] = {}

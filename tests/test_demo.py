@@ -129,7 +129,7 @@ def test_program_that_is_no_server_fails_the_demo_in_time(server: str) -> None:
     assert outcomes(done.stdout) == dict.fromkeys(STEPS, "FAILED")
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_demo_server_answers_mistakes() -> None:
     """People try their own clients against it, and those have faults."""
     async with connect_stdio(
@@ -200,7 +200,7 @@ def decline(call: Call) -> JSONObject:
 
 
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
-@on_trio(seconds=60)
+@on_trio()
 async def test_demo_server_takes_what_it_is_answered(revision: str) -> None:
     """Clients may decline, and they do not all have the same to give."""
     cases: list[tuple[JSONObject, str]] = [

@@ -26,7 +26,7 @@ def parameters_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
-@on_trio(seconds=60)
+@on_trio()
 async def test_framework_serves_the_client_of_the_package(mode: str) -> None:
     """Whoever builds a framework as the page shows has one that others can talk to."""
     seen: list[float] = []

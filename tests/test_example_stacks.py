@@ -70,7 +70,7 @@ def page(url: str) -> bytes:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", ["on_aiohttp", "on_tornado", "on_starlette", "on_flask"])
-@on_trio(seconds=60)
+@on_trio()
 async def test_other_peoples_stack_serves_the_client_of_the_package(name: str, mode: str) -> None:
     """Whoever follows the page on this stack has a server that others can use, streams included."""
     with serving(name) as url:
@@ -103,7 +103,7 @@ def test_handler_of_a_client_that_leaves_is_cancelled(name: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@on_trio(seconds=60)
+@on_trio()
 async def test_view_of_django_serves_the_users_that_the_project_knows(mode: str) -> None:
     """Who somebody is, is found out once, by the project; a tool must know it, and others go."""
     with serving("on_django") as url:
@@ -120,7 +120,7 @@ async def test_view_of_django_serves_the_users_that_the_project_knows(mode: str)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@on_trio(seconds=60)
+@on_trio()
 async def test_reactor_of_twisted_serves_the_client_of_the_package_on_stdio(mode: str) -> None:
     """The connection object needs nothing of a loop but calls: Twisted's does as well."""
     command, *arguments = program("twisted_stdio")
@@ -136,7 +136,7 @@ def unix_socket(path: Path) -> bool:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("command", [("over_unix_socket", "serve"), ("asyncio_protocol",)])
-@on_trio(seconds=60)
+@on_trio()
 async def test_unix_socket_carries_both_clients(command: tuple[str, ...], mode: str) -> None:
     """Whatever stream of bytes there is will do, for our client and for that of the package."""
     with TemporaryDirectory() as directory:  # pytest's own may be too long for a socket's name
@@ -159,7 +159,7 @@ async def test_unix_socket_carries_both_clients(command: tuple[str, ...], mode: 
 
 
 @pytest.mark.parametrize("mode", MODES)
-@on_trio(seconds=60)
+@on_trio()
 async def test_memory_carries_the_client_of_the_package(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,7 +39,7 @@ async def call_tool(client: Client, name: str, /, **arguments: object) -> str:
 
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
-@on_trio(seconds=60)
+@on_trio()
 async def test_our_client_talks_to_the_server_of_the_package(revision: str) -> None:
     """Two implementations that share no code agree on what the protocol is."""
     stderr: list[str] = []

@@ -127,7 +127,7 @@ async def said(client: Client, name: str, progress: Any = None, **arguments: Any
 @pytest.mark.parametrize("answers", ["auto", "sse"])
 @pytest.mark.parametrize("sessions", [True, False])
 @pytest.mark.parametrize("mode", MODES)
-@on_trio(seconds=60)
+@on_trio()
 async def test_it_talks_to_the_client_of_the_package(
     mode: str, sessions: bool, answers: str
 ) -> None:
@@ -155,7 +155,7 @@ async def test_it_talks_to_the_client_of_the_package(
 
 
 @pytest.mark.parametrize("mode", MODES)
-@on_trio(seconds=60)
+@on_trio()
 async def test_it_asks_the_client_of_the_package(mode: str) -> None:
     """In a session while the call is open, else by a result that says what is needed."""
     async with serving(handle) as server, Peer().client(server, mode) as client:
@@ -167,7 +167,7 @@ async def test_it_asks_the_client_of_the_package(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@on_trio(seconds=60)
+@on_trio()
 async def test_the_client_of_the_package_cancels(mode: str) -> None:
     """By a notification, or by leaving: the handler hears of it in both ways."""
     async with serving(handle) as server, Peer().client(server, mode) as client:
@@ -181,7 +181,7 @@ async def test_the_client_of_the_package_cancels(mode: str) -> None:
         assert await said(client, "echo", text="on")
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_the_client_of_the_package_subscribes() -> None:
     """In 2026-07-28 it listens on a stream, which ends in order with the server."""
     async with (
@@ -197,7 +197,7 @@ async def test_the_client_of_the_package_subscribes() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:resources/subscribe is removed")
-@on_trio(seconds=60)
+@on_trio()
 async def test_the_client_of_the_package_hears_of_changes_in_a_session() -> None:
     """On the GET stream, which it opens once it is ready."""
     heard = trio.Event()
@@ -215,7 +215,7 @@ async def test_the_client_of_the_package_hears_of_changes_in_a_session() -> None
         await heard.wait()
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_the_client_of_the_package_comes_back() -> None:
     """A stream that the server closes in the middle of a call costs it nothing."""
     async with serving(handle, answers="sse") as server:
@@ -224,7 +224,7 @@ async def test_the_client_of_the_package_comes_back() -> None:
         assert server.sessions == ()  # it has deleted its session
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_the_client_of_the_package_says_who_it_is() -> None:
     """Its tokens reach `authenticate`, and the principal the handler."""
 

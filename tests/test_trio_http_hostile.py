@@ -275,7 +275,7 @@ async def test_a_stream_that_breaks_for_ever_keeps_nobody_for_ever() -> None:
         assert server.count("GET") <= count + 1
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_stream_that_cannot_be_taken_up_is_lost() -> None:
     """After `max_reconnects` failures in a row the caller hears that, and of the last of them."""
 

@@ -15,7 +15,7 @@ URI = "demo://resource/dynamic/text/1"
 
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_listings_are_read_in_every_revision(revision: str) -> None:
     """A server that speaks all revisions must find a client that does."""
     async with talking_to(everything(), revisions=[revision], requires=["prompts"]) as talk:
@@ -27,7 +27,7 @@ async def test_its_listings_are_read_in_every_revision(revision: str) -> None:
         assert await talk.text("echo", message="été ☃") == "Echo: été ☃"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_tools_and_resources_are_used() -> None:
     """Content of every kind arrives as it was sent."""
     async with talking_to(everything()) as talk:
@@ -51,7 +51,7 @@ async def test_its_tools_and_resources_are_used() -> None:
         assert caught.value.code == -32602
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_prompts_and_completions_are_used() -> None:
     """Arguments go out as the server expects them, context included."""
     async with talking_to(everything()) as talk:
@@ -76,7 +76,7 @@ async def test_its_prompts_and_completions_are_used() -> None:
         assert found["completion"]["values"] == ["1"]
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_notifications_arrive() -> None:
     """Subscriptions, log messages and changed lists are told as they happen."""
     async with talking_to(everything()) as talk:
@@ -99,7 +99,7 @@ async def test_its_notifications_arrive() -> None:
         assert len(talk.notifications.of("notifications/message")) == count
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_progress_is_told_and_a_call_is_cancelled() -> None:
     """A server that reports on for a cancelled call must neither confuse nor end anything."""
     values: list[float] = []

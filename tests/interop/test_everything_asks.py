@@ -33,7 +33,7 @@ def on_request(call: Call) -> JSONObject:
             return {"action": "accept"} if call.params.get("mode") == "url" else FORM
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_questions_are_answered() -> None:
     """A server that waits inside a call for its client gets the answer that belongs to it."""
     async with talking_to(everything(), capabilities=CAPABILITIES, on_request=on_request) as talk:
@@ -51,7 +51,7 @@ async def test_its_questions_are_answered() -> None:
         assert data["elicitations"][0]["mode"] == "url"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_it_asks_for_roots_again_when_they_have_changed() -> None:
     """Roots are asked for at any time, also long after the call that wanted them."""
     roots = [{"uri": "file:///interop/one"}]
@@ -75,7 +75,7 @@ async def test_it_asks_for_roots_again_when_they_have_changed() -> None:
         assert "file:///interop/two" in await talk.text("get-roots-list")
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_nothing_is_asked_of_a_client_that_declared_nothing() -> None:
     """Without a handler no capability is declared, so its tools that ask are not even there."""
     async with talking_to(everything(), capabilities=CAPABILITIES) as talk:
@@ -83,7 +83,7 @@ async def test_nothing_is_asked_of_a_client_that_declared_nothing() -> None:
         assert {"trigger-sampling-request", "get-roots-list"}.isdisjoint(names)
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_tasks_are_started_polled_and_cancelled() -> None:
     """A call that becomes a task is answered at once and lives on by itself."""
     async with talking_to(everything()) as talk:
@@ -101,7 +101,7 @@ async def test_its_tasks_are_started_polled_and_cancelled() -> None:
         assert caught.value.code == -32602
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_questions_are_taken_up_as_tasks() -> None:
     """A server may ask for a task too: then it is we who keep it and are polled."""
     stamps = {"createdAt": "2025-11-25T00:00:00Z", "lastUpdatedAt": "2025-11-25T00:00:00Z"}

@@ -63,7 +63,7 @@ def traced(talk: Talk) -> HTTPReports:
     return talk.trace
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_transport_is_found(place: Place) -> None:
     """Nobody has to know which of the two a URL stands for.
 
@@ -77,7 +77,7 @@ async def test_its_transport_is_found(place: Place) -> None:
 
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_listings_are_read_in_every_revision(place: Place, revision: str) -> None:
     """The SDK agrees to each of them over both transports."""
     # A client that does not know the revision of the older transport does not try that.
@@ -99,7 +99,7 @@ async def test_its_listings_are_read_in_every_revision(place: Place, revision: s
         assert caught.value.code == -32601
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_questions_are_answered(place: Place) -> None:
     """They come on the stream that belongs to no request, and on that of the call."""
     async with talking_over_http(
@@ -116,7 +116,7 @@ async def test_its_questions_are_answered(place: Place) -> None:
         assert "file:///interop/one" in await talk.text("get-roots-list")
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_notifications_arrive(place: Place) -> None:
     """Subscriptions, log messages and changed lists are told as they happen."""
     async with talking_over_http(NAME, place.port, path=place.path) as talk:
@@ -135,7 +135,7 @@ async def test_its_notifications_arrive(place: Place) -> None:
         assert "hello.gz" in await talk.names("resources/list")
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_progress_is_told_and_a_call_is_cancelled(place: Place) -> None:
     """A server that reports on for a cancelled call must neither confuse nor end anything."""
     values: list[float] = []
@@ -170,7 +170,7 @@ async def test_its_progress_is_told_and_a_call_is_cancelled(place: Place) -> Non
         assert values == told
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_many_requests_at_once_are_answered(place: Place) -> None:
     """Each answer goes to its own question, also where all come on one stream."""
     answers: dict[int, str] = {}
@@ -187,7 +187,7 @@ async def test_many_requests_at_once_are_answered(place: Place) -> None:
     assert answers == {number: f"Echo: {number}" for number in range(60)}
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_client_does_not_try_the_older_transport_without_its_revision() -> None:
     """It was told what to speak."""
     with everything_on("sse") as port, pytest.raises(StartFailed, match="404"):
@@ -195,7 +195,7 @@ async def test_a_client_does_not_try_the_older_transport_without_its_revision() 
             pass
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_session_that_it_has_forgotten_is_not_opened_anew() -> None:
     """This server says so with 400 and an error, not with 404: all that is known is that it refuses
     what it is asked, and the caller hears why."""

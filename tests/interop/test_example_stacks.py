@@ -50,7 +50,7 @@ def test_websocket_carries_a_client_of_the_package() -> None:
     }
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_recorder_changes_nothing_between_the_package_and_everything(tmp_path: Path) -> None:
     """What stands between two foreign processes only listens, and hears all of it."""
     recorded = tmp_path / "recorded"

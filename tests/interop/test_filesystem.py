@@ -11,7 +11,7 @@ from tests.interop.talk import talking_to
 from tests.support.on_trio import on_trio
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_files_are_written_and_read(tmp_path: Path) -> None:
     """The everyday use of the most widely used server."""
     here = tmp_path.resolve()
@@ -28,7 +28,7 @@ async def test_files_are_written_and_read(tmp_path: Path) -> None:
         assert "Access denied" in outside["content"][0]["text"]
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_large_files_pass_both_ways(tmp_path: Path) -> None:
     """Both pipes are full for a while, in both directions."""
     here = tmp_path.resolve()
@@ -38,7 +38,7 @@ async def test_large_files_pass_both_ways(tmp_path: Path) -> None:
         assert await talk.text("read_text_file", path=str(here / "large.txt")) == text
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_it_works_in_the_roots_of_the_client(tmp_path: Path) -> None:
     """It asks right after `initialized`, while our first requests are on their way."""
     first, second = (tmp_path.resolve() / name for name in ("first", "second"))
@@ -62,7 +62,7 @@ async def test_it_works_in_the_roots_of_the_client(tmp_path: Path) -> None:
     assert asked == ["roots/list"]
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_one_that_fails_at_its_start_is_a_connection_lost(tmp_path: Path) -> None:
     """What it printed is all that a user has to find the reason by."""
     stderr: list[str] = []

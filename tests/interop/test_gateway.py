@@ -106,7 +106,7 @@ crosswise = pytest.mark.parametrize(
 
 
 @crosswise
-@on_trio(seconds=60)
+@on_trio()
 async def test_lists_and_names_of_both_servers_come_through(
     tmp_path: Path, mode: str, behind: str
 ) -> None:
@@ -133,7 +133,7 @@ async def test_lists_and_names_of_both_servers_come_through(
 
 
 @every_way
-@on_trio(seconds=60)
+@on_trio()
 async def test_calls_at_once_get_what_is_theirs(tmp_path: Path, mode: str, behind: str) -> None:
     """Ids and tokens of the client and of both servers overlap: nothing may go to another call."""
     person, seen = Person(), dict[str, list[float]]()
@@ -171,7 +171,7 @@ async def test_calls_at_once_get_what_is_theirs(tmp_path: Path, mode: str, behin
 
 
 @crosswise
-@on_trio(seconds=60)
+@on_trio()
 async def test_rounds_of_both_servers_reach_the_person(
     tmp_path: Path, mode: str, behind: str
 ) -> None:
@@ -184,7 +184,7 @@ async def test_rounds_of_both_servers_reach_the_person(
 
 
 @crosswise
-@on_trio(seconds=60)
+@on_trio()
 async def test_servers_are_told_of_no_capability_that_the_client_has_not(
     tmp_path: Path, mode: str, behind: str
 ) -> None:
@@ -200,7 +200,7 @@ async def test_servers_are_told_of_no_capability_that_the_client_has_not(
 
 
 @crosswise
-@on_trio(seconds=60)
+@on_trio()
 async def test_cancellation_reaches_the_server(tmp_path: Path, mode: str, behind: str) -> None:
     """Work that nobody waits for any more must end, however far behind it is."""
     complaints = tmp_path / "stderr"
@@ -217,7 +217,7 @@ async def test_cancellation_reaches_the_server(tmp_path: Path, mode: str, behind
 
 
 @crosswise
-@on_trio(seconds=60)
+@on_trio()
 async def test_logs_come_through(tmp_path: Path, mode: str, behind: str) -> None:
     """What a server tells of a call is for the client that has made it."""
     person = Person()
@@ -227,7 +227,7 @@ async def test_logs_come_through(tmp_path: Path, mode: str, behind: str) -> None
 
 
 @pytest.mark.parametrize("mode", MODES)
-@on_trio(seconds=60)
+@on_trio()
 async def test_changes_come_through(tmp_path: Path, mode: str) -> None:
     """A client that is not told goes on with lists that are over, in whichever way it is told."""
     person = Person()
@@ -253,7 +253,7 @@ async def before_long_names(folder: Path) -> AsyncGenerator[Client]:
         yield client
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_names_that_get_too_long_are_cut_and_found_again(tmp_path: Path) -> None:
     """A name of 128 characters leaves no room for a prefix, and must still be one of its own."""
     async with before_long_names(tmp_path) as client:
@@ -262,7 +262,7 @@ async def test_names_that_get_too_long_are_cut_and_found_again(tmp_path: Path) -
         assert [await said(client, name) for name in found] == LONG_NAMES
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_server_that_ends_is_named_and_started_again(tmp_path: Path) -> None:
     """Of several servers behind one, the client has to hear which one is to blame."""
     async with before_long_names(tmp_path) as client:

@@ -19,7 +19,7 @@ def make_repository(path: Path) -> None:
         subprocess.run(["git", "-C", path, *arguments], check=True)
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_file_is_committed(tmp_path: Path) -> None:
     """The everyday use of a server on the older package, which most servers are still built on."""
     here = str(tmp_path.resolve())

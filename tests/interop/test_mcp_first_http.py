@@ -72,7 +72,7 @@ def traced(talk: Talk) -> HTTPReports:
     [(), ("--json",), ("--stateless",), ("--stateless", "--json"), ("--store",), OLD],
     ids=lambda options: " ".join(options) or "none",
 )
-@on_trio(seconds=60)
+@on_trio()
 async def test_it_is_found_and_answers(serve: Serve, options: tuple[str, ...]) -> None:
     """It refuses the probe of the newer era, and by what it refuses it the client knows it."""
     async with talking_to(serve, options) as talk:
@@ -92,7 +92,7 @@ async def test_it_is_found_and_answers(serve: Serve, options: tuple[str, ...]) -
 
 
 @SESSIONS
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_questions_are_answered_and_its_changes_heard(
     serve: Serve, options: tuple[str, ...]
 ) -> None:
@@ -121,7 +121,7 @@ async def test_its_questions_are_answered_and_its_changes_heard(
 
 
 @SESSIONS
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_cancelled_call_ends_on_its_side(serve: Serve, options: tuple[str, ...]) -> None:
     """The cancellation is a message of its own, and must arrive whatever becomes of the stream.
 
@@ -139,7 +139,7 @@ async def test_a_cancelled_call_ends_on_its_side(serve: Serve, options: tuple[st
             await talk.trace.reported(*late)
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> None:
     """The server closes the stream of a call and keeps the answer: a call must not notice."""
     async with talking_to(serve, ("--store",)) as talk:
@@ -148,7 +148,7 @@ async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> N
         assert traced(talk).requests("GET") == 2
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_session_that_was_ended_elsewhere_is_opened_anew(serve: Serve) -> None:
     """404 for what is known no more: what was asked is lost, and the next call goes through."""
     async with talking_to(serve, (), incidents={"SessionLost"}) as talk:

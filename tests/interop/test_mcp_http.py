@@ -67,7 +67,7 @@ def traced(talk: Talk) -> HTTPReports:
 
 @FORMS
 @pytest.mark.parametrize("revision", [*LEGACY_REVISIONS, MODERN])
-@on_trio(seconds=60)
+@on_trio()
 async def test_requests_are_answered_in_every_form(
     serve: Serve, options: tuple[str, ...], revision: str
 ) -> None:
@@ -102,7 +102,7 @@ async def test_requests_are_answered_in_every_form(
 
 @FORMS
 @ERAS
-@on_trio(seconds=60)
+@on_trio()
 async def test_many_requests_at_once_are_answered(
     serve: Serve, options: tuple[str, ...], revision: str
 ) -> None:
@@ -121,7 +121,7 @@ async def test_many_requests_at_once_are_answered(
     assert answers == {number: str(number) for number in range(60)}
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_the_newest_revision_is_found(serve: Serve) -> None:
     """It serves both eras; the client asks before it opens anything."""
     async with talking_over_http("mcp", serve()) as talk:
@@ -134,7 +134,7 @@ async def test_the_newest_revision_is_found(serve: Serve) -> None:
 
 @pytest.mark.parametrize("options", [(), ("--stateless",)], ids=["sessions", "stateless"])
 @ERAS
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_progress_and_logs_come_with_the_call(
     serve: Serve, options: tuple[str, ...], revision: str
 ) -> None:
@@ -154,7 +154,7 @@ async def test_its_progress_and_logs_come_with_the_call(
             assert told == [{"level": "error", "logger": "peer", "data": "look"}]
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_what_belongs_to_no_request_comes_on_the_stream_of_the_session(serve: Serve) -> None:
     """The package tells of changes, and sends logs, on the stream that the client opens by GET."""
     async with talking_over_http("mcp", serve(), revisions=[LEGACY]) as talk:
@@ -172,7 +172,7 @@ async def test_what_belongs_to_no_request_comes_on_the_stream_of_the_session(ser
         assert await talk.text("touch", uri=FIRST) == "not subscribed"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_changes_are_listened_to() -> None:
     """Two subscriptions, each on a stream of its own, hear what they asked for until they end."""
     with running(SERVER) as port:  # alone: one of the tools ends the subscriptions of everybody
@@ -206,7 +206,7 @@ async def test_its_changes_are_listened_to() -> None:
         (MODERN, ("--json",)),
     ],
 )
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_questions_are_answered(
     serve: Serve, revision: str, options: tuple[str, ...]
 ) -> None:
@@ -228,7 +228,7 @@ async def test_its_questions_are_answered(
             assert await talk.text("pause") == "asked"  # a state, and no question
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_it_cannot_ask_where_there_is_no_session(serve: Serve) -> None:
     """No answer would reach the asker. The package makes an error of that before anything is sent;
     the call ends all the same."""
@@ -245,7 +245,7 @@ async def test_it_cannot_ask_where_there_is_no_session(serve: Serve) -> None:
 
 
 @ERAS
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_question_that_is_refused_ends_the_call(serve: Serve, revision: str) -> None:
     """In a session the server hears of it; in 2026-07-28 there is nobody to tell but the caller."""
 
@@ -264,7 +264,7 @@ async def test_a_question_that_is_refused_ends_the_call(serve: Serve, revision: 
             assert failed["content"][0]["text"] == "-1: no user is here"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_nothing_is_asked_of_a_client_that_declared_nothing(serve: Serve) -> None:
     """The package asks all the same; its question is not an answer, and nobody is bothered."""
     async with talking_over_http("mcp", serve(), revisions=[MODERN], reports={"MRTR-008"}) as talk:
@@ -286,7 +286,7 @@ async def test_nothing_is_asked_of_a_client_that_declared_nothing(serve: Serve) 
         (MODERN, ("--json",)),
     ],
 )
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_cancelled_call_ends_on_its_side(
     serve: Serve, revision: str, options: tuple[str, ...]
 ) -> None:
@@ -305,7 +305,7 @@ async def test_a_cancelled_call_ends_on_its_side(
             assert await talk.text("await_ending", name=name) == "it has ended"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_session_that_was_ended_elsewhere_is_opened_anew(serve: Serve) -> None:
     """404 for what is known no more: what was asked is lost, and the next call goes through."""
     port = serve()
@@ -329,7 +329,7 @@ async def test_a_session_that_was_ended_elsewhere_is_opened_anew(serve: Serve) -
 # ------------------------------------------------------------------------------ streams that break
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> None:
     """The server closes the stream of a call and keeps the answer: a call must not notice."""
     async with talking_over_http("mcp", serve("--store"), revisions=[LEGACY]) as talk:
@@ -340,7 +340,7 @@ async def test_an_answer_is_fetched_where_the_stream_was_left(serve: Serve) -> N
     assert b"\r\nlast-event-id: " in b"".join(traced(talk).sent_data).lower()
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_an_answer_comes_after_the_client_is_back(serve: Serve) -> None:
     """And what is told meanwhile comes once."""
     values: list[float] = []
@@ -353,7 +353,7 @@ async def test_an_answer_comes_after_the_client_is_back(serve: Serve) -> None:
     assert values == [1, 2]
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_the_stream_of_a_session_is_taken_up_again(serve: Serve) -> None:
     """What was told while it was down is told when it is up again."""
     async with talking_over_http("mcp", serve("--store"), revisions=[LEGACY]) as talk:
@@ -371,7 +371,7 @@ async def test_the_stream_of_a_session_is_taken_up_again(serve: Serve) -> None:
 
 
 @ERAS
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_token_is_shown_when_it_is_asked_for(serve: Serve, revision: str) -> None:
     """The challenge says where to get one."""
     seen: list[AuthorizationRequired] = []

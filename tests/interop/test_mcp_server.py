@@ -17,7 +17,7 @@ MODERN = MODERN_REVISIONS[-1]
 
 
 @pytest.mark.parametrize("revision", [LEGACY_REVISIONS[0], LEGACY_REVISIONS[-1], MODERN])
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_resources_prompts_and_completions_are_used(revision: str) -> None:
     """Nothing of this needs a certain revision; one code of an error differs with the era."""
     async with talking_to(mcp_server(), revisions=[revision]) as talk:
@@ -44,7 +44,7 @@ async def test_its_resources_prompts_and_completions_are_used(revision: str) -> 
             assert found["completion"]["values"] == ["ada", "alan"]
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_what_was_not_subscribed_or_is_below_the_level_is_not_told() -> None:
     """Taking a subscription back, and raising the level, are understood as they were meant."""
     async with talking_to(mcp_server(), revisions=LEGACY_REVISIONS) as talk:
@@ -63,7 +63,7 @@ async def test_what_was_not_subscribed_or_is_below_the_level_is_not_told() -> No
 
 
 @pytest.mark.parametrize("revision", [*LEGACY_REVISIONS[2:], MODERN])
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_elicitation_is_answered(revision: str) -> None:
     """A user may refuse; that is an answer too, and no error."""
     answers: list[JSONObject] = [

@@ -33,7 +33,7 @@ def on_request(call: Call) -> JSONObject:
 
 
 @pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], MODERN])
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_questions_are_answered_in_either_era(revision: str) -> None:
     """What is a request of the server in one era is a round of the call in the other."""
     async with talking_to(
@@ -45,7 +45,7 @@ async def test_its_questions_are_answered_in_either_era(revision: str) -> None:
         assert await talk.text("revision") == revision
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_state_comes_back_to_it_sealed_as_it_was() -> None:
     """It refuses a state that is not, to the byte, what it has sealed; here no question goes with
     it, so that nothing but the state comes back."""
@@ -53,7 +53,7 @@ async def test_its_state_comes_back_to_it_sealed_as_it_was() -> None:
         assert await talk.text("pause") == "asked"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_nothing_is_asked_of_a_client_that_declared_nothing() -> None:
     """The package asks all the same; its question is not an answer, and nobody is bothered."""
     async with talking_to(mcp_server(), revisions=[MODERN], reports=WRONG, accuses=WRONG) as talk:
@@ -62,7 +62,7 @@ async def test_nothing_is_asked_of_a_client_that_declared_nothing() -> None:
         assert await talk.text("echo", text="still here") == "still here"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_changes_are_listened_to() -> None:
     """Two subscriptions hear each what they asked for, until one is left and the other ended."""
     async with talking_to(mcp_server(), revisions=[MODERN]) as talk:
@@ -84,7 +84,7 @@ async def test_its_changes_are_listened_to() -> None:
         assert await talk.text("echo", text="still here") == "still here"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_subscription_that_is_left_ends_on_its_side() -> None:
     """Only what was asked for is sent, and only as long as it is."""
     async with talking_to(mcp_server(), revisions=[MODERN]) as talk:
@@ -95,7 +95,7 @@ async def test_a_subscription_that_is_left_ends_on_its_side() -> None:
         assert await talk.text("echo", text="still here") == "still here"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_log_messages_come_to_the_request_that_asked_for_them() -> None:
     """A level holds for one request."""
     async with talking_to(mcp_server(), revisions=[MODERN]) as talk:
@@ -117,7 +117,7 @@ async def test_log_messages_come_to_the_request_that_asked_for_them() -> None:
         ]
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_its_progress_is_told_and_a_call_is_cancelled() -> None:
     """Both belong to a request in this era as in the others."""
     values: list[float] = []

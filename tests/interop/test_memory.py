@@ -12,7 +12,7 @@ from tests.support.on_trio import on_trio
 URI = "memory://knowledge-graph"
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_a_subscriber_hears_of_what_was_remembered(tmp_path: Path) -> None:
     """A subscription is good for one URI, until it is taken back."""
     ada: dict[str, Any] = {"name": "Ada", "entityType": "person", "observations": ["counts"]}

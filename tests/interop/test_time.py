@@ -11,7 +11,7 @@ from tests.interop.talk import talking_to
 from tests.support.on_trio import on_trio
 
 
-@on_trio(seconds=60)
+@on_trio()
 async def test_many_calls_are_under_way_at_once() -> None:
     """Each of them ends with its own answer, in whatever order they come."""
     converted: dict[int, str] = {}

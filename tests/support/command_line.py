@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import termios
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,15 @@ def hear_ctrl_c() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
+def without_a_size(environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment that leaves it to the terminal how large it is.
+
+    Rich believes these variables first. A shell may hand them on, and so does every process that
+    has loaded GNU readline: the processes among which pytest distributes the tests have them.
+    """
+    return {name: environment[name] for name in environment if name not in ("COLUMNS", "LINES")}
+
+
 class Terminal:
     """A terminal that a process writes to, and whose keys may be pressed."""
 
@@ -85,7 +95,7 @@ class Terminal:
             stderr=other,
             start_new_session=True,
             preexec_fn=self._take,
-            env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": ""},
+            env={**without_a_size(os.environ), "TERM": "xterm-256color", "NO_COLOR": ""},
         )
         os.close(other)
 

@@ -21,7 +21,7 @@ BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
 def on_each_loop(
-    seconds: float = 20,
+    seconds: float = 120,
 ) -> Callable[[Callable[Params, Awaitable[None]]], Callable[..., None]]:
     """Make a plain test of an async one, for each loop.
 

@@ -11,12 +11,13 @@ Params = ParamSpec("Params")
 
 
 def on_trio(
-    seconds: float = 20, clock: Callable[[], Clock] | None = None
+    seconds: float = 120, clock: Callable[[], Clock] | None = None
 ) -> Callable[[Callable[Params, Awaitable[None]]], Callable[Params, None]]:
     """Make a plain test of an async one.
 
     Args:
-        seconds: When it has failed, on the test's clock.
+        seconds: When it has failed, on the test's clock. On the real one this is against hanging
+            only, and long enough for a machine that has much else to do.
         clock: Makes the test's clock; None: the real one.
     """
 
