@@ -23,11 +23,13 @@ from sansmcp import State
 
 from ._blocking_lock import Guarded
 from ._blocking_mailbox import Bell, Mailbox
+from ._errors import ConnectionLost
 from ._surface import UNSENT_BYTES
 
 if TYPE_CHECKING:
     from ._call import Asked
 
+FORKED: Final = "the connection is that of the process which has forked this one"
 _LONGEST_SECONDS: Final = 86_400.0
 """The longest that is slept at once: systems have limits of their own."""
 
@@ -40,11 +42,18 @@ class Waiting(Guarded):
         self.side: Final = side
         self._late: deque[Any] = deque()  # to be cancelled when the lock can be had
         self._is_released = False  # nothing is moved any more
+        self._is_closed = False
         self._parked: dict[Bell, None] = {}
         self._is_read = False  # some thread selects
         self._alarm = math.inf  # until when it does
         self._is_crowded = False  # somebody waits for room in the output
         self.is_reopening = False  # nothing can be sent for now, however much room there is
+
+    def _leave_to_parent(self) -> None:
+        super()._leave_to_parent()
+        self._is_released = True
+        self._is_read = False
+        self._parked.clear()
 
     # ---------------------------------------------------------------- what the transport does
 
@@ -89,8 +98,12 @@ class Waiting(Guarded):
             until_taken: Wait for the peer to say that it has that, where it does so.
         """
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """End it from this side, and return when no thread moves anything any more."""
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        """Close what was open here. A process that has forked this one goes on with it."""
         raise NotImplementedError
 
     # -------------------------------------------------------------------- what sessions do
@@ -182,6 +195,8 @@ class Waiting(Guarded):
 
     def _read(self, until: float) -> None:
         """Select once, and move what can be moved."""
+        if self.is_forked:
+            raise ConnectionLost(FORKED)
         deadline = self.side.next_timeout()
         self._get_ready()
         alarm = min(until, self._own_alarm)
@@ -199,6 +214,23 @@ class Waiting(Guarded):
         except BaseException:
             self._break_down()
             raise
+
+    # ---------------------------------------------------------------------------- ending
+
+    def finish(self) -> None:
+        """End it from this side. When this returns, no thread moves anything any more, nor will.
+
+        To be called again, should it not be known whether it was called.
+        """
+        try:
+            if not self._is_released:
+                self._is_ending = True
+                self._finish()
+        finally:
+            self._is_released = True
+            if not self._is_closed:
+                self._is_closed = True
+                self._close()
 
     # ---------------------------------------------------------------------------- turning
 
