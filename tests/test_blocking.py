@@ -34,7 +34,7 @@ from sansmcp_io.blocking import (
     connect_stdio,
 )
 from tests.adapters.server import NAMES
-from tests.support.blocking_talk import INFO, InThread, call_tool, talking, text
+from tests.support.blocking_talk import INFO, SECONDS, InThread, call_tool, talking, text
 from tests.support.processes import ROOT, bad, call_bad, descriptors, has_children, is_running
 
 LEGACY = LEGACY_REVISIONS[-1]
@@ -423,6 +423,36 @@ def test_server_that_cannot_be_started_again_says_why(tmp_path: Path) -> None:
         c.request(*call_bad())
 
 
+def test_end_of_the_block_does_not_wait_for_a_server_that_is_started_again(tmp_path: Path) -> None:
+    """Another thread has it started, and it does not answer."""
+    hangs, is_starting = tmp_path / "hangs", threading.Event()
+
+    class Trace:
+        def sent(self, data: bytes) -> None:
+            if hangs.exists():
+                is_starting.set()
+
+        def received(self, data: bytes | bytearray) -> None: ...
+        def happened(self, event: Event) -> None: ...
+
+    shell = 'if test -e "$0"; then exec sleep 60; fi; exec "$@"'
+    command = ["sh", "-c", shell, str(hangs), *bad("fragile")]
+    with connect_stdio(
+        command, info=INFO, restarts=1, trace=Trace(), terminate_after=0.1
+    ) as client:
+        with pytest.raises(ConnectionLost):
+            client.request(*call_bad("die"))
+        hangs.touch()
+        calls = [InThread(partial(client.request, *call_bad())) for _ in range(2)]
+        assert is_starting.wait(30)
+        start = time.monotonic()
+    assert time.monotonic() - start < 20  # not the 30 s that the start may take
+    assert not has_children()
+    for call in calls:
+        with pytest.raises(ConnectionLost):
+            call.result()
+
+
 def test_handler_that_asks_while_the_server_is_started_again_is_told_so() -> None:
     """It is called by the thread that starts it: waiting for that, it would wait for itself."""
     script: JSONObject = {
@@ -522,6 +552,43 @@ def test_chatter_on_standard_error_never_blocks_a_server() -> None:
     with connect_stdio(bad("chatty"), info=INFO, stderr="capture") as client:
         for _ in range(3):
             assert client.request(*call_bad("hi"))["content"][0]["text"] == "hi"
+
+
+def test_chatter_that_nobody_handles_in_time_is_dropped_but_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One thread is held up in the handler, and the others must be able to go on for days."""
+    code = (
+        "import sys\n"
+        "from tests.support.bad_servers import requests, answer, write\n"
+        "for message in requests():\n"
+        "    if message['method'] == 'tools/call':\n"
+        "        sys.stderr.write(('x' * 99 + '\\n') * 10_000 + 'end\\n')\n"
+        "        sys.stderr.flush()\n"
+        "    write(answer(message, {'content': []}))\n"
+    )
+    told: list[str] = []
+    has_begun, gate = threading.Event(), threading.Event()
+
+    def on_stderr(line: str) -> None:
+        has_begun.set()
+        gate.wait(SECONDS)
+        told.append(line)
+
+    with connect_stdio(
+        [sys.executable, "-c", code], info=INFO, cwd=ROOT, on_stderr=on_stderr
+    ) as client:
+        slow = InThread(partial(client.request, *call_bad()))
+        assert has_begun.wait(SECONDS)
+        for _ in range(5):
+            client.request(*call_bad())
+        gate.set()
+        slow.result()
+    assert 10_000 < len(told) < 25_000
+    assert told[-1] == "end"
+    assert [record.message for record in caplog.records] == [
+        "standard error comes faster than it is handled: some is dropped"
+    ]
 
 
 def test_noise_between_and_inside_lines_is_survived() -> None:
