@@ -407,6 +407,49 @@ def test_what_a_server_wrote_before_it_died_is_read_to_the_last() -> None:
     assert len(heard) == 5
 
 
+def test_answer_that_has_come_while_a_handler_took_its_time_is_in_time() -> None:
+    """It was the client that was silent, and more than one read is behind."""
+    code = (
+        "import json\n"
+        "from tests.support.bad_servers import requests, answer, write\n"
+        "for message in requests():\n"
+        "    text = ''\n"
+        "    if message['method'] == 'tools/call':\n"
+        "        token = message['params']['_meta']['progressToken']\n"
+        "        params = {'progressToken': token, 'progress': 1}\n"
+        "        method = 'notifications/progress'\n"
+        "        note = {'jsonrpc': '2.0', 'method': method, 'params': params}\n"
+        "        write(json.dumps(note).encode() + b'\\n')\n"
+        "        text = 'x' * 3_000_000\n"
+        "    write(answer(message, {'content': [{'type': 'text', 'text': text}]}))\n"
+    )
+
+    def on_progress(*_: object) -> None:
+        time.sleep(1)  # no sleep would be no handler that takes its time
+
+    with connect_stdio([sys.executable, "-c", code], info=INFO, cwd=ROOT) as client:
+        result = client.request(*call_bad(), timeout=0.5, on_progress=on_progress)
+        assert len(result["content"][0]["text"]) == 3_000_000
+
+
+def test_server_that_talks_all_the_time_does_not_put_a_timeout_off() -> None:
+    """However much it says that answers nothing."""
+    code = (
+        "from tests.support.bad_servers import requests, answer, write\n"
+        "for message in requests():\n"
+        "    while message['method'] == 'tools/call':\n"
+        '        write(b\'{"jsonrpc": "2.0", "method": "notifications/x"}\\n\' * 1000)\n'
+        "    write(answer(message))\n"
+    )
+    with (
+        connect_stdio(
+            [sys.executable, "-c", code], info=INFO, cwd=ROOT, terminate_after=0.1
+        ) as client,
+        pytest.raises(RequestTimeout),
+    ):
+        client.request(*call_bad(), timeout=0.5)
+
+
 def test_server_that_cannot_be_started_again_says_why(tmp_path: Path) -> None:
     """The first start worked, so that the reason is news."""
     broken = tmp_path / "broken"

@@ -33,6 +33,11 @@ FORKED: Final = "the connection is that of the process which has forked this one
 _LONGEST_SECONDS: Final = 86_400.0
 """The longest that is slept at once: systems have limits of their own."""
 
+_LATE_SECONDS: Final = 1.0
+_LATE_PAUSE_SECONDS: Final = 0.1
+"""Where nobody has read until a timeout was due, what comes within the first, without a longer
+pause than the second, comes before it: as much as a large answer, and no endless stream."""
+
 
 class Waiting(Guarded):
     """Where threads wait. What is moved, and how, is the business of the transport."""
@@ -46,6 +51,7 @@ class Waiting(Guarded):
         self._parked: dict[Bell, None] = {}
         self._is_read = False  # some thread selects
         self._alarm = math.inf  # until when it does
+        self._late_until = math.inf  # what is due is put off, if something comes
         self._is_crowded = False  # somebody waits for room in the output
         self.is_reopening = False  # nothing can be sent for now, however much room there is
 
@@ -203,13 +209,24 @@ class Waiting(Guarded):
         self._alarm = alarm = alarm if deadline is None else min(alarm, deadline)
         self._is_read = True
         try:
-            seconds = max(min(alarm - time.monotonic(), _LONGEST_SECONDS), 0.0)
+            now = time.monotonic()
+            seconds = max(min(alarm - now, _LONGEST_SECONDS), 0.0)
+            is_late = deadline is not None and deadline <= now
+            if not is_late:
+                self._late_until = math.inf
+            elif self._late_until == math.inf:
+                self._late_until = now + _LATE_SECONDS
+            elif until > now:
+                seconds = _LATE_PAUSE_SECONDS  # it writes on, since it is read again
             ready = self._without_lock(self._select, seconds)
         finally:
             self._is_read = False
         try:
             self._pull(ready)
-            self.side.handle_timeout(time.monotonic())
+            now = time.monotonic()
+            # If nobody was there to read when it was time, what has come meanwhile counts first.
+            if not (is_late and ready and now < self._late_until):
+                self.side.handle_timeout(now)
             self.turn()
         except BaseException:
             self._break_down()
