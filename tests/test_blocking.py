@@ -576,6 +576,18 @@ def test_server_that_hears_neither_end_nor_signal_is_killed(
     assert not has_children()
 
 
+def test_end_of_the_block_does_not_wait_for_a_server_that_reads_too_slowly() -> None:
+    """It would take half an hour, in which Ctrl-C had to wait."""
+    with connect_stdio(
+        bad("sipping"), info=INFO, revisions=[LEGACY], terminate_after=0.1
+    ) as client:
+        with pytest.raises(RequestTimeout):
+            client.request(*call_bad("x" * 20_000_000), timeout=0.3)
+        start = time.monotonic()
+    assert time.monotonic() - start < 30
+    assert not has_children()
+
+
 def test_all_that_a_server_has_started_ends_with_it() -> None:
     """A wrapper script that starts the real server is the usual case; orphans pile up unseen."""
     lines: list[str] = []

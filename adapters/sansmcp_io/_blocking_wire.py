@@ -230,7 +230,11 @@ class Wire(Waiting):
 
     def _write_the_rest(self) -> None:
         seconds = FLUSH_SECONDS if self._has_input else FLUSH_SECONDS_AT_EOF
-        while self._taken or self.connection.unsent_bytes:
+        until = math.inf
+        if isinstance(self.connection, ClientConnection):
+            # What it has to say to a server that reads a little now and then, nobody waits for.
+            until = time.monotonic() + FLUSH_SECONDS_AT_EOF
+        while (self._taken or self.connection.unsent_bytes) and time.monotonic() < until:
             if not self._output_poll.poll(seconds * 1000):
                 break
             self._write(is_ready=True)
