@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from sansmcp_io.blocking import (
     connect_stdio,
 )
 from tests.adapters.server import NAMES
+from tests.adapters.shims import listening, server
 from tests.support.blocking_talk import INFO, SECONDS, InThread, call_tool, talking, text
 from tests.support.processes import ROOT, bad, call_bad, descriptors, has_children, is_running
 
@@ -68,6 +70,33 @@ def test_nothing_is_left_of_a_client() -> None:
     with pytest.raises(ConnectionLost):
         client.notify("notifications/x")
     assert client.peer.revision == MODERN_REVISIONS[-1]  # what was known is still to be had
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_program_with_thousands_of_files_open_has_clients(transport: str) -> None:
+    """`select` knows 1024."""
+    code = (
+        "import os, resource, sys\n"
+        "from sansmcp_io.blocking import connect_http, connect_stdio\n"
+        "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))\n"
+        "kept = [os.dup(0) for _ in range(1100)]\n"
+        "connect = {'stdio': connect_stdio, 'http': connect_http}[sys.argv[1]]\n"
+        "where = sys.argv[2] if sys.argv[1] == 'http' else sys.argv[2:]\n"
+        f"with connect(where, info={INFO}) as client:\n"
+        "    print(len(client.request('tools/list')['tools']))\n"
+    )
+    command = server("blocking" if transport == "stdio" else "trio", transport)
+    with listening(command) if transport == "http" else nullcontext(command) as where:
+        found = where if isinstance(where, list) else [where]
+        run = subprocess.run(
+            [sys.executable, "-c", code, transport, *found],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=2 * SECONDS,
+        )
+    assert run.stdout == "10\n", run.stderr
 
 
 @pytest.mark.parametrize(
