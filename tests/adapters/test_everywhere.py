@@ -381,6 +381,30 @@ async def test_server_that_dies_within_a_call_loses_it(
     assert {(error.stderr, error.exit_status) for error in lost} == {known}
 
 
+async def test_subscription_ends_with_its_server(shim: Shim, serving: list[str]) -> None:
+    """A loop over changes must not outlive who could tell of any."""
+    async with (
+        shim.connect(serving, revisions=[MODERN]) as client,
+        client.listen({"toolsListChanged": True}) as changes,
+    ):
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool("die"))
+        with pytest.raises(ConnectionLost):
+            await changes.next()
+
+
+@process
+@both_eras
+async def test_server_that_does_not_open_is_ended(shim: Shim, revision: str) -> None:
+    """There is no block yet that could be left."""
+    with pytest.raises(RequestTimeout):
+        async with shim.connect(
+            ["sleep", "60"], revisions=[revision], start_timeout=0.2, terminate_after=0.1
+        ):
+            pytest.fail("it must not open")
+    assert not has_children()
+
+
 @process
 async def test_server_that_has_died_is_started_again(shim: Shim, serving: list[str]) -> None:
     """As often as is allowed, for the next request."""
