@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ from sansmcp_io.blocking import (
     connect_stdio,
 )
 from tests.adapters.server import NAMES
-from tests.support.blocking_talk import INFO, InThread, call_tool, talking, text
+from tests.adapters.shims import listening, server
+from tests.support.blocking_talk import INFO, SECONDS, InThread, call_tool, talking, text
 from tests.support.processes import ROOT, bad, call_bad, descriptors, has_children, is_running
 
 LEGACY = LEGACY_REVISIONS[-1]
@@ -68,6 +70,33 @@ def test_nothing_is_left_of_a_client() -> None:
     with pytest.raises(ConnectionLost):
         client.notify("notifications/x")
     assert client.peer.revision == MODERN_REVISIONS[-1]  # what was known is still to be had
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_program_with_thousands_of_files_open_has_clients(transport: str) -> None:
+    """`select` knows 1024."""
+    code = (
+        "import os, resource, sys\n"
+        "from sansmcp_io.blocking import connect_http, connect_stdio\n"
+        "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))\n"
+        "kept = [os.dup(0) for _ in range(1100)]\n"
+        "connect = {'stdio': connect_stdio, 'http': connect_http}[sys.argv[1]]\n"
+        "where = sys.argv[2] if sys.argv[1] == 'http' else sys.argv[2:]\n"
+        f"with connect(where, info={INFO}) as client:\n"
+        "    print(len(client.request('tools/list')['tools']))\n"
+    )
+    command = server("blocking" if transport == "stdio" else "trio", transport)
+    with listening(command) if transport == "http" else nullcontext(command) as where:
+        found = where if isinstance(where, list) else [where]
+        run = subprocess.run(
+            [sys.executable, "-c", code, transport, *found],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=2 * SECONDS,
+        )
+    assert run.stdout == "10\n", run.stderr
 
 
 @pytest.mark.parametrize(
@@ -407,6 +436,49 @@ def test_what_a_server_wrote_before_it_died_is_read_to_the_last() -> None:
     assert len(heard) == 5
 
 
+def test_answer_that_has_come_while_a_handler_took_its_time_is_in_time() -> None:
+    """It was the client that was silent, and more than one read is behind."""
+    code = (
+        "import json\n"
+        "from tests.support.bad_servers import requests, answer, write\n"
+        "for message in requests():\n"
+        "    text = ''\n"
+        "    if message['method'] == 'tools/call':\n"
+        "        token = message['params']['_meta']['progressToken']\n"
+        "        params = {'progressToken': token, 'progress': 1}\n"
+        "        method = 'notifications/progress'\n"
+        "        note = {'jsonrpc': '2.0', 'method': method, 'params': params}\n"
+        "        write(json.dumps(note).encode() + b'\\n')\n"
+        "        text = 'x' * 3_000_000\n"
+        "    write(answer(message, {'content': [{'type': 'text', 'text': text}]}))\n"
+    )
+
+    def on_progress(*_: object) -> None:
+        time.sleep(1)  # no sleep would be no handler that takes its time
+
+    with connect_stdio([sys.executable, "-c", code], info=INFO, cwd=ROOT) as client:
+        result = client.request(*call_bad(), timeout=0.5, on_progress=on_progress)
+        assert len(result["content"][0]["text"]) == 3_000_000
+
+
+def test_server_that_talks_all_the_time_does_not_put_a_timeout_off() -> None:
+    """However much it says that answers nothing."""
+    code = (
+        "from tests.support.bad_servers import requests, answer, write\n"
+        "for message in requests():\n"
+        "    while message['method'] == 'tools/call':\n"
+        '        write(b\'{"jsonrpc": "2.0", "method": "notifications/x"}\\n\' * 1000)\n'
+        "    write(answer(message))\n"
+    )
+    with (
+        connect_stdio(
+            [sys.executable, "-c", code], info=INFO, cwd=ROOT, terminate_after=0.1
+        ) as client,
+        pytest.raises(RequestTimeout),
+    ):
+        client.request(*call_bad(), timeout=0.5)
+
+
 def test_server_that_cannot_be_started_again_says_why(tmp_path: Path) -> None:
     """The first start worked, so that the reason is news."""
     broken = tmp_path / "broken"
@@ -421,6 +493,36 @@ def test_server_that_cannot_be_started_again_says_why(tmp_path: Path) -> None:
         assert c.request(*call_bad())["content"]
     with pytest.raises(ConnectionLost, match="ended"):
         c.request(*call_bad())
+
+
+def test_end_of_the_block_does_not_wait_for_a_server_that_is_started_again(tmp_path: Path) -> None:
+    """Another thread has it started, and it does not answer."""
+    hangs, is_starting = tmp_path / "hangs", threading.Event()
+
+    class Trace:
+        def sent(self, data: bytes) -> None:
+            if hangs.exists():
+                is_starting.set()
+
+        def received(self, data: bytes | bytearray) -> None: ...
+        def happened(self, event: Event) -> None: ...
+
+    shell = 'if test -e "$0"; then exec sleep 60; fi; exec "$@"'
+    command = ["sh", "-c", shell, str(hangs), *bad("fragile")]
+    with connect_stdio(
+        command, info=INFO, restarts=1, trace=Trace(), terminate_after=0.1
+    ) as client:
+        with pytest.raises(ConnectionLost):
+            client.request(*call_bad("die"))
+        hangs.touch()
+        calls = [InThread(partial(client.request, *call_bad())) for _ in range(2)]
+        assert is_starting.wait(30)
+        start = time.monotonic()
+    assert time.monotonic() - start < 20  # not the 30 s that the start may take
+    assert not has_children()
+    for call in calls:
+        with pytest.raises(ConnectionLost):
+            call.result()
 
 
 def test_handler_that_asks_while_the_server_is_started_again_is_told_so() -> None:
@@ -503,6 +605,18 @@ def test_server_that_hears_neither_end_nor_signal_is_killed(
     assert not has_children()
 
 
+def test_end_of_the_block_does_not_wait_for_a_server_that_reads_too_slowly() -> None:
+    """It would take half an hour, in which Ctrl-C had to wait."""
+    with connect_stdio(
+        bad("sipping"), info=INFO, revisions=[LEGACY], terminate_after=0.1
+    ) as client:
+        with pytest.raises(RequestTimeout):
+            client.request(*call_bad("x" * 20_000_000), timeout=0.3)
+        start = time.monotonic()
+    assert time.monotonic() - start < 30
+    assert not has_children()
+
+
 def test_all_that_a_server_has_started_ends_with_it() -> None:
     """A wrapper script that starts the real server is the usual case; orphans pile up unseen."""
     lines: list[str] = []
@@ -522,6 +636,43 @@ def test_chatter_on_standard_error_never_blocks_a_server() -> None:
     with connect_stdio(bad("chatty"), info=INFO, stderr="capture") as client:
         for _ in range(3):
             assert client.request(*call_bad("hi"))["content"][0]["text"] == "hi"
+
+
+def test_chatter_that_nobody_handles_in_time_is_dropped_but_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One thread is held up in the handler, and the others must be able to go on for days."""
+    code = (
+        "import sys\n"
+        "from tests.support.bad_servers import requests, answer, write\n"
+        "for message in requests():\n"
+        "    if message['method'] == 'tools/call':\n"
+        "        sys.stderr.write(('x' * 99 + '\\n') * 10_000 + 'end\\n')\n"
+        "        sys.stderr.flush()\n"
+        "    write(answer(message, {'content': []}))\n"
+    )
+    told: list[str] = []
+    has_begun, gate = threading.Event(), threading.Event()
+
+    def on_stderr(line: str) -> None:
+        has_begun.set()
+        gate.wait(SECONDS)
+        told.append(line)
+
+    with connect_stdio(
+        [sys.executable, "-c", code], info=INFO, cwd=ROOT, on_stderr=on_stderr
+    ) as client:
+        slow = InThread(partial(client.request, *call_bad()))
+        assert has_begun.wait(SECONDS)
+        for _ in range(5):
+            client.request(*call_bad())
+        gate.set()
+        slow.result()
+    assert 10_000 < len(told) < 25_000
+    assert told[-1] == "end"
+    assert [record.message for record in caplog.records] == [
+        "standard error comes faster than it is handled: some is dropped"
+    ]
 
 
 def test_noise_between_and_inside_lines_is_survived() -> None:

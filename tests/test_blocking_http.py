@@ -224,6 +224,27 @@ def test_a_call_that_takes_too_long_is_cancelled(revisions: tuple[str, ...]) -> 
         assert ended.wait(SECONDS)
 
 
+@ERAS
+def test_a_page_that_takes_too_long_is_cancelled(revisions: tuple[str, ...]) -> None:
+    """As a call is: before the loop ends."""
+    ended = threading.Event()
+
+    async def hang(call: Any) -> JSONObject:
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.set()
+        raise AssertionError
+
+    with (
+        served(hang) as server,
+        connecting(server, revisions=revisions, get_stream=False) as client,
+    ):
+        with pytest.raises(RequestTimeout):
+            next(iter(client.items("tools/list", timeout=0.2)))
+        assert ended.wait(SECONDS)
+
+
 def ask_briefly(client: Client) -> None:
     client.request("tools/call", {"name": "any", "arguments": {}}, timeout=0.2)
 

@@ -128,6 +128,29 @@ def test_server_logs_and_publishes_outside_of_calls() -> None:
     ]
 
 
+def test_handler_of_log_records_does_not_stand_in_the_way_of_what_the_library_logs() -> None:
+    """Whoever reads would wait for the thread that logs, and that one for whoever reads."""
+    process = subprocess.Popen(
+        command("threads"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process:
+        try:
+            process.stdin.write(script("log slowly"))
+            process.stdin.flush()
+            assert process.stderr.readline() == b"formatting\n"
+            output, _ = process.communicate(b"no message\n", timeout=SECONDS)
+        finally:
+            process.kill()
+    assert 1 in ids(output)
+
+
 def test_server_ends_a_subscription() -> None:
     """The loop over its changes ends, and nothing is raised."""
     with (

@@ -34,6 +34,7 @@ from ._blocking_changes import Changes
 from ._blocking_mailbox import Item, Mailbox
 from ._blocking_questions import answers
 from ._blocking_session import Session
+from ._blocking_waiting import FORKED
 from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
@@ -232,8 +233,16 @@ class Asking(Session):
                         )
                     elif listing.open:
                         self.side.next_page(listing, now=time.monotonic())
-                    self.turn()
-                    event = self._take(mailbox)
+                    try:
+                        self.turn()
+                        event = self._take(mailbox)
+                    except BaseException:
+                        self.side.cancel(listing, now=time.monotonic())
+                        self.turn()
+                        self.flush()
+                        raise
+                    if isinstance(event, ListingEnded):
+                        self.flush()  # it may have been cancelled
                 if isinstance(event, ListingEnded):
                     break
                 yield from event.items
@@ -309,6 +318,8 @@ class Asking(Session):
             self.flush(until_taken=True)
 
     def _check_open(self, method: str) -> None:
+        if self.is_forked:
+            raise ConnectionLost(FORKED)
         if self.side.state is not State.OPEN:
             lost = ConnectionLost(f"{method} was not sent: the connection has ended")
             raise with_stderr(lost, self.stderr)

@@ -114,5 +114,10 @@ def connect_http(
         session.start(start_timeout, probe_timeout, hint)
         yield Client(session)
     finally:
-        with session:
-            session.finish()
+        try:
+            with session:
+                session.finish()
+        except BaseException:  # Ctrl-C may come when that has hardly begun
+            with session:
+                session.finish()
+            raise

@@ -124,10 +124,15 @@ class Pool:
         with contextlib.suppress(BlockingIOError):
             self._waker.recv(4096)
 
-    def close(self) -> None:
-        """Close all. Nobody may select any more."""
-        for link in [*self._watched, *self._changed]:
-            link.leave()
+    def close(self, *, is_shared: bool) -> None:
+        """Close all. Nobody may select any more.
+
+        Args:
+            is_shared: Another process has the same sockets, and goes on with them.
+        """
+        for link in {**self._watched, **self._changed}:
+            if not is_shared:
+                link.leave()
             link.socket.close()
         self._selector.close()
         self._waker.close()

@@ -303,16 +303,16 @@ class HTTPWire(Waiting):
             if exchange.method == "POST" and not exchange.awaited
         )
 
-    def finish(self) -> None:
-        self._is_ending = True
+    def _finish(self) -> None:
         try:
             self.side.close(now=time.monotonic())
             self.turn()
             self.wait(lambda: not self.endpoint.exchanges, time.monotonic() + FLUSH_SECONDS)
         finally:
             self.wait(lambda: not self._is_read)
-            self._is_released = True
-            self._pool.close()
+
+    def _close(self) -> None:
+        self._pool.close(is_shared=self.is_forked)
 
     # ------------------------------------------------------------------------------ watching
 

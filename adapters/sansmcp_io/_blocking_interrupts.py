@@ -37,14 +37,22 @@ class _Interrupts:
         """Hold interruptions back from now on, and return what `restore` wants to know."""
         was_open = self.is_open
         self.is_open = False
-        if self.depth == 0:
-            self._is_pending = False
-            former = signal.getsignal(signal.SIGINT)
-            self._former = former if callable(former) else None  # not ignored, nor the system's
-            if self._former is not None:
-                signal.signal(signal.SIGINT, self._interrupted)
-        self.depth += 1
+        self.depth += 1  # first, since the collector of garbage may call verbs of ours in here
+        if self.depth == 1:
+            try:
+                self._stand_before()
+            except BaseException:
+                self.depth = 0
+                raise
         return was_open
+
+    def _stand_before(self) -> None:
+        """Put our handler before the one that is there."""
+        self._is_pending = False
+        former = signal.getsignal(signal.SIGINT)
+        self._former = former if callable(former) else None  # not ignored, nor the system's
+        if self._former is not None:
+            signal.signal(signal.SIGINT, self._interrupted)
 
     def restore(self, was_open: bool) -> None:
         """Let them through again, if they were let through before; first of all one that waits."""
@@ -79,12 +87,13 @@ class _Interrupts:
             self.is_open = False
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
-        if not self.is_open or self._former is None:
+        # In the frame of `let_through` itself, what may be interrupted has ended, by what it has
+        # raised perhaps, and that it is over has not been noted yet.
+        is_ours = frame is not None and frame.f_code is _Interrupts.let_through.__code__
+        if not self.is_open or is_ours or self._former is None:
             self._is_pending = True
-            return
-        self.is_open = False  # until what it raises is caught, nothing else may be raised
-        self._former(number, frame)
-        self.is_open = True  # it has raised nothing: all goes on as before
+        else:
+            self._former(number, frame)
 
 
 INTERRUPTS = _Interrupts()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
+from weakref import WeakSet
 
 from ._blocking_interrupts import Uninterrupted, interruptible
+
+_LIVING: Final = WeakSet["Guarded"]()
 
 
 class Guarded:
@@ -22,6 +27,14 @@ class Guarded:
         self._depth = 0  # how often it does
         self._local = threading.local()
         self._is_ending = False  # Ctrl-C waits for its end, which is near
+        self.is_forked = False
+        """Whether this is the copy that a process made by `os.fork` has. The parent's goes on."""
+        _LIVING.add(self)
+
+    def _leave_to_parent(self) -> None:
+        self._lock = threading.RLock()  # who held it is not here
+        self._owner = self._depth = 0
+        self.is_forked = True
 
     def __enter__(self) -> None:
         stack: list[Uninterrupted] | None = getattr(self._local, "stack", None)
@@ -58,3 +71,12 @@ class Guarded:
     def _is_mine(self) -> bool:
         """Whether this thread holds the lock."""
         return self._owner == threading.get_ident()
+
+
+def _forked() -> None:
+    for guarded in list(_LIVING):
+        guarded._leave_to_parent()
+
+
+with suppress(AttributeError):  # not every system has it
+    os.register_at_fork(after_in_child=_forked)

@@ -7,6 +7,7 @@ import math
 import os
 import select
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
@@ -15,6 +16,7 @@ from typing import Final
 import attrs
 
 from ._anomalies import LOGGER
+from ._blocking_interrupts import interruptible
 from ._descriptors import READ_BYTES, Sink, Source
 from ._stderr import StderrLines, StderrTail
 from .stdio import (
@@ -33,6 +35,8 @@ _STDERR_SECONDS: Final = 2.0
 """How long the end of standard error is waited for after the process has ended."""
 _LAST_WORDS_SECONDS: Final = 0.5
 """How long what a process has left in its output may lie there before it is read."""
+_MOST_SAID_BYTES: Final = 1_048_576
+"""So much of standard error waits for `on_stderr`. Of more, the oldest is dropped."""
 _LOOK_AGAIN_SECONDS: Final = 0.01
 _LOOK_AGAIN_IN_A_CALL_SECONDS: Final = 0.25
 """How often to look whether the process has ended, on systems where no descriptor tells that."""
@@ -60,7 +64,7 @@ class Child:
     """A running server process. It is watched by whichever thread reads what it says.
 
     Attributes:
-        on_lines: What takes a call of `on_stderr` until it can be made.
+        on_lines: What takes a call that hands something to `on_stderr`, until it can be made.
 
     Raises:
         OSError: It could not be started.
@@ -78,8 +82,11 @@ class Child:
         self.process.stdout.close()
         self.stderr: Final = StderrTail()
         self.ended_by = "end of input"
-        self.on_lines: Callable[[Callable[[], object]], object] = _call
+        self.on_lines: Callable[[Callable[[], object]], object] = _nobody_calls
         self._lines = None if options.on_stderr is None else StderrLines(options.on_stderr)
+        self._said = bytearray()  # and not handed on
+        self._saying = threading.Lock()  # around that
+        self._has_dropped = False
         self._has_group = HAS_PROCESS_GROUPS
         self._ending: int | None = None
         self._alarm = math.inf
@@ -133,16 +140,36 @@ class Child:
             LOGGER.info("reading standard error has failed: %s", error)
             data = b""
         self.stderr.add(data)
-        if self._lines is not None:
-            lines = self._lines
-            self.on_lines(lambda: lines.add(data) if data else lines.end())
+        if self._lines is not None and data:
+            self._keep(data)
         return bool(data)
+
+    def _keep(self, data: bytes) -> None:
+        """Have it handed on, with what comes until then."""
+        with self._saying:
+            is_awaited = bool(self._said)
+            self._said += data
+            excess = len(self._said) - _MOST_SAID_BYTES
+            if excess > 0:
+                del self._said[:excess]
+        if not is_awaited:
+            self.on_lines(self._hand_on)
+        if excess > 0 and not self._has_dropped:
+            self._has_dropped = True
+            LOGGER.warning("standard error comes faster than it is handled: some is dropped")
+
+    def _hand_on(self) -> None:
+        with self._saying:
+            said = bytes(self._said)
+            self._said.clear()
+        if self._lines is not None:
+            self._lines.add(said)
 
     # ---------------------------------------------------------------------------- its end
 
     def stop(self) -> None:
         """Close the server's input and wait for its end; insist with signals."""
-        self.on_lines = _call
+        self.on_lines = _nobody_calls
         poll = select.poll()
         for descriptor in (self.source.fd, *self.descriptors):
             poll.register(descriptor, select.POLLIN)
@@ -153,12 +180,26 @@ class Child:
         if self.process.stderr is not None:
             # A process that has left the group may hold the other end open for ever.
             self._until(poll, lambda: self._stderr_fd not in self.descriptors, _STDERR_SECONDS)
-            if self._stderr_fd in self.descriptors and self._lines is not None:
-                self._lines.end()
+        self._close()
+        interruptible(self._hand_on_the_rest)  # whatever that takes, or raises: all else is done
+
+    def leave_to_parent(self) -> None:
+        """This is a process made by `os.fork`, and the server is that of the other one."""
+        self.sink.close()
+        self._close()
+        self.process.returncode = 0  # else it is complained of, since it was not waited for
+
+    def _close(self) -> None:
+        if self.process.stderr is not None:
             self.process.stderr.close()
         self.source.close()
         if self._ending is not None:
             os.close(self._ending)
+
+    def _hand_on_the_rest(self) -> None:
+        self._hand_on()
+        if self._lines is not None:
+            self._lines.end()
 
     @property
     def _stderr_fd(self) -> int:
@@ -222,5 +263,5 @@ class Child:
             return False
 
 
-def _call(function: Callable[[], object]) -> None:
-    function()
+def _nobody_calls(function: Callable[[], object]) -> None:
+    """What is kept is handed on later."""

@@ -19,12 +19,7 @@ from ._outcomes import with_stderr
 class Running:
     """A process that runs, and the conversation with it. `close` ends both, once."""
 
-    def __init__(
-        self,
-        options: ProcessOptions,
-        make_session: Callable[[Child], Asking],
-        start: Callable[[Asking], None],
-    ) -> None:
+    def __init__(self, options: ProcessOptions, make_session: Callable[[Child], Asking]) -> None:
         child = Child(options)
         self._child: Final = child
         try:
@@ -35,23 +30,22 @@ class Running:
         self.session.stderr = child.stderr
         child.on_lines = lambda call: self.session.tell("the handler of standard error", call)
         self._is_closed = False
-        try:
-            start(self.session)
-        except BaseException:
-            self.close()
-            raise
+        self._closing = threading.Lock()
 
     def close(self) -> None:
-        """End the conversation, then the process."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        with Uninterrupted():
+        """End the conversation, then the process; whoever is not the first waits for that."""
+        with Uninterrupted(), self._closing:
+            if self._is_closed:
+                return
+            self._is_closed = True
             try:
                 with self.session:
                     self.session.finish()
             finally:  # a trace that has failed is no reason to leave a process behind
-                self._child.stop()
+                if self.session.is_forked:
+                    self._child.leave_to_parent()
+                else:
+                    self._child.stop()
 
 
 class Keeper:
@@ -59,14 +53,23 @@ class Keeper:
 
     A new process is started when something is to be sent, not when the old one ends: a server
     that crashes whenever it runs must not be run for nobody.
+
+    Args:
+        make: Starts a process.
+        start: Opens the conversation with it.
+        restarts: How often that is done again.
     """
 
-    def __init__(self, opening: Callable[[], Running], restarts: int) -> None:
-        self._opening: Final = opening
+    def __init__(
+        self, make: Callable[[], Running], start: Callable[[Asking], None], restarts: int
+    ) -> None:
+        self._make: Final = make
+        self._start: Final = start
         self._restarts: Final = restarts
         self._left = restarts
         self._is_over = False
         self._running: Running | None = None
+        self._coming: Running | None = None  # it is not open yet
         self._turnstile = threading.Lock()
         self._opener = 0  # the thread that starts a process anew
 
@@ -77,9 +80,17 @@ class Keeper:
         return self._running.session
 
     def open(self) -> None:
-        """Start the first process."""
+        """Start a process."""
         with Uninterrupted():
-            self._running = self._opening()
+            self._coming = running = self._make()
+            try:
+                if self._is_over:  # `close` may have looked before it was there
+                    raise ConnectionLost("the connection has ended")
+                self._start(running.session)
+            except BaseException:
+                running.close()
+                raise
+            self._running = running
 
     def live(self) -> Asking:
         """The session with the process that runs; a new one if it has ended.
@@ -111,23 +122,27 @@ class Keeper:
         if self._left == 0:
             lost = ConnectionLost(f"the server has ended again after {self._restarts} restarts")
             raise with_stderr(lost, former.stderr)
-        self._left -= 1
         LOGGER.warning("the server has ended unexpectedly and is started again")
-        self.close_running()
+        former_running = self._running
+        assert former_running is not None
+        former_running.close()
+        self._left -= 1
         try:
             self.open()
         except Exception as error:
             LOGGER.warning("the server could not be started again: %s", error)
             lost = ConnectionLost(f"the server could not be started again: {error}")
             raise with_stderr(lost, getattr(error, "_tail", None)) from error
-
-    def close_running(self) -> None:
-        """End the process that runs, if there is one."""
-        if self._running is not None:
-            self._running.close()
+        except BaseException:  # Ctrl-C is no fault of the server
+            self._left += 1
+            raise
 
     def close(self) -> None:
-        """End it for good."""
-        self._is_over = True
-        with self._turnstile:
-            self.close_running()
+        """End it for good, also if another thread is about to start it again."""
+        with Uninterrupted():
+            self._is_over = True
+            for running in (self._coming, self._running):
+                if running is not None:
+                    running.close()
+            with self._turnstile:  # that thread has noticed
+                pass

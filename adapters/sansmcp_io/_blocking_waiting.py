@@ -23,13 +23,20 @@ from sansmcp import State
 
 from ._blocking_lock import Guarded
 from ._blocking_mailbox import Bell, Mailbox
+from ._errors import ConnectionLost
 from ._surface import UNSENT_BYTES
 
 if TYPE_CHECKING:
     from ._call import Asked
 
+FORKED: Final = "the connection is that of the process which has forked this one"
 _LONGEST_SECONDS: Final = 86_400.0
 """The longest that is slept at once: systems have limits of their own."""
+
+_LATE_SECONDS: Final = 1.0
+_LATE_PAUSE_SECONDS: Final = 0.1
+"""Where nobody has read until a timeout was due, what comes within the first, without a longer
+pause than the second, comes before it: as much as a large answer, and no endless stream."""
 
 
 class Waiting(Guarded):
@@ -40,11 +47,19 @@ class Waiting(Guarded):
         self.side: Final = side
         self._late: deque[Any] = deque()  # to be cancelled when the lock can be had
         self._is_released = False  # nothing is moved any more
+        self._is_closed = False
         self._parked: dict[Bell, None] = {}
         self._is_read = False  # some thread selects
         self._alarm = math.inf  # until when it does
+        self._late_until = math.inf  # what is due is put off, if something comes
         self._is_crowded = False  # somebody waits for room in the output
         self.is_reopening = False  # nothing can be sent for now, however much room there is
+
+    def _leave_to_parent(self) -> None:
+        super()._leave_to_parent()
+        self._is_released = True
+        self._is_read = False
+        self._parked.clear()
 
     # ---------------------------------------------------------------- what the transport does
 
@@ -89,8 +104,12 @@ class Waiting(Guarded):
             until_taken: Wait for the peer to say that it has that, where it does so.
         """
 
-    def finish(self) -> None:
+    def _finish(self) -> None:
         """End it from this side, and return when no thread moves anything any more."""
+        raise NotImplementedError
+
+    def _close(self) -> None:
+        """Close what was open here. A process that has forked this one goes on with it."""
         raise NotImplementedError
 
     # -------------------------------------------------------------------- what sessions do
@@ -182,23 +201,53 @@ class Waiting(Guarded):
 
     def _read(self, until: float) -> None:
         """Select once, and move what can be moved."""
+        if self.is_forked:
+            raise ConnectionLost(FORKED)
         deadline = self.side.next_timeout()
         self._get_ready()
         alarm = min(until, self._own_alarm)
         self._alarm = alarm = alarm if deadline is None else min(alarm, deadline)
         self._is_read = True
         try:
-            seconds = max(min(alarm - time.monotonic(), _LONGEST_SECONDS), 0.0)
+            now = time.monotonic()
+            seconds = max(min(alarm - now, _LONGEST_SECONDS), 0.0)
+            is_late = deadline is not None and deadline <= now
+            if not is_late:
+                self._late_until = math.inf
+            elif self._late_until == math.inf:
+                self._late_until = now + _LATE_SECONDS
+            elif until > now:
+                seconds = _LATE_PAUSE_SECONDS  # it writes on, since it is read again
             ready = self._without_lock(self._select, seconds)
         finally:
             self._is_read = False
         try:
             self._pull(ready)
-            self.side.handle_timeout(time.monotonic())
+            now = time.monotonic()
+            # If nobody was there to read when it was time, what has come meanwhile counts first.
+            if not (is_late and ready and now < self._late_until):
+                self.side.handle_timeout(now)
             self.turn()
         except BaseException:
             self._break_down()
             raise
+
+    # ---------------------------------------------------------------------------- ending
+
+    def finish(self) -> None:
+        """End it from this side. When this returns, no thread moves anything any more, nor will.
+
+        To be called again, should it not be known whether it was called.
+        """
+        try:
+            if not self._is_released:
+                self._is_ending = True
+                self._finish()
+        finally:
+            self._is_released = True
+            if not self._is_closed:
+                self._is_closed = True
+                self._close()
 
     # ---------------------------------------------------------------------------- turning
 

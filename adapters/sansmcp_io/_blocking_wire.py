@@ -215,25 +215,26 @@ class Wire(Waiting):
 
     # ----------------------------------------------------------------------------- ending
 
-    def finish(self) -> None:
-        """End the connection from this side, and write what is left while the peer reads.
-
-        When this returns, no thread uses the descriptors any more, nor ever will.
-        """
-        self._is_ending = True
+    def _finish(self) -> None:
+        """End the connection from this side, and write what is left while the peer reads."""
         try:
             self.connection.close(now=time.monotonic())
             self.turn()
         finally:
             self.wait(lambda: not self._is_read)
             self._write_the_rest()
-            self._is_released = True
-            os.close(self._waker)
-            os.close(self._wakes)
+
+    def _close(self) -> None:
+        os.close(self._waker)
+        os.close(self._wakes)
 
     def _write_the_rest(self) -> None:
         seconds = FLUSH_SECONDS if self._has_input else FLUSH_SECONDS_AT_EOF
-        while self._taken or self.connection.unsent_bytes:
+        until = math.inf
+        if isinstance(self.connection, ClientConnection):
+            # What it has to say to a server that reads a little now and then, nobody waits for.
+            until = time.monotonic() + FLUSH_SECONDS_AT_EOF
+        while (self._taken or self.connection.unsent_bytes) and time.monotonic() < until:
             if not self._output_poll.poll(seconds * 1000):
                 break
             self._write(is_ready=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from bisect import bisect_right
-from typing import Final
+from typing import Any, Final
 
 _FROM: Final = (logging.INFO, 25, logging.WARNING, logging.ERROR, logging.CRITICAL)
 _LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical")
@@ -22,6 +22,17 @@ class LogHandlerBase(logging.Handler):
     Without a formatter only the message is sent: a traceback is not the client's business. What
     the library itself logs is not sent, since sending may be what it complains of.
     """
+
+    def createLock(self) -> None:
+        """None: whoever held it would wait for the connection, and who has that may log."""
+        self.lock = None
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """As any handler, but several threads at once."""
+        kept: Any = self.filter(record)
+        if kept:  # another record, perhaps, since Python 3.12
+            self.emit(kept if isinstance(kept, logging.LogRecord) else record)
+        return bool(kept)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record, if the client wants it."""

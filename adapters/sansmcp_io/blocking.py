@@ -209,12 +209,16 @@ def connect_stdio(
     def start(session: Asking) -> None:
         session.start(start_timeout, probe_timeout, hint)
 
-    keeper = Keeper(lambda: Running(options, make_session, start), restarts)
+    keeper = Keeper(lambda: Running(options, make_session), start, restarts)
     try:
         keeper.open()
         yield Client(keeper)
     finally:
-        keeper.close()
+        try:
+            keeper.close()
+        except BaseException:  # Ctrl-C may come when that has hardly begun
+            keeper.close()
+            raise
 
 
 def serve_stdio(

@@ -12,7 +12,8 @@ from tests.adapters.shims import SHIMS, Shim, server
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each client, with a server on the same adapter, or on each that has its transport."""
     names = metafunc.fixturenames
-    if "shim" not in names or hasattr(metafunc.module, "shim"):  # it has one of its own
+    module: Any = metafunc.definition.getparent(pytest.Module)
+    if "shim" not in names or hasattr(module.obj, "shim"):  # it has one of its own
         return
     found = SHIMS
     if metafunc.definition.get_closest_marker("process") is not None:

@@ -310,7 +310,13 @@ class BlockingShim:
     transport = "stdio"
 
     def run(self, body: Body) -> None:
-        step(body())
+        former = signal.signal(signal.SIGALRM, hung)
+        signal.alarm(SECONDS)
+        try:
+            step(body())
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, former)
 
     @asynccontextmanager
     async def connect(
@@ -357,6 +363,10 @@ class BlockingHTTPShim(BlockingShim):
             ) as client,
         ):
             yield BlockingClient(client)
+
+
+def hung(*_: object) -> None:
+    raise AssertionError(f"the test takes more than {SECONDS} s")
 
 
 def answered(on_request: RequestHandler, call: Any) -> JSONObject:

@@ -1,5 +1,7 @@
 """Behaviour that a user may rely on whatever the adapter, on either side of the conversation."""
 
+import json
+import subprocess
 from typing import Any
 
 import pytest
@@ -7,8 +9,8 @@ import pytest
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp_io import ConnectionLost, McpError, PeerError, RequestTimeout
 from tests.adapters.server import NAMES, Waiting
-from tests.adapters.shims import Client, Shim
-from tests.support.processes import bad, call_bad, has_children
+from tests.adapters.shims import INFO, SECONDS, Client, Shim
+from tests.support.processes import ROOT, bad, call_bad, has_children
 
 MODERN = MODERN_REVISIONS[-1]
 LEGACY = LEGACY_REVISIONS[-1]
@@ -259,11 +261,14 @@ async def test_ten_mebibytes_arrive_intact(shim: Shim, serving: list[str], revis
         assert await text(client, "echo", text=large) == large
 
 
-async def test_each_of_many_callers_has_its_own_answer(shim: Shim, serving: list[str]) -> None:
+@both_eras
+async def test_each_of_many_callers_has_its_own_answer(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
     """Answers are matched with calls, and never with the next one that waits."""
     counts = dict.fromkeys(range(8), 0)
 
-    async with shim.connect(serving) as client:
+    async with shim.connect(serving, revisions=[revision]) as client:
 
         async def ask(caller: int) -> None:
             for number in range(50):
@@ -317,11 +322,51 @@ async def test_server_ends_by_itself_when_the_block_is_left(
     assert caplog.records == []
 
 
-async def test_server_that_dies_within_a_call_loses_it(shim: Shim, serving: list[str]) -> None:
+@process
+@pytest.mark.parametrize("is_gone", [False, True], ids=["ends", "is gone"])
+async def test_server_whose_client_ends_does_what_is_left_to_do_and_ends(
+    shim: Shim, serving: list[str], is_gone: bool
+) -> None:
+    """What a client has asked before its end is answered; if it has crashed, nobody listens."""
+    command = subprocess.Popen(
+        serving, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with command as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(said(0, "initialize", OPENING) + said(1, *call_tool("seen")))
+        server.stdin.flush()
+        assert [json.loads(server.stdout.readline())["id"] for _ in range(2)] == [0, 1]
+        calls = [said(number, *call_tool("echo", text="x" * 1000)) for number in range(2, 52)]
+        if is_gone:
+            server.stdout.close()
+            calls.append(said(52, *call_tool("hang")))
+        server.stdin.write(b"".join(calls))
+        server.stdin.close()
+        output = b"" if is_gone else server.stdout.read()
+        assert server.wait(SECONDS) == 0
+        assert server.stderr is not None
+        assert server.stderr.read() == b"served\n"
+    if not is_gone:
+        assert sorted(json.loads(line)["id"] for line in output.splitlines()) == [*range(2, 52)]
+
+
+def said(id: int, method: str, params: JSONObject) -> bytes:
+    message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+    return json.dumps(message).encode() + b"\n"
+
+
+OPENING: JSONObject = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": INFO}
+
+
+@both_eras
+async def test_server_that_dies_within_a_call_loses_it(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
     """All that wait learn of it at once, and why, and so does who comes later."""
     is_process = shim.transport == "stdio"
     options: dict[str, Any] = {"stderr": "capture"} if is_process else {}
-    async with shim.connect(serving, **options) as client:
+    async with shim.connect(serving, revisions=[revision], **options) as client:
         lost: list[ConnectionLost] = []
 
         async def ask(name: str) -> None:
@@ -334,6 +379,30 @@ async def test_server_that_dies_within_a_call_loses_it(shim: Shim, serving: list
     assert len(lost) == 4
     known = ("last words\n", 7) if is_process else ("", None)
     assert {(error.stderr, error.exit_status) for error in lost} == {known}
+
+
+async def test_subscription_ends_with_its_server(shim: Shim, serving: list[str]) -> None:
+    """A loop over changes must not outlive who could tell of any."""
+    async with (
+        shim.connect(serving, revisions=[MODERN]) as client,
+        client.listen({"toolsListChanged": True}) as changes,
+    ):
+        with pytest.raises(ConnectionLost):
+            await client.request(*call_tool("die"))
+        with pytest.raises(ConnectionLost):
+            await changes.next()
+
+
+@process
+@both_eras
+async def test_server_that_does_not_open_is_ended(shim: Shim, revision: str) -> None:
+    """There is no block yet that could be left."""
+    with pytest.raises(RequestTimeout):
+        async with shim.connect(
+            ["sleep", "60"], revisions=[revision], start_timeout=0.2, terminate_after=0.1
+        ):
+            pytest.fail("it must not open")
+    assert not has_children()
 
 
 @process

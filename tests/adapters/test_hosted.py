@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from mcp.client.session import ClientRequestContext
 from pydantic import FileUrl
 
 import sansmcp_io.trio
-from sansmcp_io import PeerError
+from sansmcp_io import ConnectionLost, PeerError
 from tests.adapters.hosted import FORGET, SERVERS
 from tests.adapters.server import OnTrio
 from tests.adapters.shims import INFO, RequestHandler, Shim, TrioClient, TrioShim
@@ -28,17 +28,22 @@ from tests.adapters.test_everywhere import (
     CAPABILITIES,
     LEGACY,
     MODERN,
+    both_eras,
     call_tool,
     list_roots,
+    test_both_sides_write_more_than_pipes_hold,
     test_caller_that_gives_up_cancels_the_handler,
     test_calls_and_their_errors,
     test_changes_are_told_between_calls,
     test_client_asks_within_what_it_is_asked,
     test_each_of_many_callers_has_its_own_answer,
+    test_every_revision_is_spoken,
     test_input_is_given_when_it_is_required,
     test_listings_are_read_to_their_end,
     test_log_messages_come_before_the_answer_that_they_belong_to,
+    test_pings_are_answered,
     test_progress_is_told_before_the_answer,
+    test_refusal_to_give_input_is_raised_where_the_call_was_made,
     test_server_asks_within_a_call,
     test_server_that_gives_up_cancels_what_it_asked,
     test_ten_mebibytes_arrive_intact,
@@ -54,15 +59,19 @@ STATELESS = "gunicorn-sync"
 WITH_SESSIONS = [name for name in SERVERS if name != STATELESS]
 
 __all__ = [
+    "test_both_sides_write_more_than_pipes_hold",
     "test_caller_that_gives_up_cancels_the_handler",
     "test_calls_and_their_errors",
     "test_changes_are_told_between_calls",
     "test_client_asks_within_what_it_is_asked",
     "test_each_of_many_callers_has_its_own_answer",
+    "test_every_revision_is_spoken",
     "test_input_is_given_when_it_is_required",
     "test_listings_are_read_to_their_end",
     "test_log_messages_come_before_the_answer_that_they_belong_to",
+    "test_pings_are_answered",
     "test_progress_is_told_before_the_answer",
+    "test_refusal_to_give_input_is_raised_where_the_call_was_made",
     "test_server_asks_within_a_call",
     "test_server_that_gives_up_cancels_what_it_asked",
     "test_ten_mebibytes_arrive_intact",
@@ -171,6 +180,27 @@ async def test_call_that_takes_too_long_is_cancelled_by_leaving(
     await too_long_is_cancelled(shim, serving, MODERN)
 
 
+@both_eras
+@pytest.mark.parametrize("name", SERVERS)
+async def test_server_that_dies_within_a_call_loses_it(
+    shim: Shim, name: str, revision: str
+) -> None:
+    """All that wait learn of it at once. Where somebody starts it again, the client goes on."""
+    with running(name) as url:
+        async with shim.connect([url], revisions=[revision], get_stream=False) as client:
+
+            async def ask(tool: str) -> None:
+                with pytest.raises(ConnectionLost):
+                    await client.request(*call_tool(tool))
+
+            others = 0 if name == STATELESS else 2
+            await shim.at_once(*[lambda: ask("hang")] * others, lambda: ask("die"))
+            while name.startswith("gunicorn"):
+                with suppress(ConnectionLost):
+                    assert await text(client, "echo", text="on") == "on"
+                    break
+
+
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.
 @pytest.mark.filterwarnings("ignore:Async generator .* was garbage collected:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -198,7 +228,7 @@ async def on_roots(context: ClientRequestContext) -> types.ListRootsResult:
     return types.ListRootsResult(roots=[types.Root(uri=FileUrl("file:///home"))])
 
 
-@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+@both_eras
 async def test_worker_of_one_thread_serves_what_needs_no_session(
     shim: Shim, stateless: list[str], revision: str
 ) -> None:
@@ -209,9 +239,13 @@ async def test_worker_of_one_thread_serves_what_needs_no_session(
     await test_ten_mebibytes_arrive_intact(shim, stateless, revision)
 
 
-async def test_worker_of_one_thread_answers_many_callers(shim: Shim, stateless: list[str]) -> None:
+@both_eras
+async def test_worker_of_one_thread_answers_many_callers(
+    shim: Shim, stateless: list[str], revision: str
+) -> None:
     """They wait for each other, and none gets what is another's."""
-    await test_each_of_many_callers_has_its_own_answer(shim, stateless)
+    await test_each_of_many_callers_has_its_own_answer(shim, stateless, revision)
+    await test_both_sides_write_more_than_pipes_hold(shim, stateless)
 
 
 async def test_worker_of_one_thread_asks_without_holding_it(

@@ -18,6 +18,7 @@ from sansmcp_io.blocking import (
 
 CAPABILITIES: JSONObject = {"tools": {}, "logging": {}, "resources": {"subscribe": True}}
 both_are_here = threading.Barrier(2)
+library_logs = threading.Event()
 
 
 def text(value: str) -> JSONObject:
@@ -53,6 +54,8 @@ def handle(call: ServerCall) -> JSONObject:
             logging.getLogger("application").warning("look out")
             call.server.publish(ResourceUpdated("file:///a"))
             return text(" ".join(call.server.subscriptions))
+        case "log slowly":
+            return log_slowly(call)
         case "end":
             (listener,) = call.server.listeners
             return text(str(call.server.end_listener(listener)))
@@ -85,6 +88,29 @@ def ask_when_cancelled(call: ServerCall) -> JSONObject:
         print("slept not", file=sys.stderr, flush=True)
         raise
     raise AssertionError
+
+
+class Slow(logging.Formatter):
+    """Takes its time, until the library logs something."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        print("formatting", file=sys.stderr, flush=True)
+        assert library_logs.wait(30)
+        return super().format(record)
+
+
+def note(record: logging.LogRecord) -> bool:
+    library_logs.set()
+    return True
+
+
+def log_slowly(call: ServerCall) -> JSONObject:
+    handler = LogHandler(call.server)
+    handler.setFormatter(Slow())
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("sansmcp").addFilter(note)
+    logging.getLogger("application").warning("slow")
+    return text("logged")
 
 
 def on_ready(server: Server) -> None:
