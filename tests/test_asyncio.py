@@ -6,47 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 import pytest
 
 from sansmcp import LEGACY_REVISIONS, Event, JSONObject
 from sansmcp_io.asyncio import Client, ConnectionLost, PeerError, connect_stdio
 from tests.adapters.shims import server
-from tests.support.processes import ROOT, has_children
+from tests.support.on_asyncio import SECONDS, on_asyncio
+from tests.support.processes import ROOT
 
 INFO = {"name": "test", "version": "1.0"}
 LEGACY = LEGACY_REVISIONS[-1]
-SECONDS = 60
 ODD = [sys.executable, "-m", "tests.support.asyncio_server"]
-Params = ParamSpec("Params")
-
-
-def on_asyncio(
-    test: Callable[Params, Awaitable[None]],
-) -> Callable[Params, None]:
-    """Run a test in debug mode; at its end nothing may be left, or have been complained of."""
-
-    @wraps(test)
-    def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
-        complaints: list[object] = []
-
-        async def bounded() -> None:
-            loop = asyncio.get_running_loop()
-            loop.set_exception_handler(lambda _, context: complaints.append(context))
-            async with asyncio.timeout(SECONDS):
-                await test(*args, **kwargs)
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-
-        asyncio.run(bounded(), debug=True)
-        assert complaints == []
-        assert not has_children()
-
-    return run
 
 
 @asynccontextmanager
