@@ -51,7 +51,7 @@ class HTTPSession(HTTPAsking, Dispatching):
             await self._closed.wait()
             with suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_SECONDS):
-                    while self._moving or self.endpoint.exchanges:
+                    while self._failure is None and (self._moving or self.endpoint.exchanges):
                         self._has_moved.clear()
                         await self._has_moved.wait()
             if self._failure is not None:
@@ -87,7 +87,7 @@ class HTTPSession(HTTPAsking, Dispatching):
 
     def _guard_turn(self) -> None:
         self._is_woken = False
-        if self._is_stopping:
+        if self._is_stopping or self._failure is not None:
             return
         try:
             self.endpoint.handle_timeout(self.clock())
@@ -111,6 +111,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         if self._failure is None:
             self._failure = failure
         self._closed.set()
+        self._has_moved.set()
 
     # ---------------------------------------------------------------------------- exchanges
 
