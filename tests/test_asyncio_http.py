@@ -28,6 +28,10 @@ INFO: JSONObject = {"name": "test", "version": "1.0"}
 LEGACY = LEGACY_REVISIONS[-1]
 
 
+def serve_nothing(call: ServerCall) -> JSONObject:
+    return {}
+
+
 def text(value: str) -> JSONObject:
     return {"content": [{"type": "text", "text": value}]}
 
@@ -70,7 +74,7 @@ async def test_server_that_is_cancelled_while_it_begins_listens_no_more() -> Non
     with closing(socket.create_server(("127.0.0.1", 0))) as free:
         port = free.getsockname()[1]
     listening: list[HTTPServer] = []
-    serve = serve_http(text, port=port, info=INFO, on_listening=listening.append)  # type: ignore[arg-type]
+    serve = serve_http(serve_nothing, port=port, info=INFO, on_listening=listening.append)
     task = asyncio.create_task(serve)
     while not is_open(port):
         await asyncio.sleep(0)
@@ -97,7 +101,7 @@ async def test_handler_of_401_that_cancels_itself_is_asked_again() -> None:
         await cancelled_within()
 
     asked: list[int] = []
-    async with serving(text, authenticate=check) as server:
+    async with serving(serve_nothing, authenticate=check) as server:
         for number in (1, 2):
             with pytest.raises(RequestRefused):
                 async with connecting(server, on_unauthorized=show, revisions=[LEGACY]):
