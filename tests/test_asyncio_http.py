@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing, suppress
 from typing import Any
@@ -22,7 +23,10 @@ from sansmcp_io.asyncio import (
     connect_http,
     serve_http,
 )
+from tests.support.certificates import certificate
 from tests.support.on_asyncio import on_asyncio
+
+__all__ = ["certificate"]  # a fixture
 
 INFO: JSONObject = {"name": "test", "version": "1.0"}
 LEGACY = LEGACY_REVISIONS[-1]
@@ -240,3 +244,42 @@ async def test_failure_ends_the_block_at_once() -> None:
     async with asyncio.timeout(0.9):
         with pytest.raises(Exit):
             await ask_and_fail()
+
+
+@on_asyncio
+async def test_trace_is_told_of_the_end_of_a_connection_once(certificate: str) -> None:
+    """With TLS it is said twice, within and without, and both are the same to HTTP."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\nand this is why")
+        has_come.clear()
+        await has_come.wait()
+        writer.close()
+
+    class Trace:
+        def sent(self, connection: str, data: bytes) -> None:
+            pass
+
+        def received(self, connection: str, data: bytes) -> None:
+            told.setdefault(connection, []).append(data)
+            has_come.set()
+
+        def happened(self, event: object) -> None:
+            pass
+
+    told: dict[str, list[bytes]] = {}
+    has_come = asyncio.Event()
+    inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    inside.load_cert_chain(certificate)
+    outside = ssl.create_default_context(cafile=certificate)
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0, ssl=inside) as server:
+        url = f"https://localhost:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(RequestRefused):
+            async with connect_http(url, info=INFO, tls=outside, trace=Trace()):
+                pass
+    assert told
+    for pieces in told.values():
+        assert pieces[-1] == b""
+        assert b"".join(pieces).endswith(b"and this is why")
+        assert pieces.count(b"") == 1
