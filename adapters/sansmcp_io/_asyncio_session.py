@@ -22,7 +22,7 @@ from ._async_call import Call
 from ._async_serving import Result
 from ._async_session import Holding
 from ._asyncio_dispatching import Dispatching
-from ._asyncio_ends import Input, Output
+from ._asyncio_ends import Reads, Writes
 from ._asyncio_tasks import Tasks
 from ._descriptors import Data
 from ._surface import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES, NotificationHandler
@@ -42,8 +42,8 @@ class Session(Holding, Dispatching):
     def __init__(
         self,
         connection: ClientConnection | ServerConnection,
-        input: Input,
-        output: Output,
+        input: Reads,
+        output: Writes,
         *,
         handler: Callable[[Any], Result],
         call_type: Callable[[Any, IncomingRequest], Call],
@@ -63,8 +63,8 @@ class Session(Holding, Dispatching):
             trace=trace,
         )
         self._loop: Final = asyncio.get_running_loop()
-        self._input: Final = input
-        self._output: Final = output
+        self._input: Final[Reads] = input
+        self._output: Final[Writes] = output
         self._drain: Final = drain
         self._tasks = Tasks(self._fail)
         # What whoever wakes has in its context is not the business of the handlers.
