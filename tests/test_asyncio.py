@@ -117,6 +117,29 @@ async def test_opening_can_be_cancelled() -> None:
 
 @pytest.mark.parametrize("restarts", [0, 1])
 @on_asyncio
+async def test_all_tasks_may_be_cancelled_at_once(restarts: int) -> None:
+    """`asyncio.run` does so with what was left to run, and waits for ever for what does not end.
+
+    A task that is cancelled before it has begun does nothing at all, not even in the end.
+    """
+    silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+
+    async def stay() -> None:
+        async with talking(silent, restarts=restarts):
+            raise AssertionError
+
+    for turns in range(1, 5):
+        task = asyncio.create_task(stay())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for each in asyncio.all_tasks() - {asyncio.current_task()}:
+            each.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+@on_asyncio
 async def test_block_that_is_cancelled_ends_the_server_and_stays_cancelled(restarts: int) -> None:
     """A cancellation that the end of the block took for its own would be lost."""
 

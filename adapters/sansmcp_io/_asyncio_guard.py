@@ -72,8 +72,8 @@ class Runs(Protocol):
         """Do all that it has to do, until it is finished."""
         ...
 
-    async def finish(self) -> None:
-        """End it, and return when it has ended."""
+    def finish(self) -> None:
+        """Have it end."""
         ...
 
 
@@ -90,5 +90,8 @@ async def running(session: Runs) -> AsyncGenerator[None, None]:
 
 
 async def _finish(session: Runs, tasks: Tasks) -> None:
-    await session.finish()
-    await tasks.end()
+    session.finish()
+    try:
+        await tasks.join()
+    finally:
+        await tasks.end()

@@ -41,7 +41,6 @@ class HTTPSession(HTTPAsking, Dispatching):
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf
         self._has_moved = asyncio.Event()  # an exchange is over
-        self._stopped = asyncio.Event()
 
     # ---------------------------------------------------------------------------- running
 
@@ -68,16 +67,12 @@ class HTTPSession(HTTPAsking, Dispatching):
                     self._handle(event)
             self._room.look()
             self._pool.close()
-            try:
-                await self._tasks.end()
-            finally:
-                self._stopped.set()
+            await self._tasks.end()
 
-    async def finish(self) -> None:
-        """End it from this side, and return when its tasks have ended."""
+    def finish(self) -> None:
+        """End it from this side."""
         self.endpoint.close(now=self.clock())
         self.wake()
-        await self._stopped.wait()
 
     def wake(self) -> None:
         """A verb was called: have what came of it seen to, once for many."""

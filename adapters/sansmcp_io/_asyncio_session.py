@@ -73,7 +73,6 @@ class Session(Holding, Dispatching):
         self._failure: BaseException | None = None
         self._over = asyncio.Event()  # closed, or failed
         self._flushed = asyncio.Event()
-        self._stopped = asyncio.Event()
         self._all_served = asyncio.Event()  # set when nothing waits for room, if somebody asks
         self._flush_seconds = FLUSH_SECONDS
         self._patient_until = 0.0
@@ -112,16 +111,12 @@ class Session(Holding, Dispatching):
             self.connection.close(now=self.clock())
             self._dispatch_endings()
             self._room.look()
-            try:
-                await self._tasks.end()
-            finally:
-                self._stopped.set()
+            await self._tasks.end()
 
-    async def finish(self) -> None:
-        """End the connection from this side, and return when all that belongs to it has ended."""
+    def finish(self) -> None:
+        """End the connection from this side."""
         self.connection.close(now=self.clock())
         self.wake()  # what an event makes the application raise is to end `run`
-        await self._stopped.wait()
 
     def wake(self) -> None:
         """A verb was called: have its output, events and deadline seen to, once for many.
