@@ -4,8 +4,9 @@ import asyncio
 import json
 import socket
 import ssl
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import pytest
@@ -224,3 +225,37 @@ async def test_cancelled_server_cancels_its_handlers() -> None:
             assert ended == ["tools/call"]
             asking.cancel()
             await asyncio.wait([asking])
+
+
+@on_asyncio
+async def test_handlers_have_a_context_of_their_own() -> None:
+    """What one says of its caller must not be true of the next, whether it is async or not."""
+    caller: ContextVar[str] = ContextVar("caller", default="nobody")
+
+    def plain(call: ServerCall) -> JSONObject:
+        before = caller.get()
+        caller.set("plain")
+        return {"content": [{"type": "text", "text": before}]}
+
+    async def later(call: ServerCall) -> JSONObject:
+        before = caller.get()
+        caller.set("async")
+        await asyncio.sleep(0)
+        return {"content": [{"type": "text", "text": f"{before} {caller.get()}"}]}
+
+    def both(call: ServerCall) -> JSONObject | Awaitable[JSONObject]:
+        if call.params["arguments"]["text"] == "plain":
+            return plain(call)
+        caller.set("of its own")
+        return later(call)
+
+    seen: list[str] = []
+    async with pair() as (ours, theirs):
+        task = serving(theirs, both)
+        async with connect(*ours, info=INFO) as client:
+            for text in ("plain", "async", "plain"):
+                caller.set("of the client")
+                result = await client.request(*asked(text))
+                seen.append(result["content"][0]["text"])
+        await task
+    assert seen == ["nobody", "of its own async", "nobody"]
