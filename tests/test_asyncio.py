@@ -6,47 +6,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 import pytest
 
 from sansmcp import LEGACY_REVISIONS, Event, JSONObject
 from sansmcp_io.asyncio import Client, ConnectionLost, PeerError, connect_stdio
 from tests.adapters.shims import server
-from tests.support.processes import ROOT, has_children
+from tests.support.on_asyncio import SECONDS, on_asyncio
+from tests.support.processes import ROOT
 
 INFO = {"name": "test", "version": "1.0"}
 LEGACY = LEGACY_REVISIONS[-1]
-SECONDS = 60
 ODD = [sys.executable, "-m", "tests.support.asyncio_server"]
-Params = ParamSpec("Params")
-
-
-def on_asyncio(
-    test: Callable[Params, Awaitable[None]],
-) -> Callable[Params, None]:
-    """Run a test in debug mode; at its end nothing may be left, or have been complained of."""
-
-    @wraps(test)
-    def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
-        complaints: list[object] = []
-
-        async def bounded() -> None:
-            loop = asyncio.get_running_loop()
-            loop.set_exception_handler(lambda _, context: complaints.append(context))
-            async with asyncio.timeout(SECONDS):
-                await test(*args, **kwargs)
-            assert asyncio.all_tasks() == {asyncio.current_task()}
-
-        asyncio.run(bounded(), debug=True)
-        assert complaints == []
-        assert not has_children()
-
-    return run
 
 
 @asynccontextmanager
@@ -138,6 +113,29 @@ async def test_opening_can_be_cancelled() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3), talking(silent, terminate_after=5):
             raise AssertionError
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+@on_asyncio
+async def test_all_tasks_may_be_cancelled_at_once(restarts: int) -> None:
+    """`asyncio.run` does so with what was left to run, and waits for ever for what does not end.
+
+    A task that is cancelled before it has begun does nothing at all, not even in the end.
+    """
+    silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+
+    async def stay() -> None:
+        async with talking(silent, restarts=restarts):
+            raise AssertionError
+
+    for turns in range(1, 5):
+        task = asyncio.create_task(stay())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        for each in asyncio.all_tasks() - {asyncio.current_task()}:
+            each.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
 
 
 @pytest.mark.parametrize("restarts", [0, 1])

@@ -135,7 +135,10 @@ def unix_socket(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("command", [("over_unix_socket", "serve"), ("asyncio_protocol",)])
+@pytest.mark.parametrize(
+    "command",
+    [("over_unix_socket", "serve"), ("asyncio_unix_socket", "serve"), ("asyncio_protocol",)],
+)
 @on_trio()
 async def test_unix_socket_carries_both_clients(command: tuple[str, ...], mode: str) -> None:
     """Whatever stream of bytes there is will do, for our client and for that of the package."""
@@ -149,9 +152,8 @@ async def test_unix_socket_carries_both_clients(command: tuple[str, ...], mode: 
             through = StdioServerParameters(command=sys.executable, args=[relay, str(path)])
             async with Client(through, mode=mode) as client:
                 await use_shop(client)
-            asked = await trio.run_process(
-                program("over_unix_socket", "ask", path), capture_stdout=True
-            )
+            asker = command[0] if command[1:] else "over_unix_socket"
+            asked = await trio.run_process(program(asker, "ask", path), capture_stdout=True)
             assert b"17 of lamp" in asked.stdout
         finally:
             server.terminate()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -51,6 +52,22 @@ async def test_plain_handlers_are_run_at_once() -> None:
         assert said(await talk.call(modern_tool_call(1, "x"))) == "plain"
         answer = await talk.call(modern_tool_call(2, "fail"))
         assert answer["error"] == {"code": -32603, "message": "internal error"}
+
+
+@on_each_loop()
+async def test_handlers_have_a_context_of_their_own() -> None:
+    """What one says of its caller must not be true of the next one on the same connection."""
+    caller: ContextVar[str] = ContextVar("caller", default="nobody")
+
+    def note(call: ServerCall) -> JSONObject:
+        before = caller.get()
+        caller.set("somebody")
+        return text(before)
+
+    async with serving(note) as server, talking(server) as talk:
+        for number in (1, 2):
+            answer = await talk.call(modern_tool_call(number, "x"))
+            assert said(answer) == "nobody"
 
 
 @on_each_loop()

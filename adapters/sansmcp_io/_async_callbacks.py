@@ -58,25 +58,26 @@ class Notifications:
 
     def handle(self, event: NotificationReceived, tasks: Tasks) -> None:
         """Handle one notification, now or when it is its turn."""
-        if self._running < _MOST_RUNNING:
-            self._begin(event, tasks)
-            return
         if len(self._waiting) == _MOST_WAITING:
             self._waiting.popleft()
             if not self._has_dropped:
                 self._has_dropped = True
                 LOGGER.warning("notifications come faster than they are handled: some are dropped")
         self._waiting.append(event)
+        self._begin_some(tasks)
 
-    def _begin(self, event: NotificationReceived, tasks: Tasks) -> None:
-        with logged("the handler of notifications"):
-            outcome = self._handler(event.method, event.params)
-            if inspect.isawaitable(outcome):
-                self._running += 1
-                tasks.start_soon(self._finish, outcome, tasks)
+    def _begin_some(self, tasks: Tasks) -> None:
+        while self._waiting and self._running < _MOST_RUNNING:
+            event = self._waiting.popleft()
+            with logged("the handler of notifications"):
+                outcome = self._handler(event.method, event.params)
+                if inspect.isawaitable(outcome):
+                    self._running += 1
+                    tasks.start_soon(self._finish, outcome, tasks)
 
     async def _finish(self, outcome: Awaitable[object], tasks: Tasks) -> None:
-        await _await_logged("the handler of notifications", outcome)
-        self._running -= 1
-        while self._waiting and self._running < _MOST_RUNNING:
-            self._begin(self._waiting.popleft(), tasks)
+        try:
+            await _await_logged("the handler of notifications", outcome)
+        finally:  # on asyncio, a handler may be cancelled by what it waits for
+            self._running -= 1
+        self._begin_some(tasks)

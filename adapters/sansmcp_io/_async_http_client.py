@@ -135,10 +135,11 @@ class HTTPAsking(Dispatching):
         except Exception as error:
             LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
             headers = None
-        self._is_authorizing = False
-        if headers is None:
-            self.endpoint.give_up(now=self.clock())
-        self.wake()
+        finally:  # it may have been cancelled, by itself too
+            self._is_authorizing = False
+            if headers is None:
+                self.endpoint.give_up(now=self.clock())
+            self.wake()
 
 
 def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> None:

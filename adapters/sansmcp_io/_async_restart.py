@@ -112,12 +112,16 @@ class Restarter:
             raise lost from process.error
         return process.session
 
-    async def close(self) -> None:
-        """End the process that runs, or is being started, and wait for its end."""
+    def finish(self) -> None:
+        """Have the process end that runs, or is being started."""
         self._is_over = True
         self._process.is_to_end.set()
         if not self._process.is_tried:
             self._abandon()
+
+    async def close(self) -> None:
+        """The same, and wait for its end."""
+        self.finish()
         await self._process.has_ended.wait()
 
     async def _hold(self, process: _Process, former: _Process | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 from typing import Any, Final, TypeAlias
 
 from sansmcp import IncomingRequest, JSONObject
@@ -42,8 +43,11 @@ class Serving:
 
     def begin(self, request: IncomingRequest, tasks: Any) -> None:
         """Run a plain function here and now; give an async one a task of its own."""
-        if not request.open:
-            return  # it was cancelled before it began
+        if request.open:  # else it was cancelled before it began
+            # What one handler puts into its context is not for those that come after it.
+            copy_context().run(self._begin, request, tasks)
+
+    def _begin(self, request: IncomingRequest, tasks: Any) -> None:
         try:
             result = self._handler(self._make_call(request))
         except Exception as error:

@@ -11,13 +11,41 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ._anomalies import LOGGER
 from ._descriptors import Data, Sink, Source
 
 _LINGER_SECONDS: Final = 0.001
 """How long reading may keep the loop to itself, however busy the peer is."""
+
+
+class Reads(Protocol):
+    """What a connection asks of the end that it reads from."""
+
+    def start(self, receive: Callable[[bytes], object]) -> None:
+        """From now on call this with what comes; with `b""` at the end, and then no more."""
+        ...
+
+    def stop(self) -> None:
+        """Hand on nothing more."""
+        ...
+
+
+class Writes(Protocol):
+    """What it asks of the end that it writes to."""
+
+    def send(self, data: Data) -> int:
+        """Write as much as goes without waiting, or raise `BlockingIOError`."""
+        ...
+
+    def send_later(self, data: Data, moved: Callable[[int, OSError | None], object]) -> None:
+        """Wait for room, and then call this, with the number of bytes that were written of it."""
+        ...
+
+    def stop(self) -> None:
+        """Call nothing more."""
+        ...
 
 
 class _End:

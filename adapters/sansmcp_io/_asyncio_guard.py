@@ -21,6 +21,7 @@ class Guard:
         task = asyncio.current_task()
         assert task is not None  # whoever awaits is in one
         self._task = task
+        self._cancelled_before = task.cancelling()
         self._is_over = False
         self.has_cancelled = False
         self.failure: BaseException | None = None
@@ -40,7 +41,7 @@ class Guard:
     def leave(self) -> bool:
         """The block is left: return whether it is cancelled by this guard, and by nobody else."""
         self._is_over = True
-        return self.has_cancelled and self._task.uncancel() == 0
+        return self.has_cancelled and self._task.uncancel() <= self._cancelled_before
 
 
 @asynccontextmanager
@@ -71,8 +72,8 @@ class Runs(Protocol):
         """Do all that it has to do, until it is finished."""
         ...
 
-    async def finish(self) -> None:
-        """End it, and return when it has ended."""
+    def finish(self) -> None:
+        """Have it end."""
         ...
 
 
@@ -89,5 +90,8 @@ async def running(session: Runs) -> AsyncGenerator[None, None]:
 
 
 async def _finish(session: Runs, tasks: Tasks) -> None:
-    await session.finish()
-    await tasks.end()
+    session.finish()
+    try:
+        await tasks.join()
+    finally:
+        await tasks.end()

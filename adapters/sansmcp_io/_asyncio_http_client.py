@@ -41,7 +41,6 @@ class HTTPSession(HTTPAsking, Dispatching):
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf
         self._has_moved = asyncio.Event()  # an exchange is over
-        self._stopped = asyncio.Event()
 
     # ---------------------------------------------------------------------------- running
 
@@ -51,7 +50,7 @@ class HTTPSession(HTTPAsking, Dispatching):
             await self._closed.wait()
             with suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_SECONDS):
-                    while self._moving or self.endpoint.exchanges:
+                    while self._failure is None and (self._moving or self.endpoint.exchanges):
                         self._has_moved.clear()
                         await self._has_moved.wait()
             if self._failure is not None:
@@ -68,16 +67,12 @@ class HTTPSession(HTTPAsking, Dispatching):
                     self._handle(event)
             self._room.look()
             self._pool.close()
-            try:
-                await self._tasks.end()
-            finally:
-                self._stopped.set()
+            await self._tasks.end()
 
-    async def finish(self) -> None:
-        """End it from this side, and return when its tasks have ended."""
+    def finish(self) -> None:
+        """End it from this side."""
         self.endpoint.close(now=self.clock())
         self.wake()
-        await self._stopped.wait()
 
     def wake(self) -> None:
         """A verb was called: have what came of it seen to, once for many."""
@@ -87,7 +82,7 @@ class HTTPSession(HTTPAsking, Dispatching):
 
     def _guard_turn(self) -> None:
         self._is_woken = False
-        if self._is_stopping:
+        if self._is_stopping or self._failure is not None:
             return
         try:
             self.endpoint.handle_timeout(self.clock())
@@ -111,6 +106,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         if self._failure is None:
             self._failure = failure
         self._closed.set()
+        self._has_moved.set()
 
     # ---------------------------------------------------------------------------- exchanges
 

@@ -86,7 +86,7 @@ class Link(asyncio.Protocol):
         if self._tls is None:
             self._opened.set_result(None)
         else:
-            self._shake_hands(self._tls, b"")
+            self._decrypted(self._tls, b"")
 
     def data_received(self, data: bytes) -> None:
         """Something has come."""
@@ -94,21 +94,12 @@ class Link(asyncio.Protocol):
             return
         tls = self._tls
         if tls is not None:
-            if not tls.is_open:
-                data = self._shake_hands(tls, data)
-            else:
-                try:
-                    data = tls.receive(data)
-                except ssl.SSLError as error:
-                    self._failed(error)
-                    return
-                self._transport.write(tls.take())
-            if tls.is_over:
-                self._receive(data)
-                data = b""
-            elif not data:
-                return
-        self._receive(data)
+            data = self._decrypted(tls, data)
+            self._is_over |= tls.is_over  # so that it is not used again for what this has ended
+        if data:
+            self._receive(data)
+        if tls is not None and tls.is_over:
+            self._receive(b"")
 
     def eof_received(self) -> None:
         """The server says nothing more; the transport is closed after this."""
@@ -130,9 +121,10 @@ class Link(asyncio.Protocol):
 
     # ---------------------------------------------------------------------------- within
 
-    def _shake_hands(self, tls: TLS, data: bytes) -> bytes:
+    def _decrypted(self, tls: TLS, data: bytes) -> bytes:
+        """What is in it, if anything. No bytes begin the handshake."""
         try:
-            said = tls.receive(data)
+            data = tls.receive(data)
         except ssl.SSLError as error:
             self._transport.write(tls.take())  # why
             self._failed(error)
@@ -140,7 +132,7 @@ class Link(asyncio.Protocol):
         self._transport.write(tls.take())
         if tls.is_open and not self._opened.done():
             self._opened.set_result(None)
-        return said
+        return data
 
     def _write(self, data: bytes) -> None:
         if self._tls is not None:

@@ -52,7 +52,15 @@ class HTTPService(HTTPServiceBase):
             OSError: It is not possible to listen there.
         """
         new_wire = partial(HTTPWire, self, tls)
-        self._listener = await self._loop.create_server(new_wire, host, port, backlog=BACKLOG)
+        # Begun later: it would wait with sockets that nobody would close, were it cancelled then.
+        self._listener = await self._loop.create_server(
+            new_wire, host, port, backlog=BACKLOG, start_serving=False
+        )
+        try:
+            await self._listener.start_serving()
+        except BaseException:
+            self._listener.close()
+            raise
         return [socket.getsockname()[:2] for socket in self._listener.sockets]
 
     def add(self, wire: HTTPWire) -> bool:

@@ -41,5 +41,8 @@ async def keep_running(
 
 
 async def _end(restarter: Restarter, tasks: Tasks) -> None:
-    await restarter.close()
-    await tasks.end()
+    restarter.finish()
+    try:
+        await tasks.join()
+    finally:
+        await tasks.end()

@@ -22,7 +22,7 @@ from ._async_call import Call
 from ._async_serving import Result
 from ._async_session import Holding
 from ._asyncio_dispatching import Dispatching
-from ._asyncio_ends import Input, Output
+from ._asyncio_ends import Reads, Writes
 from ._asyncio_tasks import Tasks
 from ._descriptors import Data
 from ._surface import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES, NotificationHandler
@@ -42,8 +42,8 @@ class Session(Holding, Dispatching):
     def __init__(
         self,
         connection: ClientConnection | ServerConnection,
-        input: Input,
-        output: Output,
+        input: Reads,
+        output: Writes,
         *,
         handler: Callable[[Any], Result],
         call_type: Callable[[Any, IncomingRequest], Call],
@@ -63,8 +63,8 @@ class Session(Holding, Dispatching):
             trace=trace,
         )
         self._loop: Final = asyncio.get_running_loop()
-        self._input: Final = input
-        self._output: Final = output
+        self._input: Final[Reads] = input
+        self._output: Final[Writes] = output
         self._drain: Final = drain
         self._tasks = Tasks(self._fail)
         # What whoever wakes has in its context is not the business of the handlers.
@@ -73,7 +73,6 @@ class Session(Holding, Dispatching):
         self._failure: BaseException | None = None
         self._over = asyncio.Event()  # closed, or failed
         self._flushed = asyncio.Event()
-        self._stopped = asyncio.Event()
         self._all_served = asyncio.Event()  # set when nothing waits for room, if somebody asks
         self._flush_seconds = FLUSH_SECONDS
         self._patient_until = 0.0
@@ -112,16 +111,12 @@ class Session(Holding, Dispatching):
             self.connection.close(now=self.clock())
             self._dispatch_endings()
             self._room.look()
-            try:
-                await self._tasks.end()
-            finally:
-                self._stopped.set()
+            await self._tasks.end()
 
-    async def finish(self) -> None:
-        """End the connection from this side, and return when all that belongs to it has ended."""
+    def finish(self) -> None:
+        """End the connection from this side."""
         self.connection.close(now=self.clock())
         self.wake()  # what an event makes the application raise is to end `run`
-        await self._stopped.wait()
 
     def wake(self) -> None:
         """A verb was called: have its output, events and deadline seen to, once for many.

@@ -104,6 +104,15 @@ class Tasks:
         for task in self._running:
             cancel(task)
 
+    async def join(self) -> None:
+        """Wait until they have ended, be it because others have cancelled them before they began.
+
+        Nothing that a task does can be waited for instead: it may never begin.
+        """
+        while self._running:
+            await asyncio.wait(self._running)
+            await asyncio.sleep(0)  # their callbacks have been scheduled, and have them forgotten
+
     async def end(self) -> None:
         """Cancel them all and wait until they have ended, and those that they start meanwhile."""
         self._is_over = True

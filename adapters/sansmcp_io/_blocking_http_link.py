@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 from sansmcp.http import ClientExchange
 
 from ._addresses import address_text
-from ._blocking_tls import TLS
 from ._h11_client import HTTPClientConnection
+from ._tls import TLS
 
 Address: TypeAlias = tuple[int, Any]
 """A family, and what sockets of that family call an address."""
@@ -76,7 +76,7 @@ class Link:
     @property
     def is_open(self) -> bool:
         """Whether it carries bytes of HTTP."""
-        return self._is_connected and (self._tls is None or self._tls.is_ready)
+        return self._is_connected and (self._tls is None or self._tls.is_open)
 
     @property
     def alarm(self) -> float:
@@ -105,7 +105,8 @@ class Link:
             with contextlib.suppress(OSError):
                 self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
-                self._out.append(self._tls.start())
+                self._tls.receive(b"")
+                self._out.append(self._tls.take())
         return error
 
     # ------------------------------------------------------------------------------ moving
@@ -135,7 +136,8 @@ class Link:
     def send(self, data: bytes) -> None:
         """Write it, as far as that goes now."""
         if self._tls is not None:
-            data = self._tls.send(data)
+            self._tls.send(data)
+            data = self._tls.take()
         if data:
             self._out.append(data)
         if self._is_connected:
@@ -169,13 +171,14 @@ class Link:
             data = self.socket.recv(_READ_BYTES)
         except BlockingIOError:
             return None
-        if self._tls is None:
+        tls = self._tls
+        if tls is None or not data:  # HTTP knows by itself whether something is missing
             return data
-        clear, answer = self._tls.receive(data)
-        if answer:
+        clear = tls.receive(data)
+        if answer := tls.take():
             self._out.append(answer)
             self.write()
-        return clear
+        return clear if clear or tls.is_over else None
 
     # ------------------------------------------------------------------------------ ending
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ._blocking_http_link import Address, Link
-from ._blocking_tls import TLS
+from ._tls import TLS
 
 Ready = list[tuple[selectors.SelectorKey, int]]
 

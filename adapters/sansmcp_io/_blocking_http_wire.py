@@ -17,10 +17,10 @@ from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent, Origin
 from ._anomalies import LOGGER
 from ._blocking_http_link import Address, Link, sentence
 from ._blocking_http_pool import Pool, Ready
-from ._blocking_tls import TLS
 from ._blocking_waiting import Waiting
 from ._http_client_limits import HTTPClientLimits
 from ._surface import FLUSH_SECONDS
+from ._tls import TLS
 from ._trace import HTTPClientTrace
 
 _ADDRESS_SECONDS: Final = 60.0

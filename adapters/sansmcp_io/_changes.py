@@ -27,7 +27,7 @@ class WaitingChanges:
     """What is put in comes out in order, each change of one thing once."""
 
     def __init__(self, stderr: StderrTail | None) -> None:
-        self.refusal = Refusal()  # as a mailbox has it
+        self.refusal: Refusal = Refusal()  # as a mailbox has it
         self._stderr = stderr
         self._acknowledged: JSONObject | None = None
         self._waiting: dict[tuple[str, str], JSONObject] = {}

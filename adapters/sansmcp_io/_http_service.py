@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol
 
@@ -16,6 +17,7 @@ from sansmcp import (
     IncomingRequest,
     JSONObject,
     LimitReached,
+    LocalProtocolError,
     MessageIgnored,
     NotificationReceived,
     PingEnded,
@@ -266,7 +268,8 @@ class HTTPServiceBase:
         try:
             outcome = await mailbox.take()
         except BaseException:
-            self.endpoint.cancel(call, now=self.now())
+            with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
+                self.endpoint.cancel(call, now=self.now())
             self.turn()
             raise
         return result_of(outcome)

@@ -1,4 +1,4 @@
-"""TLS without sockets: bytes in, bytes out, for loops that move bytes only."""
+"""TLS without sockets: bytes of one side in, bytes of the other out. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class TLS:
         self._object = context.wrap_bio(
             self._incoming, self._outgoing, server_side=host is None, server_hostname=host
         )
+        self._waiting: list[bytes] = []  # said before the handshake was done
         self.is_open = False
         """Whether the handshake is done."""
         self.is_over = False
@@ -42,6 +43,9 @@ class TLS:
             if not self.is_open:
                 self._object.do_handshake()
                 self.is_open = True
+                for each in self._waiting:
+                    self.send(each)
+                self._waiting.clear()
             while not self.is_over:
                 part = self._read()
                 parts.append(part)
@@ -49,11 +53,11 @@ class TLS:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def send(self, data: bytes) -> None:
-        """Say something; before the handshake is done it goes nowhere."""
-        if self.is_open:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[self._object.write(rest) :]
+        """Say something, as soon as the handshake is done."""
+        if not self.is_open:
+            self._waiting.append(data)
+        elif data:
+            self._object.write(data)
 
     def close(self) -> None:
         """Say good-bye; nobody need wait for the other side's (as HTTP does without)."""

@@ -1,19 +1,17 @@
-"""sansmcp on asyncio: clients and servers on stdio, and over HTTP."""
+"""sansmcp on asyncio: clients and servers on stdio, on any stream, and over HTTP."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager, suppress
 from os import PathLike
 from typing import Any, TypeAlias
 
 from sansmcp import (
     ALL_REVISIONS,
-    ClientConnection,
     Config,
     JSONObject,
-    ServerConnection,
 )
 
 from ._async_call import Call
@@ -25,9 +23,11 @@ from ._asyncio_ends import Input, Output
 from ._asyncio_guard import running
 from ._asyncio_http import serve_http
 from ._asyncio_http_connect import connect_http
+from ._asyncio_opening import client_session, serve_ends
 from ._asyncio_process import open_child
 from ._asyncio_restart import keep_running
 from ._asyncio_session import Session
+from ._asyncio_streams import ends_of
 from ._call import RequireInput
 from ._defaults import (
     DEFAULT_DRAIN,
@@ -50,7 +50,7 @@ from ._http_limits import HTTPLimits
 from ._http_server import HTTPServer
 from ._listening import Authenticate
 from ._process import ProcessOptions
-from ._surface import NotificationHandler, ProgressHandler, serves_nothing
+from ._surface import NotificationHandler, ProgressHandler
 from ._trace import HTTPClientTrace, HTTPTrace, Trace
 from .stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode, taken_standard_streams
 
@@ -87,8 +87,10 @@ __all__ = [
     "StartFailed",
     "Trace",
     "Unauthorized",
+    "connect",
     "connect_http",
     "connect_stdio",
+    "serve",
     "serve_http",
     "serve_stdio",
 ]
@@ -102,6 +104,56 @@ else of the connection moves before it returns.
 
 ReadyHandler: TypeAlias = Callable[[Server], object]
 """Called once the client is ready; an async function runs for as long as the connection."""
+
+
+@asynccontextmanager
+async def connect(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    *,
+    info: JSONObject,
+    capabilities: JSONObject | None = None,
+    revisions: Sequence[str] = ALL_REVISIONS,
+    requires: Iterable[str] = (),
+    on_request: RequestHandler | None = None,
+    on_notification: NotificationHandler | None = None,
+    context: Any = None,
+    config: Config | None = None,
+    request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
+    start_timeout: float = DEFAULT_START_TIMEOUT,
+    probe_timeout: float = DEFAULT_PROBE_TIMEOUT,
+    hint: str | None = None,
+    trace: Trace | None = None,
+) -> AsyncGenerator[Client, None]:
+    """A client on a stream that somebody else has opened, and closes.
+
+    As `asyncio.open_unix_connection` returns it. Leaving the block cancels what is still open,
+    flushes, and ends the sending side of the stream, where it has such an end. The other arguments
+    are those of `connect_stdio`.
+    """
+    async with ends_of(reader, writer) as (input, output):
+        session = client_session(
+            input,
+            output,
+            info=info,
+            capabilities=capabilities,
+            revisions=revisions,
+            requires=requires,
+            on_request=on_request,
+            on_notification=on_notification,
+            context=context,
+            config=config,
+            request_timeout=request_timeout,
+            trace=trace,
+        )
+        try:
+            async with running(session):
+                await session.start(start_timeout, probe_timeout, hint)
+                yield Client(session)
+        finally:
+            if writer.can_write_eof():
+                with suppress(OSError):
+                    writer.write_eof()
 
 
 @asynccontextmanager
@@ -187,22 +239,18 @@ async def connect_stdio(
     @asynccontextmanager
     async def opening() -> AsyncGenerator[Session, None]:
         async with open_child(command, options) as child:
-            session = Session(
-                ClientConnection(
-                    info=info,
-                    capabilities=None if on_request is None else capabilities,
-                    revisions=revisions,
-                    requires=wanted,
-                    config=config,
-                ),
+            session = client_session(
                 child.input,
                 child.output,
-                handler=serves_nothing if on_request is None else on_request,
-                call_type=Call,
+                info=info,
+                capabilities=capabilities,
+                revisions=revisions,
+                requires=wanted,
+                on_request=on_request,
                 on_notification=on_notification,
                 context=context,
+                config=config,
                 request_timeout=request_timeout,
-                drain=0.0,
                 trace=trace,
             )
             session.stderr = child.stderr
@@ -216,6 +264,46 @@ async def connect_stdio(
         return
     async with keep_running(opening, restarts) as restarter:
         yield Client(restarter.session, restarter)
+
+
+async def serve(
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    handler: Handler,
+    *,
+    info: JSONObject,
+    capabilities: JSONObject | None = None,
+    instructions: str | None = None,
+    revisions: Sequence[str] = ALL_REVISIONS,
+    on_notification: NotificationHandler | None = None,
+    on_ready: ReadyHandler | None = None,
+    context: Any = None,
+    config: Config | None = None,
+    request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
+    drain: float = DEFAULT_DRAIN,
+    trace: Trace | None = None,
+) -> None:
+    """Serve one client on a stream that somebody else has opened, and closes.
+
+    As `asyncio.start_unix_server` hands it out. The other arguments are those of `serve_stdio`.
+    """
+    async with ends_of(reader, writer) as (input, output):
+        await serve_ends(
+            input,
+            output,
+            handler,
+            info=info,
+            capabilities=capabilities,
+            instructions=instructions,
+            revisions=revisions,
+            on_notification=on_notification,
+            on_ready=on_ready,
+            context=context,
+            config=config,
+            request_timeout=request_timeout,
+            drain=drain,
+            trace=trace,
+        )
 
 
 async def serve_stdio(
@@ -254,31 +342,25 @@ async def serve_stdio(
         drain: Seconds to finish what was read when the input ends; then it is cancelled.
         trace: Told of everything that happens on this side.
     """
-    connection = ServerConnection(
-        info=info,
-        capabilities=capabilities,
-        instructions=instructions,
-        revisions=revisions,
-        config=config,
-    )
     with taken_standard_streams() as (source, sink):
         input, output = Input(source), Output(sink)
         try:
-            session = Session(
-                connection,
+            await serve_ends(
                 input,
                 output,
-                handler=handler,
-                call_type=ServerCall,
+                handler,
+                info=info,
+                capabilities=capabilities,
+                instructions=instructions,
+                revisions=revisions,
                 on_notification=on_notification,
+                on_ready=on_ready,
                 context=context,
+                config=config,
                 request_timeout=request_timeout,
                 drain=drain,
                 trace=trace,
             )
-            if on_ready is not None:
-                session.when_ready(partial(on_ready, Server(session)))
-            await session.run()
         finally:
             input.close()
             output.close()

@@ -1,0 +1,285 @@
+"""What only asyncio has, over HTTP: cancellations from outside and from within, and failures."""
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing, suppress
+from typing import Any
+
+import pytest
+
+from sansmcp import LEGACY_REVISIONS, JSONObject
+from sansmcp.http import AuthorizationRequired
+from sansmcp_io.asyncio import (
+    Call,
+    Client,
+    HTTPServer,
+    McpError,
+    RequestRefused,
+    RequireInput,
+    ServerCall,
+    Unauthorized,
+    connect_http,
+    serve_http,
+)
+from tests.support.certificates import certificate
+from tests.support.on_asyncio import on_asyncio
+
+__all__ = ["certificate"]  # a fixture
+
+INFO: JSONObject = {"name": "test", "version": "1.0"}
+LEGACY = LEGACY_REVISIONS[-1]
+
+
+def serve_nothing(call: ServerCall) -> JSONObject:
+    return {}
+
+
+def text(value: str) -> JSONObject:
+    return {"content": [{"type": "text", "text": value}]}
+
+
+@asynccontextmanager
+async def serving(handler: Any, **settings: Any) -> AsyncGenerator[HTTPServer, None]:
+    listening: asyncio.Future[HTTPServer] = asyncio.get_running_loop().create_future()
+    serve = serve_http(
+        handler, port=0, info=INFO, on_listening=listening.set_result, drain=0.001, **settings
+    )
+    task = asyncio.create_task(serve)
+    server = await listening
+    try:
+        yield server
+    finally:
+        server.close()
+        await task
+
+
+@asynccontextmanager
+async def connecting(server: HTTPServer, **settings: Any) -> AsyncGenerator[Client, None]:
+    url = f"http://127.0.0.1:{server.port}/mcp"
+    async with connect_http(url, info=INFO, **settings) as client:
+        yield client
+
+
+async def cancelled_within() -> None:
+    """Wait for something that somebody has cancelled."""
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+
+
+# ---------------------------------------------------------------------------------- cancellation
+
+
+@on_asyncio
+async def test_server_that_is_cancelled_while_it_begins_listens_no_more() -> None:
+    """The port would stay taken, and clients would be let in, for as long as the loop runs."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    listening: list[HTTPServer] = []
+    serve = serve_http(serve_nothing, port=port, info=INFO, on_listening=listening.append)
+    task = asyncio.create_task(serve)
+    while not is_open(port):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert not is_open(port)
+
+
+def is_open(port: int) -> bool:
+    with closing(socket.socket()) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@on_asyncio
+async def test_handler_of_401_that_cancels_itself_is_asked_again() -> None:
+    """What it was asked about would wait for its answer, and all that comes later as well."""
+
+    def check(headers: object) -> str:
+        raise Unauthorized("Bearer")
+
+    async def show(refused: AuthorizationRequired) -> None:
+        asked.append(refused.status)
+        await cancelled_within()
+
+    asked: list[int] = []
+    async with serving(serve_nothing, authenticate=check) as server:
+        for number in (1, 2):
+            with pytest.raises(RequestRefused):
+                async with connecting(server, on_unauthorized=show, revisions=[LEGACY]):
+                    pass
+            assert len(asked) == number
+
+
+@on_asyncio
+async def test_handlers_of_notifications_that_cancel_themselves_make_room_for_others() -> None:
+    """Only so many run at once: after that many, none would be called any more."""
+
+    async def note(method: str, params: JSONObject) -> None:
+        told.append(method)
+        await cancelled_within()
+
+    async def handle(call: ServerCall) -> JSONObject:
+        for _ in range(150):
+            call.log("error", "x")
+            await asyncio.sleep(0)
+        return text("done")
+
+    told: list[str] = []
+    capabilities: JSONObject = {"tools": {}, "logging": {}}
+    async with (
+        serving(handle, capabilities=capabilities) as server,
+        connecting(server, revisions=[LEGACY], on_notification=note) as client,
+    ):
+        await client.request("tools/call", {"name": "x"})
+        await client.request("tools/call", {"name": "x"})
+        while len(told) < 300:
+            await asyncio.sleep(0.001)
+
+
+@on_asyncio
+async def test_request_for_a_task_can_be_given_up() -> None:
+    """It is not cancelled with it, and whoever waits no longer must not be told of that."""
+    seen: list[object] = []
+
+    async def handle(call: ServerCall) -> JSONObject:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                params: JSONObject = {"messages": [], "maxTokens": 1, "task": {}}
+                seen.append(await call.request("sampling/createMessage", params))
+        return text("given up")
+
+    async def serve(call: Call) -> JSONObject:
+        await asyncio.Event().wait()
+        return {}
+
+    capabilities: JSONObject = {
+        "sampling": {},
+        "tasks": {"cancel": {}, "requests": {"sampling": {"createMessage": {}}}},
+    }
+    options = {"capabilities": capabilities, "on_request": serve, "revisions": [LEGACY]}
+    async with (
+        serving(handle, capabilities={"tools": {}}) as server,
+        connecting(server, **options) as client,
+    ):
+        assert await client.request("tools/call", {"name": "x"}) == text("given up")
+    assert seen == []
+
+
+# ------------------------------------------------------------------------------------- questions
+
+
+@on_asyncio
+async def test_handler_of_questions_that_cancels_itself_is_a_failure() -> None:
+    """What it has not answered cannot be sent, and nobody else has cancelled anything."""
+
+    def handle(call: ServerCall) -> JSONObject | RequireInput:
+        return RequireInput({name: {"method": "roots/list"} for name in "ab"})
+
+    async def answer(call: Call) -> JSONObject:
+        asked.append(call.method)
+        if len(asked) == 1:
+            await cancelled_within()
+        return {"roots": []}
+
+    asked: list[str] = []
+    options: dict[str, Any] = {"capabilities": {"roots": {}}, "on_request": answer}
+    async with (
+        serving(handle, capabilities={"tools": {}}) as server,
+        connecting(server, **options) as client,
+    ):
+        with pytest.raises(McpError, match="internal error"):
+            await client.request("tools/call", {"name": "x"})
+
+
+# -------------------------------------------------------------------------------------- failures
+
+
+class Exit(BaseException):
+    """What no handler may raise."""
+
+
+async def ask_and_fail() -> float:
+    """Have a handler of the client fail while it asks; the seconds from that to the end."""
+    failed_at: list[float] = []
+
+    def leave(call: Call) -> JSONObject:
+        failed_at.append(time.monotonic())
+        raise Exit
+
+    async def handle(call: ServerCall) -> JSONObject:
+        await call.request("roots/list")
+        return {}
+
+    options: dict[str, Any] = {"revisions": [LEGACY], "capabilities": {"roots": {}}}
+    async with serving(handle, capabilities={"tools": {}}) as server:
+        with pytest.raises(Exit):
+            async with connecting(server, on_request=leave, **options) as client:
+                await client.request("tools/call", {"name": "x"})
+        return time.monotonic() - failed_at[0]
+
+
+@on_asyncio
+async def test_failure_is_raised_whatever_was_cancelled_before() -> None:
+    """A task that went on after a cancellation counts it for ever."""
+
+    async def talk() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await ask_and_fail()
+        counts.append(ours.cancelling())
+
+    counts: list[int] = []
+    ours = asyncio.create_task(talk())
+    await asyncio.sleep(0)
+    ours.cancel()
+    await ours
+    assert counts == [1]
+
+
+@on_asyncio
+async def test_failure_ends_the_block_at_once() -> None:
+    """A stream that lasts must not be waited for when nothing can come of it."""
+    assert await ask_and_fail() < 0.9
+
+
+@on_asyncio
+async def test_trace_is_told_of_the_end_of_a_connection_once(certificate: str) -> None:
+    """With TLS it is said twice, within and without, and both are the same to HTTP."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 403 Forbidden\r\n\r\nand this is why")
+        has_come.clear()
+        await has_come.wait()
+        writer.close()
+
+    class Trace:
+        def sent(self, connection: str, data: bytes) -> None:
+            pass
+
+        def received(self, connection: str, data: bytes) -> None:
+            told.setdefault(connection, []).append(data)
+            has_come.set()
+
+        def happened(self, event: object) -> None:
+            pass
+
+    told: dict[str, list[bytes]] = {}
+    has_come = asyncio.Event()
+    inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    inside.load_cert_chain(certificate)
+    outside = ssl.create_default_context(cafile=certificate)
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0, ssl=inside) as server:
+        url = f"https://localhost:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(RequestRefused):
+            async with connect_http(url, info=INFO, tls=outside, trace=Trace()):
+                pass
+    assert told
+    for pieces in told.values():
+        assert pieces[-1] == b""
+        assert b"".join(pieces).endswith(b"and this is why")
+        assert pieces.count(b"") == 1
