@@ -39,7 +39,7 @@ from .support.http import (
     tool_call,
 )
 from .support.modern import modern
-from .support.wire import call, note
+from .support.wire import CLIENT_CAPABILITIES, call, initialize, note
 
 TEXT: JSONObject = {"content": [{"type": "text", "text": "hi"}]}
 
@@ -623,8 +623,8 @@ async def test_what_needs_a_session_says_so() -> None:
 async def test_sessions_expire_though_nobody_comes() -> None:
     """No thread, and no request, is needed for the time to pass."""
     app = new_app(plain, sessions=sessions(idle=0.01))
-    await Session.open(app)
-    assert len(app.sessions) == 1
+    opening = await post(app, initialize("hello", LEGACY, CLIENT_CAPABILITIES)).ended()
+    assert "mcp-session-id" in opening.headers
     await until(lambda: not app.sessions)
 
 

@@ -119,7 +119,7 @@ class _Stream:
         """Send what there is, until that is all, or nobody is there to read it."""
         runner, exchange = self._runner, self._exchange
         loop = asyncio.get_running_loop()
-        runner.carried[exchange] = self
+        runner.wires[exchange] = self
         watching = loop.create_task(self._watch())
         try:
             while not self._is_gone:
@@ -133,7 +133,7 @@ class _Stream:
                     self._sleeping = None
         finally:
             watching.cancel()
-            del runner.carried[exchange]
+            del runner.wires[exchange]
 
     async def _watch(self) -> None:
         """Wait until the client is gone."""

@@ -18,7 +18,6 @@ from ._async_server import Server
 from ._call import RequireInput
 from ._defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from ._errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
-from ._http_calls import SessionServer
 from ._http_settings import session_settings
 from ._surface import NotificationHandler, ProgressHandler
 
@@ -147,10 +146,8 @@ class App:
             return Runner(
                 make_endpoint(),
                 handler=handler,
-                call_type=ServerCall,
                 on_notification=on_notification,
                 on_ready=on_ready,
-                server_type=SessionServer,
                 context=context,
                 request_timeout=request_timeout,
             )
