@@ -351,6 +351,18 @@ async def test_progress_goes_out_while_the_handler_runs() -> None:
 
 
 @on_asyncio
+async def test_stream_begins_before_there_is_anything_to_be_sent() -> None:
+    """A server may keep the head until the first piece of the body, and a client waits for it no
+    longer than for others. Source: ASGI, HTTP and WebSocket, Response Start."""
+    app = new_app(plain, keep_alive=None, sessions=sessions(event_log=None))
+    stream = (await Session.open(app)).get()
+    await until(lambda: len(stream.sent) == 2)
+    assert stream.sent[1] == {"type": "http.response.body", "body": b"", "more_body": True}
+    stream.disconnect()
+    await stream.ended()
+
+
+@on_asyncio
 async def test_client_that_does_not_read_holds_up_nobody_else() -> None:
     """What is for it waits in the core, which counts it, and the handler is told."""
     told: list[bool] = []

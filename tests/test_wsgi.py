@@ -410,7 +410,7 @@ def test_streams_that_last_are_for_servers_that_have_threads_for_them() -> None:
     app = new_app(sessions=True)
     client = Session(app)
     refused = client.get().ended()
-    assert (refused.status, refused.headers["allow"]) == (405, "POST, DELETE")
+    assert (refused.status, refused.headers["allow"]) == (405, "POST, DELETE, OPTIONS")
     listen = modern(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     assert post_modern(app, listen).ended().json["error"]["code"] == -32601
     streaming = new_app(streams=True)

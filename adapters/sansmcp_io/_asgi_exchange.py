@@ -162,6 +162,9 @@ class _Stream:
                         "headers": output.headers,
                     }
                 )
+                if not self._exchange.has_output:
+                    # A server may keep the head until the first piece of the body.
+                    await send({"type": "http.response.body", "body": b"", "more_body": True})
             else:
                 await send(dict(_END))
                 return True
