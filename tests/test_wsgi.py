@@ -111,6 +111,10 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.001)
 
 
+def is_working(app: App) -> bool:
+    return bool(app.open_requests)
+
+
 def request(
     app: App, method: str, fields: Mapping[str, str], body: bytes = b"", **environ: Any
 ) -> Response:
@@ -421,6 +425,29 @@ def test_streams_that_last_are_for_servers_that_have_threads_for_them() -> None:
     streaming.close()
     response.ended()
     assert post_modern(streaming, modern_tool_call()).ended().status == 503
+
+
+def test_what_ends_in_time_is_answered_when_all_is_closed() -> None:
+    """A deployment must not cost the calls that are nearly done, nor wait for others for ever."""
+    go = threading.Event()
+
+    def handle(call: ServerCall) -> JSONObject:
+        if call.params["name"] == "nearly done":
+            go.wait(SECONDS)
+        else:
+            call.sleep(SECONDS)
+        return TEXT
+
+    for name, drain, status in (("nearly done", SECONDS, 200), ("slow", 0.01, 503)):
+        app = new_app(handle)
+        response = post_modern(app, modern_tool_call(name=name))
+        until(partial(is_working, app))
+        closing = threading.Thread(target=partial(app.close, drain=drain))
+        closing.start()
+        go.set()
+        closing.join(SECONDS)
+        assert response.ended().status == status
+        assert post_modern(app, modern_tool_call()).ended().status == 503
 
 
 def test_head_has_no_body() -> None:

@@ -1,11 +1,15 @@
 """`sansmcp_io.wsgi` behind real sockets: servers are strict, or leave much to applications."""
 
 import json
+import re
 import socket
 import socketserver
+import subprocess
+import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
@@ -15,7 +19,8 @@ from sansmcp import Config, JSONObject
 from sansmcp_io.wsgi import App, ServerCall
 
 from .support.http import GET, POST, modern_headers, modern_tool_call
-from .support.modern import BOTH
+from .support.modern import BOTH, modern
+from .support.processes import ROOT
 from .support.wire import (
     CLIENT_CAPABILITIES,
     INITIALIZED,
@@ -69,7 +74,7 @@ def serving(app: App) -> Generator[int, None, None]:
 @contextmanager
 def sent(
     port: int, method: str, fields: Any, body: bytes = b"", *, length: str | None = ""
-) -> Iterator[socket.socket]:
+) -> Generator[socket.socket, None, None]:
     """A request on a socket of its own; None: without Content-Length."""
     if length is not None:
         fields = {**fields, "content-length": length or str(len(body))}
@@ -173,3 +178,43 @@ def test_stream_begins_before_there_is_anything_to_be_sent() -> None:
             assert status(read(connection, b"\r\n\r\n")) == 200
             app.close()
             assert read(connection) == b""
+
+
+SHOP = """
+from tests.test_wsgi_servers import new_app
+
+mcp = new_app(streams=True)
+"""
+
+
+def test_gunicorn_that_is_told_to_end_ends_streams_as_the_guide_says(tmp_path: Path) -> None:
+    """Clients of a deployment are told that it is over; and no worker has to be killed for it."""
+    guide = (ROOT / "docs/howto/wsgi.md").read_text("utf-8")
+    (settings,) = re.findall(r"```python\n(# gunicorn.*?)```", guide, re.DOTALL)
+    (tmp_path / "gunicorn.conf.py").write_text(settings, "utf-8")
+    (tmp_path / "shop.py").write_text(SHOP, "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        command = ["gunicorn", f"--bind=fd://{listener.fileno()}", "--threads=4", "shop:mcp"]
+        options = ["--no-control-socket", "--graceful-timeout=60", f"--pythonpath={ROOT}"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command, *options],
+            cwd=tmp_path,
+            pass_fds=[listener.fileno()],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    with process:
+        try:
+            listen = modern(1, "subscriptions/listen", {"notifications": {}})
+            body = json.dumps(listen).encode()
+            with sent(port, "POST", {**POST, **modern_headers(listen)}, body) as connection:
+                read(connection, b"acknowledged")
+                process.terminate()
+                assert b'"resultType":"complete"' in read(connection)
+            _, said = process.communicate(timeout=SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert "Traceback" not in said
+    assert "SIGKILL" not in said

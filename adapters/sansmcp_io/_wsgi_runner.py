@@ -231,3 +231,14 @@ class Runner:
         """Tell all clients that are to be told; whether there is one."""
         told: bool = self.verb(self.endpoint.publish, change, meta=meta)
         return told
+
+    # ---------------------------------------------------------------------------- ending
+
+    def close(self, drain: float) -> None:
+        """Let what is under way end within `drain` seconds, then end it."""
+        until = time.monotonic() + drain
+        with self.lock:
+            while self.endpoint.open_requests and time.monotonic() < until:
+                self.wait(until)
+            self.endpoint.close(now=time.monotonic())
+            self.turn()

@@ -164,12 +164,15 @@ class App:
             return (_NOT_FOUND,)
         return Carrier(self._serving, environ, start_response).run()
 
-    def close(self) -> None:
-        """End all that is under way, now: requests are cancelled, streams and sessions ended.
+    def close(self, *, drain: float = 0.0) -> None:
+        """End all that is under way: requests are cancelled, streams and sessions ended.
 
         What comes then gets 503.
+
+        Args:
+            drain: Seconds that requests have to come to their end before; waits for it.
         """
-        self._runner.verb(self._runner.endpoint.close)
+        self._runner.close(drain)
 
     @property
     def sessions(self) -> tuple[Session, ...]:
