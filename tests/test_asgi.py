@@ -94,6 +94,34 @@ def test_application_needs_no_lifespan_and_no_loop_of_its_own() -> None:
     assert len(app.sessions) == 1
 
 
+def test_loop_that_was_closed_under_it_takes_along_what_ran_there_and_nothing_else() -> None:
+    """Handlers that never go on would hold their requests open, and who cancels them would be told
+    that the loop is closed."""
+    slow = Slow()
+    app = new_app(slow)
+
+    async def begin() -> None:
+        client = await Session.open(app)
+        working = client.post(tool_call())
+        await until(lambda: slow.began)
+        working.disconnect()
+        await working.ended()
+
+    async def go_on() -> None:
+        slow.go = asyncio.Event()
+        slow.go.set()
+        client = await Session.open(app)
+        assert len(app.sessions) == 1
+        assert (await client.post(tool_call()).ended()).json["result"] == TEXT
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    loop.close()
+    assert len(app.open_requests) == 1
+    asyncio.run(go_on())
+    assert not app.open_requests
+
+
 @on_asyncio
 async def test_application_is_for_one_loop_at_a_time() -> None:
     """Two threads in the core at once would break what both know."""
@@ -105,6 +133,48 @@ async def test_application_is_for_one_loop_at_a_time() -> None:
             asyncio.run(app(http_scope(), nothing, nothing))
 
     await asyncio.to_thread(elsewhere)
+
+
+@on_asyncio
+async def test_server_does_not_start_where_the_application_cannot_be_used() -> None:
+    """If the lifespan only raised, servers would go on without, and fail at each request."""
+    app = new_app(plain)
+    await post(app, tool_call(), {"mcp-protocol-version": LEGACY}).ended()
+    said: list[Any] = []
+
+    async def start() -> None:
+        inbox: asyncio.Queue[Any] = asyncio.Queue()
+        inbox.put_nowait({"type": "lifespan.startup"})
+        sent: asyncio.Queue[Any] = asyncio.Queue()
+        await app({"type": "lifespan"}, inbox.get, sent.put)
+        said.append(sent.get_nowait())
+
+    await asyncio.to_thread(lambda: asyncio.run(start()))
+    (message,) = said
+    assert message["type"] == "lifespan.startup.failed"
+    assert "event loop that still runs" in message["message"]
+
+
+@on_asyncio
+async def test_handler_that_goes_on_when_cancelled_does_not_hold_up_the_end() -> None:
+    """A server that never ends has to be killed, with all that others would have finished."""
+    cancelled = 0
+
+    async def handle(call: ServerCall) -> JSONObject:
+        nonlocal cancelled
+        while cancelled < 2:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                cancelled += 1
+        return TEXT
+
+    app = new_app(handle, drain=0.001)
+    async with app.lifespan():
+        request = post_modern(app, modern_tool_call())
+        await until(lambda: app.open_requests)
+    assert cancelled == 2
+    await request.ended()
 
 
 def http_scope() -> dict[str, Any]:
@@ -129,6 +199,8 @@ async def test_paths_are_counted_from_where_it_is_mounted() -> None:
         ("", "/tools", True),
         ("/a", "/a/tools", True),
         ("/a", "/tools", True),  # some servers take the prefix off
+        ("/a/", "/a/tools", True),
+        ("/a/", "/a//tools", True),  # as uvicorn puts them together
         ("/a", "/a/post", True),
         ("/a", "/a", False),
         ("", "/tools/", False),
@@ -507,6 +579,19 @@ async def test_send_that_fails_says_that_the_client_is_gone() -> None:
     losing.disconnect(OSError("gone"))
     await losing.ended()
     await until(lambda: slow.cancelled)
+
+
+@on_asyncio
+async def test_receive_that_fails_ends_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    """Middleware may raise anything: nobody would ever learn that the client is gone."""
+    slow = Slow()
+    app = new_app(slow)
+    request = post_modern(app, modern_tool_call())
+    await until(lambda: slow.began)
+    request.disconnect(RuntimeError("unexpected message"))
+    await request.ended()
+    await until(lambda: slow.cancelled)
+    assert "nothing is known of a client" in caplog.text
 
 
 @on_asyncio

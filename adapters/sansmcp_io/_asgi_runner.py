@@ -49,18 +49,26 @@ class Runner(AsyncioRunner):
             self.companions = Companions(on_ready, partial(SessionServer, self))
         self.is_closed = False
 
-    def adopt(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Go on in this loop. What ran in another one has ended with it.
+    def adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Go on in this loop; what ran in another one has ended with it.
+
+        Returns:
+            Whether that is possible: not if the other one was closed while something ran in it,
+            which so never ends.
 
         Raises:
             RuntimeError: The other one goes on, too.
         """
         if self._loop is loop:
-            return
-        if self._loop is not None and self._loop.is_running():
-            raise RuntimeError("the application is used by an event loop that still runs")
+            return True
+        if self._loop is not None:
+            if self._loop.is_running():
+                raise RuntimeError("the application is used by an event loop that still runs")
+            if self._loop.is_closed() and (self.wires or self.tasks.running):
+                return False
         self.loop = AsyncioLoop()
         self._enter(loop)
+        return True
 
     def close(self) -> None:
         """Serve nobody any more: requests get 503, and all that is under way ends."""

@@ -15,6 +15,7 @@ from ._asgi_calls import Scope, ServerCall
 from ._asgi_exchange import Authenticate, Receive, Send, carry
 from ._asgi_runner import Result, Runner
 from ._async_server import Server
+from ._asyncio_tasks import finished
 from ._call import RequireInput
 from ._defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from ._errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
@@ -172,9 +173,7 @@ class App:
                 await send({"type": "http.response.start", "status": 404, "headers": _TEXT})
                 await send({"type": "http.response.body", "body": _NOT_FOUND})
                 return
-            runner = self._runner
-            runner.adopt(_running_loop())
-            await carry(runner, self._authenticate, scope, receive, send)
+            await carry(self._runner_here(), self._authenticate, scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
@@ -182,11 +181,20 @@ class App:
 
     def _serves(self, scope: Scope) -> bool:
         path: str = scope["path"]
-        return path.removeprefix(scope.get("root_path", "")) == self._path or (
-            path in self._old_paths
-        )
+        if path == self._path or path in self._old_paths:
+            return True
+        root: str = scope.get("root_path", "")
+        return path in (f"{root}{self._path}", f"{root.rstrip('/')}{self._path}")
 
     # ------------------------------------------------------------------------------- running
+
+    def _runner_here(self) -> Runner:
+        """The runner, in the loop that calls; another one if nothing can be done with it."""
+        loop = _running_loop()
+        if not self._runner.adopt(loop):
+            self._runner = self._make_runner()
+            self._runner.adopt(loop)
+        return self._runner
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
@@ -197,15 +205,19 @@ class App:
         """
         if self._runner.is_closed:
             self._runner = self._make_runner()
-        runner = self._runner
-        runner.adopt(_running_loop())
+        runner = self._runner_here()
         try:
             yield
         finally:
-            await runner.shut_down(self._drain)
+            await finished(runner.shut_down(self._drain))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()  # lifespan.startup
+        try:
+            self._runner_here()
+        except RuntimeError as error:  # not to be used here: otherwise each request would say it
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
         async with self.lifespan():
             await send({"type": "lifespan.startup.complete"})
             await receive()  # lifespan.shutdown
