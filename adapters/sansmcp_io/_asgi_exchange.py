@@ -21,6 +21,8 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Authenticate: TypeAlias = Callable[[Scope], Any]
 """From the scope of a request to whoever sends it, plain or async; or it raises `Unauthorized`."""
 
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
 _END: Final = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
@@ -52,7 +54,7 @@ async def carry(
             return
         runner.turn()  # what has waited for room in the output may follow now
         status, headers, body = response
-        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send(_start(status, headers))
         await send({"type": "http.response.body", "body": body})
     except BaseException as error:
         exchange.receive_disconnect(now=time.monotonic())
@@ -60,6 +62,11 @@ async def carry(
         if not isinstance(error, OSError):
             raise
         LOGGER.debug("a client is gone: %s", error)  # as some servers tell it
+
+
+def _start(status: int, headers: Headers) -> Message:
+    # A list, since middleware adds fields to it.
+    return {"type": "http.response.start", "status": status, "headers": list(headers)}
 
 
 async def _authenticate(authenticate: Authenticate, exchange: ServerExchange, scope: Scope) -> None:
@@ -157,13 +164,7 @@ class _Stream:
             if type(output) is SendBody:
                 await send({"type": "http.response.body", "body": output.data, "more_body": True})
             elif type(output) is SendHead:
-                await send(
-                    {
-                        "type": "http.response.start",
-                        "status": output.status,
-                        "headers": output.headers,
-                    }
-                )
+                await send(_start(output.status, output.headers))
                 if not self._exchange.has_output:
                     # A server may keep the head until the first piece of the body.
                     await send({"type": "http.response.body", "body": b"", "more_body": True})

@@ -170,7 +170,7 @@ class App:
         """
         if scope["type"] == "http":
             if self._path is not None and not self._serves(scope):
-                await send({"type": "http.response.start", "status": 404, "headers": _TEXT})
+                await send({"type": "http.response.start", "status": 404, "headers": list(_TEXT)})
                 await send({"type": "http.response.body", "body": _NOT_FOUND})
                 return
             await carry(self._runner_here(), self._authenticate, scope, receive, send)
@@ -196,6 +196,11 @@ class App:
             self._runner.adopt(loop)
         return self._runner
 
+    def _begin(self) -> Runner:
+        if self._runner.is_closed:
+            self._runner = self._make_runner()
+        return self._runner_here()
+
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
         """For as long as the application around it runs: `Starlette(lifespan=app.lifespan)`.
@@ -203,9 +208,7 @@ class App:
         At the end of the block, what is under way has `drain` seconds; then it is ended, and so are
         all sessions and streams.
         """
-        if self._runner.is_closed:
-            self._runner = self._make_runner()
-        runner = self._runner_here()
+        runner = self._begin()
         try:
             yield
         finally:
@@ -214,7 +217,7 @@ class App:
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()  # lifespan.startup
         try:
-            self._runner_here()
+            self._begin()
         except RuntimeError as error:  # not to be used here: otherwise each request would say it
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
