@@ -364,6 +364,20 @@ async def test_body_that_is_refused_is_not_read() -> None:
 
 
 @on_asyncio
+async def test_short_body_is_read_before_it_is_refused_in_http_2() -> None:
+    """hypercorn ends the connection, and all streams on it, where a body comes too late; a long one
+    is not read for that."""
+    app = new_app(plain)
+    for piece, more in ((b"{}", False), (b"x" * 65_536, True)):
+        request = Request(app, "POST", {"host": "evil.example"}, None, http_version="2")
+        request.receive_body(b"", more=True)
+        await asyncio.sleep(0)
+        assert request.sent == []
+        request.receive_body(piece, more=more)
+        assert (await request.ended()).status == 403
+
+
+@on_asyncio
 async def test_schema_that_cannot_be_had_is_an_error_of_the_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -23,6 +23,7 @@ Authenticate: TypeAlias = Callable[[Scope], Any]
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
+_SKIPPED_BYTES: Final = 65_536
 _END: Final = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
@@ -43,7 +44,10 @@ async def carry(
     try:
         if authenticate is not None and exchange.needs_principal:
             await _authenticate(authenticate, exchange, scope)
-        if not exchange.refused and not await _receive_body(exchange, receive):
+        if exchange.refused:
+            if scope.get("http_version") == "2":
+                await _skip_body(receive)
+        elif not await _receive_body(exchange, receive):
             exchange.receive_disconnect(now=time.monotonic())
             runner.turn()
             return
@@ -62,6 +66,20 @@ async def carry(
         if not isinstance(error, OSError):
             raise
         LOGGER.debug("a client is gone: %s", error)  # as some servers tell it
+
+
+async def _skip_body(receive: Receive) -> None:
+    """Take a short body of no use.
+
+    hypercorn ends the whole connection when some of it comes after the response, and with it all
+    that the client has open there.
+    """
+    left = _SKIPPED_BYTES
+    while left > 0:
+        message = await receive()
+        if not message.get("more_body"):  # the end, or the client is gone
+            return
+        left -= len(message.get("body", b""))
 
 
 def _start(status: int, headers: Headers) -> Message:
