@@ -218,6 +218,17 @@ def test_async_functions_are_refused_in_words(caplog: pytest.LogCaptureFixture) 
         assert response.json["error"]["code"] == -32603
         assert "handler is async" in caplog.text
         caplog.clear()
+        response = post_modern(new_app(authenticate=hidden), modern_tool_call()).ended()
+        assert response.status == 500  # and nobody is let in as whom it returns
+        assert "authenticate is async" in caplog.text
+        caplog.clear()
+
+    def hidden_note(method: str, params: JSONObject) -> object:
+        return Awaitable()
+
+    client = Session(new_app(sessions=True, on_notification=hidden_note))
+    client.post(note("notifications/roots/list_changed")).ended()
+    assert "notifications is async" in caplog.text
 
 
 def test_path_without_slash_is_a_mistake() -> None:

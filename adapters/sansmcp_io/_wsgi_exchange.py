@@ -6,7 +6,6 @@ what `start_response` returns: only so can a handler that still runs have its pr
 
 from __future__ import annotations
 
-import inspect
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -20,7 +19,7 @@ from ._anomalies import LOGGER
 from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
 from ._errors import CallCancelled, McpError, Unauthorized
 from ._wsgi_calls import Environ, ServerCall
-from ._wsgi_runner import Runner
+from ._wsgi_runner import Runner, not_async
 
 StartResponse: TypeAlias = Callable[..., Any]
 Authenticate: TypeAlias = Callable[[Environ], Any]
@@ -108,7 +107,7 @@ class Carrier:
             self._refuse(405, "no streams are served here", ("allow", self._serving.allow))
         elif authenticate is not None:
             try:
-                exchange.principal = authenticate(self.environ)
+                exchange.principal = not_async(authenticate(self.environ), "authenticate")
             except Unauthorized as error:
                 self._refuse(error.status, error.text, ("www-authenticate", error.challenge))
             except Exception as error:
@@ -182,11 +181,7 @@ class Carrier:
         if request.method == _LISTEN and not serving.streams:
             raise McpError(ErrorCode.METHOD_NOT_FOUND, "no streams are served here")
         result = serving.handler(ServerCall(self._runner, request, serving.context))
-        if inspect.isawaitable(result):
-            if inspect.iscoroutine(result):
-                result.close()
-            raise TypeError("the handler is async, and below WSGI there is no event loop for it")
-        return result
+        return not_async(result, "the handler")
 
     # ---------------------------------------------------------------------------- sending
 
