@@ -13,13 +13,14 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from sansmcp import (
+    ALL_REVISIONS,
     Config,
     JSONObject,
     LocalProtocolError,
     ResourcesListChanged,
     ToolsListChanged,
 )
-from sansmcp.http import OldPaths
+from sansmcp.http import OldPaths, ServerSentEvent, SSEDecoder
 from sansmcp_io import McpError, RequestTimeout, Unauthorized
 from sansmcp_io.asgi import RequireInput, Scope, Server, ServerCall
 
@@ -33,6 +34,7 @@ from .support.asgi import (
     until,
 )
 from .support.http import (
+    GET,
     LEGACY,
     POST,
     modern_headers,
@@ -211,6 +213,29 @@ async def test_paths_are_counted_from_where_it_is_mounted() -> None:
     ):
         response = await post(app, tool_call(), root_path=root, path=path).ended()
         assert (b"nothing is served" not in response.body) is is_found
+
+
+@on_asyncio
+async def test_clients_of_the_first_revision_are_served_at_paths_of_their_own() -> None:
+    """The address that they are told to send to has a query: it says whose message it is."""
+    app = new_app(
+        plain,
+        revisions=ALL_REVISIONS,
+        path="/mcp",
+        old_paths=OldPaths(stream="/a/sse", post="/a/messages"),
+    )
+    stream = await Request(app, "GET", GET, b"", root_path="/a", path="/a/sse").begun()
+    await until(lambda: b"\n\n" in stream.body)
+    (event,) = SSEDecoder().feed(stream.body)
+    assert isinstance(event, ServerSentEvent)
+    path, _, query = event.data.partition(b"?")
+    assert path == b"/a/messages"
+    opening = initialize("hello", "2024-11-05", CLIENT_CAPABILITIES)
+    sending = post(app, opening, root_path="/a", path="/a/messages", query_string=query)
+    assert (await sending.ended()).status == 202
+    await until(lambda: b"serverInfo" in stream.body)
+    stream.disconnect()
+    await stream.ended()
 
 
 @on_asyncio
