@@ -1,6 +1,7 @@
 """`sansmcp_io.asgi` by what a server of ASGI does to it, in every order that servers have."""
 
 import asyncio
+import gc
 import json
 import logging
 from functools import partial
@@ -8,15 +9,18 @@ from typing import Any
 
 import pytest
 import trio
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
 
 from sansmcp import (
+    ALL_REVISIONS,
     Config,
     JSONObject,
     LocalProtocolError,
     ResourcesListChanged,
     ToolsListChanged,
 )
-from sansmcp.http import OldPaths
+from sansmcp.http import OldPaths, ServerSentEvent, SSEDecoder
 from sansmcp_io import McpError, RequestTimeout, Unauthorized
 from sansmcp_io.asgi import RequireInput, Scope, Server, ServerCall
 
@@ -30,6 +34,7 @@ from .support.asgi import (
     until,
 )
 from .support.http import (
+    GET,
     LEGACY,
     POST,
     modern_headers,
@@ -39,7 +44,7 @@ from .support.http import (
     tool_call,
 )
 from .support.modern import modern
-from .support.wire import call, note
+from .support.wire import CLIENT_CAPABILITIES, call, initialize, note
 
 TEXT: JSONObject = {"content": [{"type": "text", "text": "hi"}]}
 
@@ -94,6 +99,35 @@ def test_application_needs_no_lifespan_and_no_loop_of_its_own() -> None:
     assert len(app.sessions) == 1
 
 
+def test_loop_that_was_closed_under_it_takes_along_what_ran_there_and_nothing_else() -> None:
+    """Handlers that never go on would hold their requests open, and who cancels them would be told
+    that the loop is closed."""
+    slow = Slow()
+    app = new_app(slow)
+
+    async def begin() -> None:
+        client = await Session.open(app)
+        working = client.post(tool_call())
+        await until(lambda: slow.began)
+        working.disconnect()
+        await working.ended()
+
+    async def go_on() -> None:
+        slow.go = asyncio.Event()
+        slow.go.set()
+        client = await Session.open(app)
+        assert len(app.sessions) == 1
+        assert (await client.post(tool_call()).ended()).json["result"] == TEXT
+
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(begin())
+    loop.close()
+    assert len(app.open_requests) == 1
+    asyncio.run(go_on())
+    assert not app.open_requests
+    gc.collect()  # asyncio complains of the task that was left behind: here, and in no other test
+
+
 @on_asyncio
 async def test_application_is_for_one_loop_at_a_time() -> None:
     """Two threads in the core at once would break what both know."""
@@ -105,6 +139,48 @@ async def test_application_is_for_one_loop_at_a_time() -> None:
             asyncio.run(app(http_scope(), nothing, nothing))
 
     await asyncio.to_thread(elsewhere)
+
+
+@on_asyncio
+async def test_server_does_not_start_where_the_application_cannot_be_used() -> None:
+    """If the lifespan only raised, servers would go on without, and fail at each request."""
+    app = new_app(plain)
+    await post(app, tool_call(), {"mcp-protocol-version": LEGACY}).ended()
+    said: list[Any] = []
+
+    async def start() -> None:
+        inbox: asyncio.Queue[Any] = asyncio.Queue()
+        inbox.put_nowait({"type": "lifespan.startup"})
+        sent: asyncio.Queue[Any] = asyncio.Queue()
+        await app({"type": "lifespan"}, inbox.get, sent.put)
+        said.append(sent.get_nowait())
+
+    await asyncio.to_thread(lambda: asyncio.run(start()))
+    (message,) = said
+    assert message["type"] == "lifespan.startup.failed"
+    assert "event loop that still runs" in message["message"]
+
+
+@on_asyncio
+async def test_handler_that_goes_on_when_cancelled_does_not_hold_up_the_end() -> None:
+    """A server that never ends has to be killed, with all that others would have finished."""
+    cancelled = 0
+
+    async def handle(call: ServerCall) -> JSONObject:
+        nonlocal cancelled
+        while cancelled < 2:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                cancelled += 1
+        return TEXT
+
+    app = new_app(handle, drain=0.001)
+    async with app.lifespan():
+        request = post_modern(app, modern_tool_call())
+        await until(lambda: app.open_requests)
+    assert cancelled == 2
+    await request.ended()
 
 
 def http_scope() -> dict[str, Any]:
@@ -129,12 +205,37 @@ async def test_paths_are_counted_from_where_it_is_mounted() -> None:
         ("", "/tools", True),
         ("/a", "/a/tools", True),
         ("/a", "/tools", True),  # some servers take the prefix off
+        ("/a/", "/a/tools", True),
+        ("/a/", "/a//tools", True),  # as uvicorn puts them together
         ("/a", "/a/post", True),
         ("/a", "/a", False),
         ("", "/tools/", False),
     ):
         response = await post(app, tool_call(), root_path=root, path=path).ended()
         assert (b"nothing is served" not in response.body) is is_found
+
+
+@on_asyncio
+async def test_clients_of_the_first_revision_are_served_at_paths_of_their_own() -> None:
+    """The address that they are told to send to has a query: it says whose message it is."""
+    app = new_app(
+        plain,
+        revisions=ALL_REVISIONS,
+        path="/mcp",
+        old_paths=OldPaths(stream="/a/sse", post="/a/messages"),
+    )
+    stream = await Request(app, "GET", GET, b"", root_path="/a", path="/a/sse").begun()
+    await until(lambda: b"\n\n" in stream.body)
+    (event,) = SSEDecoder().feed(stream.body)
+    assert isinstance(event, ServerSentEvent)
+    path, _, query = event.data.partition(b"?")
+    assert path == b"/a/messages"
+    opening = initialize("hello", "2024-11-05", CLIENT_CAPABILITIES)
+    sending = post(app, opening, root_path="/a", path="/a/messages", query_string=query)
+    assert (await sending.ended()).status == 202
+    await until(lambda: b"serverInfo" in stream.body)
+    stream.disconnect()
+    await stream.ended()
 
 
 @on_asyncio
@@ -148,6 +249,26 @@ def test_path_without_slash_is_a_mistake() -> None:
     """It would never be found."""
     with pytest.raises(ValueError, match="begins with /"):
         new_app(plain, path="mcp")
+
+
+@on_asyncio
+async def test_middleware_may_change_the_response() -> None:
+    """What is usual around applications adds fields, and compresses what is long."""
+
+    async def handle(call: ServerCall) -> JSONObject:
+        call.progress(1)
+        return {"content": [{"type": "text", "text": "x" * 10_000}]}
+
+    asking = modern_tool_call()
+    asking["params"]["_meta"]["progressToken"] = 1
+    page = "https://page.example"
+    app = CORSMiddleware(GZipMiddleware(new_app(handle, origins=[page])), [page])
+    for message in (modern_tool_call(), asking):
+        fields = {**modern_headers(message), "accept-encoding": "gzip", "origin": page}
+        response = await post(app, message, fields).ended()
+        assert response.status == 200
+        assert response.headers["access-control-allow-origin"] == page
+        assert ("content-encoding" in response.headers) is (message is not asking)
 
 
 # ------------------------------------------------------------------------------------- lifespan
@@ -268,6 +389,20 @@ async def test_body_that_is_refused_is_not_read() -> None:
 
 
 @on_asyncio
+async def test_short_body_is_read_before_it_is_refused_in_http_2() -> None:
+    """hypercorn ends the connection, and all streams on it, where a body comes too late; a long one
+    is not read for that."""
+    app = new_app(plain)
+    for piece, more in ((b"{}", False), (b"x" * 65_536, True)):
+        request = Request(app, "POST", {"host": "evil.example"}, None, http_version="2")
+        request.receive_body(b"", more=True)
+        await asyncio.sleep(0)
+        assert request.sent == []
+        request.receive_body(piece, more=more)
+        assert (await request.ended()).status == 403
+
+
+@on_asyncio
 async def test_schema_that_cannot_be_had_is_an_error_of_the_server(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -348,6 +483,18 @@ async def test_progress_goes_out_while_the_handler_runs() -> None:
         None,
     ]
     assert request.is_complete
+
+
+@on_asyncio
+async def test_stream_begins_before_there_is_anything_to_be_sent() -> None:
+    """A server may keep the head until the first piece of the body, and a client waits for it no
+    longer than for others. Source: ASGI, HTTP and WebSocket, Response Start."""
+    app = new_app(plain, keep_alive=None, sessions=sessions(event_log=None))
+    stream = (await Session.open(app)).get()
+    await until(lambda: len(stream.sent) == 2)
+    assert stream.sent[1] == {"type": "http.response.body", "body": b"", "more_body": True}
+    stream.disconnect()
+    await stream.ended()
 
 
 @on_asyncio
@@ -498,6 +645,19 @@ async def test_send_that_fails_says_that_the_client_is_gone() -> None:
 
 
 @on_asyncio
+async def test_receive_that_fails_ends_the_request(caplog: pytest.LogCaptureFixture) -> None:
+    """Middleware may raise anything: nobody would ever learn that the client is gone."""
+    slow = Slow()
+    app = new_app(slow)
+    request = post_modern(app, modern_tool_call())
+    await until(lambda: slow.began)
+    request.disconnect(RuntimeError("unexpected message"))
+    await request.ended()
+    await until(lambda: slow.cancelled)
+    assert "nothing is known of a client" in caplog.text
+
+
+@on_asyncio
 async def test_message_cancels_the_handler_of_a_session() -> None:
     """And one that comes before the handler has run at all."""
     slow = Slow()
@@ -623,8 +783,8 @@ async def test_what_needs_a_session_says_so() -> None:
 async def test_sessions_expire_though_nobody_comes() -> None:
     """No thread, and no request, is needed for the time to pass."""
     app = new_app(plain, sessions=sessions(idle=0.01))
-    await Session.open(app)
-    assert len(app.sessions) == 1
+    opening = await post(app, initialize("hello", LEGACY, CLIENT_CAPABILITIES)).ended()
+    assert "mcp-session-id" in opening.headers
     await until(lambda: not app.sessions)
 
 

@@ -111,6 +111,10 @@ def until(condition: Callable[[], object]) -> None:
         time.sleep(0.001)
 
 
+def is_working(app: App) -> bool:
+    return bool(app.open_requests)
+
+
 def request(
     app: App, method: str, fields: Mapping[str, str], body: bytes = b"", **environ: Any
 ) -> Response:
@@ -214,6 +218,17 @@ def test_async_functions_are_refused_in_words(caplog: pytest.LogCaptureFixture) 
         assert response.json["error"]["code"] == -32603
         assert "handler is async" in caplog.text
         caplog.clear()
+        response = post_modern(new_app(authenticate=hidden), modern_tool_call()).ended()
+        assert response.status == 500  # and nobody is let in as whom it returns
+        assert "authenticate is async" in caplog.text
+        caplog.clear()
+
+    def hidden_note(method: str, params: JSONObject) -> object:
+        return Awaitable()
+
+    client = Session(new_app(sessions=True, on_notification=hidden_note))
+    client.post(note("notifications/roots/list_changed")).ended()
+    assert "notifications is async" in caplog.text
 
 
 def test_path_without_slash_is_a_mistake() -> None:
@@ -410,7 +425,7 @@ def test_streams_that_last_are_for_servers_that_have_threads_for_them() -> None:
     app = new_app(sessions=True)
     client = Session(app)
     refused = client.get().ended()
-    assert (refused.status, refused.headers["allow"]) == (405, "POST, DELETE")
+    assert (refused.status, refused.headers["allow"]) == (405, "POST, DELETE, OPTIONS")
     listen = modern(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     assert post_modern(app, listen).ended().json["error"]["code"] == -32601
     streaming = new_app(streams=True)
@@ -421,6 +436,29 @@ def test_streams_that_last_are_for_servers_that_have_threads_for_them() -> None:
     streaming.close()
     response.ended()
     assert post_modern(streaming, modern_tool_call()).ended().status == 503
+
+
+def test_what_ends_in_time_is_answered_when_all_is_closed() -> None:
+    """A deployment must not cost the calls that are nearly done, nor wait for others for ever."""
+    go = threading.Event()
+
+    def handle(call: ServerCall) -> JSONObject:
+        if call.params["name"] == "nearly done":
+            go.wait(SECONDS)
+        else:
+            call.sleep(SECONDS)
+        return TEXT
+
+    for name, drain, status in (("nearly done", SECONDS, 200), ("slow", 0.01, 503)):
+        app = new_app(handle)
+        response = post_modern(app, modern_tool_call(name=name))
+        until(partial(is_working, app))
+        closing = threading.Thread(target=partial(app.close, drain=drain))
+        closing.start()
+        go.set()
+        closing.join(SECONDS)
+        assert response.ended().status == status
+        assert post_modern(app, modern_tool_call()).ended().status == 503
 
 
 def test_head_has_no_body() -> None:

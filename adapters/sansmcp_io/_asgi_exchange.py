@@ -21,6 +21,9 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Authenticate: TypeAlias = Callable[[Scope], Any]
 """From the scope of a request to whoever sends it, plain or async; or it raises `Unauthorized`."""
 
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
+
+_SKIPPED_BYTES: Final = 65_536
 _END: Final = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
@@ -41,7 +44,10 @@ async def carry(
     try:
         if authenticate is not None and exchange.needs_principal:
             await _authenticate(authenticate, exchange, scope)
-        if not exchange.refused and not await _receive_body(exchange, receive):
+        if exchange.refused:
+            if scope.get("http_version") == "2":
+                await _skip_body(receive)
+        elif not await _receive_body(exchange, receive):
             exchange.receive_disconnect(now=time.monotonic())
             runner.turn()
             return
@@ -52,7 +58,7 @@ async def carry(
             return
         runner.turn()  # what has waited for room in the output may follow now
         status, headers, body = response
-        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send(_start(status, headers))
         await send({"type": "http.response.body", "body": body})
     except BaseException as error:
         exchange.receive_disconnect(now=time.monotonic())
@@ -60,6 +66,25 @@ async def carry(
         if not isinstance(error, OSError):
             raise
         LOGGER.debug("a client is gone: %s", error)  # as some servers tell it
+
+
+async def _skip_body(receive: Receive) -> None:
+    """Take a short body of no use.
+
+    hypercorn ends the whole connection when some of it comes after the response, and with it all
+    that the client has open there.
+    """
+    left = _SKIPPED_BYTES
+    while left > 0:
+        message = await receive()
+        if not message.get("more_body"):  # the end, or the client is gone
+            return
+        left -= len(message.get("body", b""))
+
+
+def _start(status: int, headers: Headers) -> Message:
+    # A list, since middleware adds fields to it.
+    return {"type": "http.response.start", "status": status, "headers": list(headers)}
 
 
 async def _authenticate(authenticate: Authenticate, exchange: ServerExchange, scope: Scope) -> None:
@@ -119,7 +144,7 @@ class _Stream:
         """Send what there is, until that is all, or nobody is there to read it."""
         runner, exchange = self._runner, self._exchange
         loop = asyncio.get_running_loop()
-        runner.carried[exchange] = self
+        runner.wires[exchange] = self
         watching = loop.create_task(self._watch())
         try:
             while not self._is_gone:
@@ -133,7 +158,7 @@ class _Stream:
                     self._sleeping = None
         finally:
             watching.cancel()
-            del runner.carried[exchange]
+            del runner.wires[exchange]
 
     async def _watch(self) -> None:
         """Wait until the client is gone."""
@@ -142,6 +167,8 @@ class _Stream:
                 pass
         except OSError as error:
             LOGGER.debug("a client is gone: %s", error)
+        except Exception as error:  # of the server, or of what is around the application
+            LOGGER.error("nothing is known of a client any more", exc_info=error)
         self._is_gone = True
         # Now, and not when what is being sent has been sent: that may be never.
         self._exchange.receive_disconnect(now=time.monotonic())
@@ -155,13 +182,10 @@ class _Stream:
             if type(output) is SendBody:
                 await send({"type": "http.response.body", "body": output.data, "more_body": True})
             elif type(output) is SendHead:
-                await send(
-                    {
-                        "type": "http.response.start",
-                        "status": output.status,
-                        "headers": output.headers,
-                    }
-                )
+                await send(_start(output.status, output.headers))
+                if not self._exchange.has_output:
+                    # A server may keep the head until the first piece of the body.
+                    await send({"type": "http.response.body", "body": b"", "more_body": True})
             else:
                 await send(dict(_END))
                 return True

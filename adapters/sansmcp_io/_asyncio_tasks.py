@@ -98,6 +98,11 @@ class Tasks:
         elif (error := task.exception()) is not None:
             self._fail(error)
 
+    @property
+    def running(self) -> bool:
+        """Whether there is one that has not ended."""
+        return bool(self._running)
+
     def cancel(self) -> None:
         """Cancel them all, and all that are still to come."""
         self._is_over = True

@@ -14,13 +14,13 @@ from ._typed_requests import typed_request
 if TYPE_CHECKING:
     from sansmcp.http import Session
 
-    from ._http_service import HTTPServiceBase
+    from ._http_runner import EndpointRunner
 
 
 class SessionServer(Server):
     """The server as a handler of one client sees it."""
 
-    def __init__(self, service: HTTPServiceBase, peer: Peer) -> None:
+    def __init__(self, service: EndpointRunner, peer: Peer) -> None:
         self._service = service
         self._peer = peer
 
@@ -45,9 +45,7 @@ class SessionServer(Server):
         Returns:
             Whether anybody is, or will be, told.
         """
-        told = self._service.endpoint.publish(change, meta=meta, now=self._service.now())
-        self._service.turn()
-        return told
+        return self._service.publish(change, meta)
 
     def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
         """Send a log message that belongs to no call, to the client's session. Never blocks.
@@ -112,7 +110,7 @@ class SessionServer(Server):
 class HTTPServerCall(ServerCall):
     """A client's request that came by HTTP."""
 
-    def __init__(self, service: HTTPServiceBase, request: IncomingRequest) -> None:
+    def __init__(self, service: EndpointRunner, request: IncomingRequest) -> None:
         # Not by way of the base class: there is one for each message.
         self._connection = service.endpoint
         self._request = request

@@ -12,7 +12,7 @@ from ._http_settings import session_settings
 if TYPE_CHECKING:
     from sansmcp.http import OldPaths, ServerEndpoint, Session, Sessions
 
-    from ._http_service import HTTPServiceBase
+    from ._http_runner import EndpointRunner
 
 BACKLOG: Final = 1024
 """So many connections may wait to be accepted."""
@@ -23,7 +23,7 @@ class HTTPServer:
     """A server that is running. To be used in the thread of its loop, by any number of tasks."""
 
     def __init__(
-        self, service: HTTPServiceBase, addresses: Sequence[Address], close: Callable[[], None]
+        self, service: EndpointRunner, addresses: Sequence[Address], close: Callable[[], None]
     ) -> None:
         self._service = service
         self._addresses = tuple(addresses)
@@ -55,9 +55,7 @@ class HTTPServer:
         Returns:
             Whether anybody is, or will be, told.
         """
-        told = self._service.endpoint.publish(change, meta=meta, now=self._service.now())
-        self._service.turn()
-        return told
+        return self._service.publish(change, meta)
 
     def end_session(self, session: Session) -> bool:
         """End a session, and all that is under way in it.
@@ -65,9 +63,7 @@ class HTTPServer:
         Returns:
             Whether it was open until now.
         """
-        ended = self._service.endpoint.end_session(session, now=self._service.now())
-        self._service.turn()
-        return ended
+        return self._service.end_session(session)
 
     def close(self) -> None:
         """Accept no more, and have `serve_http` return when what is under way has ended."""

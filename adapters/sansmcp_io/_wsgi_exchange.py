@@ -6,7 +6,6 @@ what `start_response` returns: only so can a handler that still runs have its pr
 
 from __future__ import annotations
 
-import inspect
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -20,7 +19,7 @@ from ._anomalies import LOGGER
 from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
 from ._errors import CallCancelled, McpError, Unauthorized
 from ._wsgi_calls import Environ, ServerCall
-from ._wsgi_runner import Runner
+from ._wsgi_runner import Runner, not_async
 
 StartResponse: TypeAlias = Callable[..., Any]
 Authenticate: TypeAlias = Callable[[Environ], Any]
@@ -28,6 +27,8 @@ Authenticate: TypeAlias = Callable[[Environ], Any]
 Result: TypeAlias = JSONObject | RequireInput
 
 _PIECE_BYTES: Final = 65_536
+_LONGEST_LENGTH: Final = 20  # digits; the limit on bodies is far below
+_OTHERS: Final = (("CONTENT_TYPE", "content-type"), ("CONTENT_LENGTH", "content-length"))
 _LISTEN: Final = "subscriptions/listen"
 
 
@@ -41,12 +42,14 @@ class Serving:
         authenticate: Authenticate | None,
         context: Any,
         streams: bool,
+        allow: str,
     ) -> None:
         self.runner: Final = runner
         self.handler: Final = handler
         self.authenticate: Final = authenticate
         self.context: Final = context
         self.streams: Final = streams
+        self.allow: Final = allow  # the methods, where there are no streams
 
 
 class Carrier:
@@ -101,27 +104,36 @@ class Carrier:
     def _look_at_head(self) -> None:
         exchange, authenticate = self._exchange, self._serving.authenticate
         if exchange.method == "GET" and not self._serving.streams:
-            self._refuse(405, "no streams are served here", "allow", "POST, DELETE")
+            self._refuse(405, "no streams are served here", ("allow", self._serving.allow))
         elif authenticate is not None:
             try:
-                exchange.principal = authenticate(self.environ)
+                exchange.principal = not_async(authenticate(self.environ), "authenticate")
             except Unauthorized as error:
-                self._refuse(error.status, error.text, "www-authenticate", error.challenge)
+                self._refuse(error.status, error.text, ("www-authenticate", error.challenge))
             except Exception as error:
                 LOGGER.error("authenticate failed", exc_info=error)
-                self._refuse(500, "internal error", "cache-control", "no-store")
+                self._refuse(500, "internal error")
 
-    def _refuse(self, status: int, text: str, name: str, value: str) -> None:
+    def _refuse(self, status: int, text: str, *fields: tuple[str, str]) -> None:
         with self._runner.lock:
-            self._exchange.refuse(status, text, ((name, value),), now=time.monotonic())
+            self._exchange.refuse(status, text, fields, now=time.monotonic())
+
+    def _body_bytes(self) -> int | None:
+        """How long the body is to be; None: as long as the server has something of it."""
+        length: str = self.environ.get("CONTENT_LENGTH") or ""
+        if length.isdecimal() and len(length) < _LONGEST_LENGTH:
+            return int(length)
+        if length:  # not all servers look at it
+            self._refuse(400, "Content-Length is no length")
+        elif self.environ.get("wsgi.input_terminated"):
+            return None
+        elif "HTTP_TRANSFER_ENCODING" in self.environ:
+            self._refuse(411, "this server takes no body without Content-Length")
+        return 0
 
     def _receive_body(self) -> None:
         stream: Any = self.environ["wsgi.input"]
-        length = self.environ.get("CONTENT_LENGTH")
-        # Without a length, only servers that say so end the input with the request.
-        left = int(length) if length else None
-        if left is None and not self.environ.get("wsgi.input_terminated"):
-            left = 0
+        left = self._body_bytes()
         while left != 0 and not self._exchange.refused:
             data: bytes = stream.read(_PIECE_BYTES if left is None else min(left, _PIECE_BYTES))
             if not data:
@@ -131,7 +143,7 @@ class Carrier:
             with self._runner.lock:
                 self._exchange.receive_data(data)
         if left and not self._exchange.refused:
-            self._refuse(400, "the body is not complete", "connection", "close")
+            self._refuse(400, "the body is not complete")
         with self._runner.lock:
             try:
                 self._exchange.receive_end(now=time.monotonic())
@@ -169,11 +181,7 @@ class Carrier:
         if request.method == _LISTEN and not serving.streams:
             raise McpError(ErrorCode.METHOD_NOT_FOUND, "no streams are served here")
         result = serving.handler(ServerCall(self._runner, request, serving.context))
-        if inspect.isawaitable(result):
-            if inspect.iscoroutine(result):
-                result.close()
-            raise TypeError("the handler is async, and below WSGI there is no event loop for it")
-        return result
+        return not_async(result, "the handler")
 
     # ---------------------------------------------------------------------------- sending
 
@@ -217,6 +225,8 @@ class Carrier:
             try:
                 if isinstance(output, SendHead):
                     self._write = self._begin(output.status, output.headers)
+                    if not exchange.has_output:
+                        self._send(b"")  # else the server keeps the head until there is something
                 elif isinstance(output, SendBody):
                     self._send(output.data)
                 else:
@@ -244,6 +254,7 @@ def _fields(environ: Environ) -> list[tuple[str, str]]:
         for key, value in environ.items()
         if key.startswith("HTTP_")
     ]
-    if content_type := environ.get("CONTENT_TYPE"):
-        fields.append(("content-type", content_type))
+    for key, name in _OTHERS:
+        if value := environ.get(key):
+            fields.append((name, value))
     return fields

@@ -7,12 +7,13 @@ who waits for something keeps it, and who brings a request.
 
 from __future__ import annotations
 
+import inspect
 import math
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from sansmcp import (
     Change,
@@ -40,6 +41,22 @@ from ._outcomes import result_of, seconds_of
 from ._surface import NotificationHandler, ProgressHandler
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed
+
+
+Returned = TypeVar("Returned")
+
+
+def not_async(outcome: Returned, what: str) -> Returned:
+    """What a function of the application has returned.
+
+    Raises:
+        TypeError: It is to be awaited, which could not be seen before.
+    """
+    if inspect.isawaitable(outcome):
+        if inspect.iscoroutine(outcome):
+            outcome.close()
+        raise TypeError(f"{what} is async, and below WSGI there is no event loop for it")
+    return outcome
 
 
 class Carrying(Protocol):
@@ -112,7 +129,7 @@ class Runner:
     def _notify(self, method: str, params: JSONObject) -> None:
         assert self._on_notification is not None
         try:
-            self._on_notification(method, params)
+            not_async(self._on_notification(method, params), "the handler of notifications")
         except Exception as error:
             LOGGER.error("the handler of notifications failed", exc_info=error)
 
@@ -231,3 +248,14 @@ class Runner:
         """Tell all clients that are to be told; whether there is one."""
         told: bool = self.verb(self.endpoint.publish, change, meta=meta)
         return told
+
+    # ---------------------------------------------------------------------------- ending
+
+    def close(self, drain: float) -> None:
+        """Let what is under way end within `drain` seconds, then end it."""
+        until = time.monotonic() + drain
+        with self.lock:
+            while self.endpoint.open_requests and time.monotonic() < until:
+                self.wait(until)
+            self.endpoint.close(now=time.monotonic())
+            self.turn()

@@ -15,10 +15,10 @@ from ._asgi_calls import Scope, ServerCall
 from ._asgi_exchange import Authenticate, Receive, Send, carry
 from ._asgi_runner import Result, Runner
 from ._async_server import Server
+from ._asyncio_tasks import finished
 from ._call import RequireInput
 from ._defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from ._errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
-from ._http_calls import SessionServer
 from ._http_settings import session_settings
 from ._surface import NotificationHandler, ProgressHandler
 
@@ -147,10 +147,8 @@ class App:
             return Runner(
                 make_endpoint(),
                 handler=handler,
-                call_type=ServerCall,
                 on_notification=on_notification,
                 on_ready=on_ready,
-                server_type=SessionServer,
                 context=context,
                 request_timeout=request_timeout,
             )
@@ -172,12 +170,10 @@ class App:
         """
         if scope["type"] == "http":
             if self._path is not None and not self._serves(scope):
-                await send({"type": "http.response.start", "status": 404, "headers": _TEXT})
+                await send({"type": "http.response.start", "status": 404, "headers": list(_TEXT)})
                 await send({"type": "http.response.body", "body": _NOT_FOUND})
                 return
-            runner = self._runner
-            runner.adopt(_running_loop())
-            await carry(runner, self._authenticate, scope, receive, send)
+            await carry(self._runner_here(), self._authenticate, scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
@@ -185,11 +181,25 @@ class App:
 
     def _serves(self, scope: Scope) -> bool:
         path: str = scope["path"]
-        return path.removeprefix(scope.get("root_path", "")) == self._path or (
-            path in self._old_paths
-        )
+        if path == self._path or path in self._old_paths:
+            return True
+        root: str = scope.get("root_path", "")
+        return path in (f"{root}{self._path}", f"{root.rstrip('/')}{self._path}")
 
     # ------------------------------------------------------------------------------- running
+
+    def _runner_here(self) -> Runner:
+        """The runner, in the loop that calls; another one if nothing can be done with it."""
+        loop = _running_loop()
+        if not self._runner.adopt(loop):
+            self._runner = self._make_runner()
+            self._runner.adopt(loop)
+        return self._runner
+
+    def _begin(self) -> Runner:
+        if self._runner.is_closed:
+            self._runner = self._make_runner()
+        return self._runner_here()
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
@@ -198,17 +208,19 @@ class App:
         At the end of the block, what is under way has `drain` seconds; then it is ended, and so are
         all sessions and streams.
         """
-        if self._runner.is_closed:
-            self._runner = self._make_runner()
-        runner = self._runner
-        runner.adopt(_running_loop())
+        runner = self._begin()
         try:
             yield
         finally:
-            await runner.shut_down(self._drain)
+            await finished(runner.shut_down(self._drain))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()  # lifespan.startup
+        try:
+            self._begin()
+        except RuntimeError as error:  # not to be used here: otherwise each request would say it
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
         async with self.lifespan():
             await send({"type": "lifespan.startup.complete"})
             await receive()  # lifespan.shutdown

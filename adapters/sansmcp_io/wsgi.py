@@ -130,6 +130,8 @@ class App:
         if not streams:
             # They come to us, who refuse them: otherwise the core would open a stream.
             config = attrs.evolve(config, manual={*config.manual, "subscriptions/listen"})
+        settings = session_settings(sessions, revisions)
+        can_end = settings is not None and settings.allow_delete
         self._path = path
         self._runner = Runner(
             ServerEndpoint(
@@ -139,7 +141,7 @@ class App:
                 revisions=revisions,
                 hosts=hosts,
                 origins=origins,
-                sessions=session_settings(sessions, revisions),
+                sessions=settings,
                 answers=answers,
                 keep_alive=keep_alive,
                 tool_schema=tool_schema,
@@ -148,7 +150,8 @@ class App:
             on_notification=on_notification,
             request_timeout=request_timeout,
         )
-        self._serving = Serving(self._runner, handler, authenticate, context, streams)
+        allow = "POST, DELETE, OPTIONS" if can_end else "POST, OPTIONS"
+        self._serving = Serving(self._runner, handler, authenticate, context, streams, allow)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one HTTP request. It returns when the response is complete."""
@@ -161,12 +164,15 @@ class App:
             return (_NOT_FOUND,)
         return Carrier(self._serving, environ, start_response).run()
 
-    def close(self) -> None:
-        """End all that is under way, now: requests are cancelled, streams and sessions ended.
+    def close(self, *, drain: float = 0.0) -> None:
+        """End all that is under way: requests are cancelled, streams and sessions ended.
 
         What comes then gets 503.
+
+        Args:
+            drain: Seconds that requests have to come to their end before; waits for it.
         """
-        self._runner.verb(self._runner.endpoint.close)
+        self._runner.close(drain)
 
     @property
     def sessions(self) -> tuple[Session, ...]:
