@@ -158,7 +158,7 @@ class Gateway:
     async def link(self, prefix: str, client: JSONObject) -> Link:
         """The process that was told what this client can do, as far as it is passed on."""
         # Of changed roots no server is told.
-        able = {k: {} if k == "roots" else client[k] for k in PASSED_ON if k in client}
+        able: JSONObject = {k: {} if k == "roots" else client[k] for k in PASSED_ON if k in client}
         key = prefix, json.dumps(able, sort_keys=True)
         async with self.opening:
             if key not in self.links:
