@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,8 +24,10 @@ from docs._ext.sizes import code_lines
 from sansmcp import JSONObject
 
 from .support.mcp_streams import over_stream
+from .support.modern import discovered
 from .support.on_trio import on_trio
 from .support.stacks import ROOT, STACKS, program, serving, waiting
+from .support.wire import result
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.
 pytestmark = [
@@ -126,6 +129,47 @@ async def test_reactor_of_twisted_serves_the_client_of_the_package_on_stdio(mode
     command, *arguments = program("twisted_stdio")
     async with Client(StdioServerParameters(command=command, args=arguments), mode=mode) as client:
         await use_shop(client)
+
+
+def test_call_that_twisted_gives_up_closes_its_connection() -> None:
+    """In 2026-07-28 nothing else tells the server, and no response may have begun."""
+
+    def asked(peer: socket.socket) -> JSONObject:
+        """The message of the next request."""
+        with peer.makefile("rb") as lines:
+            head = dict(
+                line.split(b": ") for line in iter(lines.readline, b"\r\n") if b": " in line
+            )
+            length = {name.lower(): value for name, value in head.items()}[b"content-length"]
+            message: JSONObject = json.loads(lines.read(int(length)))
+        return message
+
+    command = [sys.executable, "-m", "tests.support.twisted_giving_up", str(STACKS)]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        with subprocess.Popen(
+            [*command, url], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as client:
+            assert client.stdin is not None
+            assert client.stdout is not None
+            with listener.accept()[0] as peer:
+                peer.settimeout(30)
+                probe = asked(peer)
+                body = json.dumps(result(probe["id"], discovered())).encode()
+                fields = b"Content-Type: application/json\r\nConnection: close\r\n"
+                peer.sendall(
+                    b"HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n" % (fields, len(body))
+                )
+                peer.sendall(body)
+                assert client.stdout.readline() == b"2026-07-28\n"
+            with listener.accept()[0] as peer:
+                peer.settimeout(30)
+                assert asked(peer)["method"] == "tools/list"
+                with suppress(ConnectionResetError):  # which is an end, too
+                    assert peer.recv(1) == b""
+            assert client.stdout.readline() == b"ConnectionError\n"
+            client.stdin.close()
 
 
 def unix_socket(path: Path) -> bool:
