@@ -115,6 +115,11 @@ async def test_view_of_django_serves_the_users_that_the_project_knows(mode: str)
             Client(streamable_http_client(url, http_client=http), mode=mode) as client,
         ):
             assert await said(client, "stock", article="lamp") == "17 of lamp for ann"
+            accept = {"accept": "application/json, text/event-stream"}
+            told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            accepted = await http.post(url, json=told, headers=accept)
+            assert accepted.status_code == 202
+            assert "content-type" not in accepted.headers
         async with httpx2.AsyncClient() as http:
             refused = await http.post(url, json={})
         assert refused.status_code == 401

@@ -1,6 +1,7 @@
 """Runs each body of a test on the adapter that its argument `shim` stands for."""
 
 import inspect
+import sys
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,8 @@ from tests.adapters.shims import SHIMS, Shim, server
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Each client, with a server on the same adapter, or on each that has its transport."""
     names = metafunc.fixturenames
-    if "shim" not in names or hasattr(metafunc.module, "shim"):  # it has one of its own
+    module = sys.modules[metafunc.function.__module__]
+    if "shim" not in names or hasattr(module, "shim"):  # it has one of its own
         return
     found = SHIMS
     if metafunc.definition.get_closest_marker("process") is not None:
