@@ -19,9 +19,10 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from trio_websocket import open_websocket_url
 
 from docs._ext.sizes import code_lines
-from sansmcp import JSONObject
+from sansmcp import ClientConnection, Event, JSONObject, Ready, ResponseReceived
 
 from .support.mcp_streams import over_stream
 from .support.modern import discovered
@@ -228,6 +229,32 @@ def test_memory_carries_our_client() -> None:
 
     assert run.stderr == ""
     assert run.stdout == (STACKS / "in_process.out").read_text("utf-8")
+
+
+@on_trio(seconds=60)
+async def test_websocket_carries_our_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says that its class carries either side, and no other client speaks 2026-07-28."""
+    monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
+    over_websocket = importlib.import_module("over_websocket")
+    seen: list[object] = []
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Ready):
+            seen.append(event.revision)
+            client.send_request("tools/list")
+        elif isinstance(event, ResponseReceived):
+            seen.append([tool["name"] for tool in event.result["tools"]])
+            client.close()
+
+    with serving("over_websocket") as url:
+        address = url.replace("http://", "ws://")
+        async with open_websocket_url(address, subprotocols=["mcp"]) as web_socket:
+            carrier = over_websocket.Carrier(web_socket, on_event)
+            info: JSONObject = {"name": "by hand", "version": "1.0"}
+            client = carrier.connection = ClientConnection(info=info, wake=carrier.turn)
+            client.start()
+            await carrier.run()
+    assert seen == ["2026-07-28", ["stock", "count"]]
 
 
 def without_handler(source: str) -> str:
