@@ -13,6 +13,9 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
+from sansmcp import JSONObject
+from sansmcp_io.trio import PeerError, connect_stdio
+
 from .support.on_trio import on_trio
 from .support.stacks import ROOT, STACKS, program
 
@@ -57,12 +60,29 @@ async def test_framework_serves_the_client_of_the_package(mode: str) -> None:
             with pytest.raises(MCPError) as caught:
                 await client.call_tool(name, given)
             assert caught.value.code == -32602
+        assert (await client.list_resource_templates()).resource_templates == []
         (resource,) = (await client.list_resources()).resources
         (read,) = (await client.read_resource(str(resource.uri))).contents
         assert isinstance(read, types.TextResourceContents)
         assert read.text == "rain"
         prompt = await client.get_prompt("ask", {"city": "Rome"})
         assert prompt.messages[0].content == types.TextContent(text="What is the weather in Rome?")
+
+
+@on_trio(seconds=60)
+async def test_framework_says_what_it_does_not_serve() -> None:
+    """In the first revision completion needs no capability, so the framework is asked for it."""
+    params: JSONObject = {
+        "ref": {"type": "ref/prompt", "name": "ask"},
+        "argument": {"name": "city", "value": ""},
+    }
+    info = {"name": "by hand", "version": "1.0"}
+    async with connect_stdio(
+        program("framework_app"), info=info, revisions=["2024-11-05"]
+    ) as client:
+        with pytest.raises(PeerError) as caught:
+            await client.request("completion/complete", params)
+    assert caught.value.code == -32601
 
 
 def test_framework_makes_a_schema_of_each_annotation(parameters_of: Callable[..., Any]) -> None:

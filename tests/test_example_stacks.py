@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,13 +19,16 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
+from trio_websocket import open_websocket_url
 
 from docs._ext.sizes import code_lines
-from sansmcp import JSONObject
+from sansmcp import ClientConnection, Event, JSONObject, Ready, ResponseReceived
 
 from .support.mcp_streams import over_stream
+from .support.modern import discovered
 from .support.on_trio import on_trio
 from .support.stacks import ROOT, STACKS, program, serving, waiting
+from .support.wire import result
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.
 pytestmark = [
@@ -112,6 +116,11 @@ async def test_view_of_django_serves_the_users_that_the_project_knows(mode: str)
             Client(streamable_http_client(url, http_client=http), mode=mode) as client,
         ):
             assert await said(client, "stock", article="lamp") == "17 of lamp for ann"
+            accept = {"accept": "application/json, text/event-stream"}
+            told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            accepted = await http.post(url, json=told, headers=accept)
+            assert accepted.status_code == 202
+            assert "content-type" not in accepted.headers
         async with httpx2.AsyncClient() as http:
             refused = await http.post(url, json={})
         assert refused.status_code == 401
@@ -126,6 +135,47 @@ async def test_reactor_of_twisted_serves_the_client_of_the_package_on_stdio(mode
     command, *arguments = program("twisted_stdio")
     async with Client(StdioServerParameters(command=command, args=arguments), mode=mode) as client:
         await use_shop(client)
+
+
+def test_call_that_twisted_gives_up_closes_its_connection() -> None:
+    """In 2026-07-28 nothing else tells the server, and no response may have begun."""
+
+    def asked(peer: socket.socket) -> JSONObject:
+        """The message of the next request."""
+        with peer.makefile("rb") as lines:
+            head = dict(
+                line.split(b": ") for line in iter(lines.readline, b"\r\n") if b": " in line
+            )
+            length = {name.lower(): value for name, value in head.items()}[b"content-length"]
+            message: JSONObject = json.loads(lines.read(int(length)))
+        return message
+
+    command = [sys.executable, "-m", "tests.support.twisted_giving_up", str(STACKS)]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        with subprocess.Popen(
+            [*command, url], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as client:
+            assert client.stdin is not None
+            assert client.stdout is not None
+            with listener.accept()[0] as peer:
+                peer.settimeout(30)
+                probe = asked(peer)
+                body = json.dumps(result(probe["id"], discovered())).encode()
+                fields = b"Content-Type: application/json\r\nConnection: close\r\n"
+                peer.sendall(
+                    b"HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\n\r\n" % (fields, len(body))
+                )
+                peer.sendall(body)
+                assert client.stdout.readline() == b"2026-07-28\n"
+            with listener.accept()[0] as peer:
+                peer.settimeout(30)
+                assert asked(peer)["method"] == "tools/list"
+                with suppress(ConnectionResetError):  # which is an end, too
+                    assert peer.recv(1) == b""
+            assert client.stdout.readline() == b"ConnectionError\n"
+            client.stdin.close()
 
 
 def unix_socket(path: Path) -> bool:
@@ -181,6 +231,32 @@ def test_memory_carries_our_client() -> None:
 
     assert run.stderr == ""
     assert run.stdout == (STACKS / "in_process.out").read_text("utf-8")
+
+
+@on_trio(seconds=60)
+async def test_websocket_carries_our_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page says that its class carries either side, and no other client speaks 2026-07-28."""
+    monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
+    over_websocket = importlib.import_module("over_websocket")
+    seen: list[object] = []
+
+    def on_event(event: Event) -> None:
+        if isinstance(event, Ready):
+            seen.append(event.revision)
+            client.send_request("tools/list")
+        elif isinstance(event, ResponseReceived):
+            seen.append([tool["name"] for tool in event.result["tools"]])
+            client.close()
+
+    with serving("over_websocket") as url:
+        address = url.replace("http://", "ws://")
+        async with open_websocket_url(address, subprotocols=["mcp"]) as web_socket:
+            carrier = over_websocket.Carrier(web_socket, on_event)
+            info: JSONObject = {"name": "by hand", "version": "1.0"}
+            client = carrier.connection = ClientConnection(info=info, wake=carrier.turn)
+            client.start()
+            await carrier.run()
+    assert seen == ["2026-07-28", ["stock", "count"]]
 
 
 def without_handler(source: str) -> str:

@@ -19,10 +19,13 @@ PLACES = (
     "sansmcp",
     "sansmcp.ServerConnection",
     "sansmcp.ClientConnection",
+    "sansmcp.http",
     "sansmcp.testing",
     "sansmcp_io.trio",
     "sansmcp_io.asyncio",
     "sansmcp_io.blocking",
+    "sansmcp_io.asgi",
+    "sansmcp_io.wsgi",
 )
 """Where a short name is looked for, in this order."""
 
@@ -49,6 +52,15 @@ def candidates(target: str) -> list[str]:
     if kept != parts:
         return [".".join(kept)]
     return [target, *(f"{place}.{target}" for place in PLACES)]
+
+
+def demand_exact(app: Sphinx, doctree: nodes.document) -> None:
+    """Have Sphinx look in the module that a signature is from, and leave the rest to `resolve`.
+
+    It would search all modules for the end of a name, of which several adapters have the same.
+    """
+    for reference in doctree.findall(pending_xref):
+        reference.attributes.pop("refspecific", None)
 
 
 def resolve(
@@ -95,6 +107,7 @@ def link_code(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
+    app.connect("doctree-read", demand_exact)
     app.connect("missing-reference", resolve)
     app.connect("doctree-resolved", link_code)
     return {"version": "1", "parallel_read_safe": True}

@@ -223,7 +223,7 @@ async def test_logs_come_through(tmp_path: Path, mode: str, behind: str) -> None
     person = Person()
     async with person.client(tmp_path, mode, behind) as client:
         await said(client, "mcp.log", level="error", message="burning")
-        assert person.logged == [["mcp", "burning"]]
+        assert person.logged == [["mcp.peer", "burning"]]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -10,8 +10,7 @@ import attrs
 from jsonschema import Draft202012Validator
 
 from sansmcp import ErrorCode, InvalidCursor, JSONObject, paginate
-from sansmcp_io import McpError
-from sansmcp_io.trio import ServerCall, serve_stdio
+from sansmcp_io.trio import McpError, ServerCall, serve_stdio
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 SCALARS: Mapping[Any, str] = {
@@ -50,10 +49,8 @@ def parameters_of(function: Callable[..., Any]) -> JSONObject:
             required.append(name)
         else:
             properties[name]["default"] = parameter.default
-    return {
-        **{"type": "object", "properties": properties, "required": required},
-        "additionalProperties": False,
-    }
+    closed: JSONObject = {"type": "object", "additionalProperties": False}
+    return {**closed, "properties": properties, "required": required}
 
 
 # -- entries
@@ -78,9 +75,8 @@ class Entry:
 def content_of(value: Any) -> JSONObject:
     """The result of a tool that has returned this."""
     text = value if isinstance(value, str) else json.dumps(value)
-    content: list[JSONObject] = [{"type": "text", "text": text}]
-    is_object = isinstance(value, dict)
-    return {"content": content, "structuredContent": value} if is_object else {"content": content}
+    content: JSONObject = {"content": [{"type": "text", "text": text}]}
+    return {**content, "structuredContent": value} if isinstance(value, dict) else content
 
 
 # -- framework
@@ -125,19 +121,20 @@ class Framework:
 
     async def handle(self, call: ServerCall) -> JSONObject:
         kind, _, verb = call.method.partition("/")
+        if verb == "templates/list":  # which whoever asks for resources may ask for, too
+            return {"resourceTemplates": []}
         if verb == "list":
             return self._page(kind, call.params.get("cursor"))
+        if verb not in ("call", "get", "read"):
+            raise McpError(ErrorCode.METHOD_NOT_FOUND, f"{call.method} is not served here")
         key = call.params["uri" if kind == "resources" else "name"]
-        if kind not in self.entries or key not in self.entries[kind]:
+        if (entry := self.entries[kind].get(key)) is None:
             raise McpError(ErrorCode.INVALID_PARAMS, f"there is no {key!r}")
-        entry = self.entries[kind][key]
         value = await entry.run(call, call.params.get("arguments") or {})
         if kind == "resources":
-            contents: list[JSONObject] = [{"uri": key, "mimeType": "text/plain", "text": value}]
-            return {"contents": contents}
+            return {"contents": [{"uri": key, "mimeType": "text/plain", "text": value}]}
         if kind == "prompts":
-            content = {"type": "text", "text": value}
-            return {"messages": [{"role": "user", "content": content}]}
+            return {"messages": [{"role": "user", "content": {"type": "text", "text": value}}]}
         return content_of(value)
 
     def _page(self, kind: str, cursor: str | None) -> JSONObject:

@@ -1,6 +1,6 @@
 """Several servers behind one: `python gateway.py FILE`, on standard input and output.
 
-The file holds a JSON object: prefixes, and the command of the server whose names get it.
+The file holds a JSON object: prefixes without dots, and the command of the server that gets each.
 """
 
 import json
@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import trio
 
@@ -41,9 +41,9 @@ class Job:
     def __init__(self, call: ServerCall) -> None:
         self.call = call  # that of the newest round
         self.scope = trio.CancelScope()
-        self.news = trio.Event()  # there are questions, or it is over
-        self.questions: dict[str, JSONObject] = {}
-        self.waiting: dict[str, trio.MemorySendChannel[JSONObject]] = {}
+        self.news = trio.lowlevel.ParkingLot()  # for who waits for questions, or the outcome
+        # Those without an answer, and where it goes.
+        self.questions: dict[str, tuple[JSONObject, trio.MemorySendChannel[JSONObject]]] = {}
         self.outcome: JSONObject | McpError | None = None
 
     async def run(self, link: "Link", params: JSONObject) -> None:
@@ -53,14 +53,14 @@ class Job:
                 link.jobs = [*link.jobs, self]
                 self.outcome = await link.request(self, params)
         link.jobs = [job for job in link.jobs if job is not self]
-        self.news.set()
+        self.news.unpark_all()
 
     async def ask(self, question: mcp.Call) -> JSONObject:
         """Have the client answer with its next round."""
         key = secrets.token_hex(8)
-        self.waiting[key], answer = trio.open_memory_channel[JSONObject](1)
-        self.questions[key] = {"method": question.method, "params": question.params}
-        self.news.set()
+        send, answer = trio.open_memory_channel[JSONObject](1)
+        self.questions[key] = {"method": question.method, "params": question.params}, send
+        self.news.unpark_all()
         with trio.fail_after(PATIENCE):
             return await answer.receive()
 
@@ -72,9 +72,10 @@ class Link:
     def __init__(self, gateway: "Gateway", prefix: str, capabilities: JSONObject) -> None:
         self.gateway, self.prefix, self.capabilities = gateway, prefix, capabilities
         self.jobs: list[Job] = []
+        self.used = trio.lowlevel.ParkingLot()  # for who waits until it is needed again
         self.turn: AbstractAsyncContextManager[None] = nullcontext()
 
-    async def run(self, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(self, task_status: trio.TaskStatus["Link"] = trio.TASK_STATUS_IGNORED) -> None:
         async with mcp.connect_stdio(
             self.gateway.commands[self.prefix],
             restarts=10,  # of a server that ends, in all
@@ -90,33 +91,35 @@ class Link:
             if is_old and "logging" in self.client.peer.capabilities:
                 await self.client.request("logging/setLevel", {"level": "debug"})
             task_status.started(self)
-            # The old revisions have no such thing: there the changes are told to everybody.
-            with suppress(mcp.ConnectionLost, sansmcp.LocalProtocolError):
-                async with self.client.listen(LISTENED) as changes:
-                    async for method, params in changes:
-                        self.on_notification(method, params)
-            await trio.sleep_forever()
+            while True:
+                # The old revisions have no such thing, nor has a server that never changes.
+                with suppress(Exception):
+                    async with self.client.listen(LISTENED) as changes:
+                        async for method, params in changes:
+                            self.on_notification(method, params)
+                await self.used.park()
 
     async def on_request(self, call: mcp.Call) -> JSONObject:
         """Only the new revision tells what it is about; of the others there is one at a time."""
-        server, job = self.gateway.server, Job.current.get(None) or next(iter(self.jobs), None)
-        if server is not None and server.peer.revision in LEGACY_REVISIONS:
+        if (server := self.gateway.old_client) is not None:
             return await server.request(call.method, call.params, timeout=PATIENCE)
-        if job is not None:
+        if (job := Job.current.get(None) or next(iter(self.jobs), None)) is not None:
             return await job.ask(call)
         raise McpError(ErrorCode.INTERNAL_ERROR, "the client has no call that this could be about")
 
     def on_notification(self, method: str, params: JSONObject) -> None:
-        kind = method.removeprefix("notifications/").removesuffix("/list_changed")
         if method == "notifications/message":
-            level, data = params["level"], params["data"]
-            any(job.call.log(level, data, logger=self.prefix) for job in self.jobs)
-        elif kind in CHANGES and self.gateway.server is not None:
-            self.gateway.server.publish(CHANGES[kind])
+            logger = ".".join(filter(None, (self.prefix, params.get("logger"))))
+            old = self.gateway.old_client
+            sides = [job.call for job in self.jobs] if old is None else [old]
+            any(side.log(params["level"], params["data"], logger=logger) for side in sides)
+        elif method.endswith("/list_changed") and (server := self.gateway.server) is not None:
+            server.publish(CHANGES[method.split("/")[1]])
 
     async def request(self, job: Job, params: JSONObject) -> JSONObject | McpError:
         """What the upstream answers to a call, with other params."""
         call, quiet = job.call, None if job.call.revision in MODERN_REVISIONS else "debug"
+        self.used.unpark_all()
 
         def on_progress(progress: float, total: float | None, message: str | None) -> None:
             job.call.progress(progress, total=total, message=message)
@@ -145,11 +148,17 @@ class Gateway:
         self.opening = trio.Lock()
         self.cut: dict[str, str] = {}  # names that were too long, by those that the lists have
         self.parked: dict[str, Job] = {}  # by the state that the client will come back with
-        self.server: mcp.Server | None = None
+        self.server: mcp.Server | None = None  # with the client
+        self.old_client: mcp.Server | None = None  # if it can be told and asked at any time
+
+    def meet(self, server: mcp.Server) -> None:
+        self.server = server
+        self.old_client = server if server.peer.revision in LEGACY_REVISIONS else None
 
     async def link(self, prefix: str, client: JSONObject) -> Link:
         """The process that was told what this client can do, as far as it is passed on."""
-        able = {name: client[name] for name in PASSED_ON if name in client}
+        # Of changed roots no server is told.
+        able: JSONObject = {k: {} if k == "roots" else client[k] for k in PASSED_ON if k in client}
         key = prefix, json.dumps(able, sort_keys=True)
         async with self.opening:
             if key not in self.links:
@@ -167,24 +176,21 @@ class Gateway:
             item[member] = given
 
     async def handle(self, call: ServerCall) -> Outcome:
-        self.server = call.server
         if call.method.endswith("/list"):
             return await self.page(call)
         params = {name: value for name, value in call.params.items() if name not in OURS}
         place: JSONObject = params.get("ref", params)  # where the name stands, or the URI
         member = "uri" if "uri" in place else "name"
-        given = str(place[member])
-        prefix, _, own = given.partition(".")
+        prefix, _, own = str(place[member]).partition(".")
         if prefix not in self.commands:
-            raise McpError(ErrorCode.INVALID_PARAMS, f"there is no {given!r} here")
+            raise McpError(ErrorCode.INVALID_PARAMS, f"there is no {place[member]!r} here")
         link = await self.link(prefix, call.capabilities)
-        place[member] = self.cut.get(given, own)
+        place[member] = self.cut.get(place[member], own)
         result = await self.work(call, link, params)
         if not isinstance(result, RequireInput):
             blocks: list[JSONObject] = [*result.get("content", ()), *result.get("contents", ())]
             blocks += [message["content"] for message in result.get("messages", ())]
-            named = [block.get("resource", block) for block in blocks]
-            self.rename(prefix, [one for one in named if "uri" in one])
+            self.rename(prefix, [one for b in blocks if "uri" in (one := b.get("resource", b))])
         return result
 
     async def page(self, call: ServerCall) -> JSONObject:
@@ -202,25 +208,23 @@ class Gateway:
             result = await link.request(Job(call), {"cursor": cursor} if is_cursor else {})
             if isinstance(result, McpError):
                 raise result
-            items = result[member]
-            self.rename(prefixes[at], items)
+            self.rename(prefixes[at], items := result[member])
             following = f"{at}:{result['nextCursor']}" if "nextCursor" in result else following
         return {member: items} | ({"nextCursor": following} if following else {})
 
     async def work(self, call: ServerCall, link: Link, params: JSONObject) -> Outcome:
         """One round of a call: until the upstream answers, or asks."""
-        if (state := call.state) is None:
-            job = Job(call)
-            self.nursery.start_soon(job.run, link, params)
-        elif state not in self.parked:
+        job = Job(call) if (state := call.state) is None else self.parked.pop(state, None)
+        if job is None:
             raise McpError(ErrorCode.INVALID_PARAMS, "nobody waits for this state")
-        else:
-            job = self.parked.pop(state)
-            job.call = call
-            for key, response in call.input_responses.items():
-                job.waiting.pop(key).send_nowait(response)
+        if state is None:
+            self.nursery.start_soon(job.run, link, params)
+        job.call = call
+        for key in job.questions.keys() & call.input_responses.keys():
+            job.questions.pop(key)[1].send_nowait(call.input_responses[key])
         try:
-            await job.news.wait()
+            while not job.questions and job.outcome is None:  # what is open is asked again
+                await job.news.park()
         except trio.Cancelled:
             job.scope.cancel()
             raise
@@ -230,19 +234,18 @@ class Gateway:
             return job.outcome
         self.parked = {key: job for key, job in self.parked.items() if job.outcome is None}
         self.parked[state := secrets.token_urlsafe()] = job
-        job.news, questions, job.questions = trio.Event(), job.questions, {}
-        return RequireInput(questions, state=state)
+        return RequireInput({key: one for key, (one, _) in job.questions.items()}, state=state)
 
 
 # -- run
 async def main(path: str) -> None:
     async with trio.open_nursery() as nursery:
         gateway = Gateway(json.loads(Path(path).read_text("utf-8")), nursery)
-        capabilities: JSONObject = {}
+        able: JSONObject = {}
         for prefix in gateway.commands:
             found = (await gateway.link(prefix, {})).client.peer.capabilities
-            capabilities |= {name: OFFERED[name] for name in found if name in OFFERED}
-        await mcp.serve_stdio(gateway.handle, info=INFO, capabilities=capabilities)
+            able |= {name: OFFERED[name] for name in found if name in OFFERED}
+        await mcp.serve_stdio(gateway.handle, info=INFO, capabilities=able, on_ready=gateway.meet)
         nursery.cancel_scope.cancel()
 
 

@@ -54,6 +54,7 @@ mcp = App(answer, info=INFO, capabilities=CAPABILITIES, authenticate=authenticat
 @csrf_exempt
 def view(request: WSGIRequest) -> HttpResponse:
     response = HttpResponse()
+    del response["Content-Type"]  # which Django has set
 
     def start_response(status: str, fields: list[tuple[str, str]]) -> Callable[[bytes], object]:
         response.status_code = int(status.split()[0])

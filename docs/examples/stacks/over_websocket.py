@@ -8,80 +8,84 @@ import trio
 from shop import CAPABILITIES, INFO, handle
 from trio_websocket import ConnectionClosed, WebSocketConnection, WebSocketRequest, serve_websocket
 
-from sansmcp import (
-    ClientConnection,
-    Event,
-    IncomingRequest,
-    RequestCancelled,
-    RequestReceived,
-    ServerConnection,
-    State,
-)
+import sansmcp
+from sansmcp import Event, IncomingRequest, RequestCancelled, RequestReceived, State
 
 
 # -- carry
 class Carrier:
     """Carries the messages of one connection, a client's or a server's, until it is closed."""
 
-    def __init__(self, socket: WebSocketConnection) -> None:
-        self.socket = socket
+    connection: sansmcp.ClientConnection | sansmcp.ServerConnection
+
+    def __init__(self, socket: WebSocketConnection, on_event: Callable[[Event], object]) -> None:
+        self.socket, self.on_event = socket, on_event
         self.news = trio.Event()
 
-    def wake(self) -> None:
+    def turn(self) -> None:
+        """The `wake` of the connection: there are events, output, or an earlier deadline."""
+        while (event := self.connection.next_event()) is not None:
+            self.on_event(event)
         self.news.set()
+        self.news = trio.Event()
 
-    async def read(self, connection: ClientConnection | ServerConnection) -> None:
-        try:
-            while True:
-                message = await self.socket.get_message()
-                connection.receive_message(message, now=trio.current_time())
-        except ConnectionClosed:
-            connection.receive_eof(now=trio.current_time())
-
-    async def run(
-        self,
-        connection: ClientConnection | ServerConnection,
-        on_event: Callable[[Event], object],
-    ) -> None:
+    async def run(self) -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.read, connection)
-            while True:
-                self.news = trio.Event()
-                while (event := connection.next_event()) is not None:
-                    on_event(event)
-                try:
-                    for message in connection.messages_to_send():
-                        await self.socket.send_message(message.decode())
-                except ConnectionClosed:
-                    connection.send_failed()
-                if connection.state is State.CLOSED:
-                    break
-                deadline = connection.next_timeout()
-                with trio.move_on_at(math.inf if deadline is None else deadline):
-                    await self.news.wait()
-                connection.handle_timeout(trio.current_time())
+            nursery.start_soon(self.read)
+            nursery.start_soon(self.keep_time)
+            await self.write()
             await self.socket.aclose()
             nursery.cancel_scope.cancel()
 
+    async def read(self) -> None:
+        try:
+            while True:
+                message = await self.socket.get_message()
+                self.connection.receive_message(message, now=trio.current_time())
+        except ConnectionClosed:
+            self.connection.receive_eof(now=trio.current_time())
 
-# -- handler
+    async def write(self) -> None:
+        """A peer that reads slowly holds up this, and nothing else."""
+        while True:
+            news = self.news
+            try:
+                for message in self.connection.messages_to_send():
+                    await self.socket.send_message(message.decode())
+            except ConnectionClosed:
+                self.connection.send_failed()
+            if self.connection.state is State.CLOSED:
+                break
+            await news.wait()
+
+    async def keep_time(self) -> None:
+        while True:
+            news, deadline = self.news, self.connection.next_timeout()
+            with trio.move_on_at(math.inf if deadline is None else deadline):
+                await news.wait()
+            self.connection.handle_timeout(trio.current_time())
+
+
+# -- serve
 async def serve(request: WebSocketRequest) -> None:
-    carrier = Carrier(await request.accept(subprotocol="mcp"))
-    server = ServerConnection(info=INFO, capabilities=CAPABILITIES, wake=carrier.wake)
-
-    async def work(request: IncomingRequest, scope: trio.CancelScope) -> None:
-        with scope:
-            await handle(server, request, trio.sleep)
-
+    # -- handler
     def on_event(event: Event) -> None:
         if isinstance(event, RequestReceived):
-            scope = event.request.data = trio.CancelScope()
-            tasks.start_soon(work, event.request, scope)
+            event.request.data = trio.CancelScope()
+            tasks.start_soon(work, event.request)
         elif isinstance(event, RequestCancelled):
             event.request.data.cancel()
 
+    async def work(request: IncomingRequest) -> None:
+        with request.data:
+            await handle(server, request, trio.sleep)
+
+    # -- connection
+    carrier = Carrier(await request.accept(subprotocol="mcp"), on_event)
+    server = sansmcp.ServerConnection(info=INFO, capabilities=CAPABILITIES, wake=carrier.turn)
+    carrier.connection = server
     async with trio.open_nursery() as tasks:
-        await carrier.run(server, on_event)
+        await carrier.run()
 
 
 # -- run

@@ -7,23 +7,14 @@
 import sys
 from io import BytesIO
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from twisted.internet.defer import Deferred, ensureDeferred
-from twisted.internet.protocol import Protocol
-from twisted.internet.task import react
+from twisted.internet import defer, protocol, task
 from twisted.web.client import Agent, FileBodyProducer, HTTPConnectionPool, ResponseDone
 from twisted.web.http_headers import Headers
 
-from sansmcp import (
-    ConnectionFailed,
-    ErrorReceived,
-    Event,
-    JSONObject,
-    Ready,
-    RequestFailed,
-    ResponseReceived,
-    Start,
-)
+import sansmcp
+from sansmcp import JSONObject
 from sansmcp.http import ClientEndpoint, ClientExchange
 
 
@@ -34,15 +25,15 @@ class MCPClient:
     def __init__(self, reactor: Any, url: str) -> None:
         self.now, self.call_later = reactor.seconds, reactor.callLater
         self.agent = Agent(reactor, pool=HTTPConnectionPool(reactor))
-        self.bodies: dict[ClientExchange, Any] = {}
+        self.made: WeakKeyDictionary[ClientExchange, defer.Deferred[None]] = WeakKeyDictionary()
         self.mcp = ClientEndpoint(url, info={"name": "twisted", "version": "1"}, wake=self.turn)
 
     def turn(self) -> None:
         """There are exchanges to make or to abort, events, or an earlier deadline."""
+        for aborted in self.mcp.aborts():
+            self.made[aborted].cancel()
         while (exchange := self.mcp.next_exchange()) is not None:
-            self.latest = ensureDeferred(self.make(exchange))
-        for exchange in self.bodies.keys() & self.mcp.aborts():
-            self.bodies[exchange].transport.abortConnection()
+            self.latest = self.made[exchange] = defer.ensureDeferred(self.make(exchange))
         while (event := self.mcp.next_event()) is not None:
             self.handle(event)
         if (deadline := self.mcp.next_timeout()) is not None:
@@ -56,55 +47,60 @@ class MCPClient:
         method, url = exchange.method.encode(), exchange.url.encode()
         try:
             response: Any = await self.agent.request(method, url, headers, content)
-        except Exception as error:
+            raw = response.headers.getAllRawHeaders()
+            exchange.receive_head(response.code, [(name, one) for name, all in raw for one in all])
+            response.deliverBody(body := Body(self, exchange))
+            await body.over
+        except ResponseDone:
+            exchange.receive_end(now=self.now())
+        except Exception as error:  # that it was aborted is one, too
             exchange.receive_failure(str(error), now=self.now())
-            return
-        raw = response.headers.getAllRawHeaders()
-        exchange.receive_head(response.code, [(name, one) for name, all in raw for one in all])
-        response.deliverBody(self.bodies.setdefault(exchange, Body(self, exchange)))
 
     # -- handler
-    def handle(self, event: Event | Any) -> None:
+    def handle(self, event: Any) -> None:
         """Each request has one ending, and so has the start."""
         match event:
-            case Ready(start=Start() as start, revision=revision):
+            case sansmcp.Ready(start=sansmcp.Start() as start, revision=revision):
                 start.data.callback(revision)
-            case ConnectionFailed(start=start, text=text):
+            case sansmcp.ConnectionFailed(start=start, text=text):
                 start.data.errback(ConnectionError(text))
-            case ResponseReceived(request=request, result=result):
+            case sansmcp.ResponseReceived(request=request, result=result):
                 request.data.callback(result)
-            case ErrorReceived(request=request, message=text):
+            case sansmcp.ErrorReceived(request=request, message=text):
                 request.data.errback(RuntimeError(text))
-            case RequestFailed(request=request, text=text):
+            case sansmcp.RequestFailed(request=request, text=text):
                 request.data.errback(ConnectionError(text))
             case _:
                 pass
 
-    def start(self) -> "Deferred[str]":
-        ready: Deferred[str] = Deferred()
+    # -- requests
+    def start(self) -> "defer.Deferred[str]":
+        ready: defer.Deferred[str] = defer.Deferred()
         self.mcp.start(data=ready, timeout=30.0, now=self.now())
         return ready
 
-    def request(self, method: str, params: JSONObject | None = None) -> "Deferred[JSONObject]":
-        ended: Deferred[JSONObject] = Deferred()
+    def request(self, method: str, params: JSONObject | None = None) -> "defer.Deferred[Any]":
+        ended: defer.Deferred[JSONObject] = defer.Deferred()
         self.mcp.send_request(method, params, data=ended, timeout=60.0, now=self.now())
         return ended
 
 
 # -- body
-class Body(Protocol):
+class Body(protocol.Protocol):
+    """Passes on what comes. `over` fires with how it ends; cancelled, it closes the connection."""
+
+    transport: Any
+
     def __init__(self, client: MCPClient, exchange: ClientExchange) -> None:
         self.client, self.exchange = client, exchange
+        self.over: defer.Deferred[None] = defer.Deferred(lambda _: self.transport.loseConnection())
 
     def dataReceived(self, data: bytes) -> None:
         self.exchange.receive_data(data, now=self.client.now())
 
     def connectionLost(self, reason: Any = None) -> None:
-        self.client.bodies.pop(self.exchange)
-        if reason.check(ResponseDone):
-            self.exchange.receive_end(now=self.client.now())
-        else:
-            self.exchange.receive_failure(reason.getErrorMessage(), now=self.client.now())
+        if not self.over.called:
+            self.over.errback(reason)
 
 
 # -- handler
@@ -122,4 +118,4 @@ async def talk(reactor: Any, url: str) -> None:
 
 # -- run
 if __name__ == "__main__":
-    react(lambda *arguments: ensureDeferred(talk(*arguments)), sys.argv[1:])
+    task.react(lambda *arguments: defer.ensureDeferred(talk(*arguments)), sys.argv[1:])

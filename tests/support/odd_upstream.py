@@ -1,0 +1,48 @@
+"""A server on stdio whose tools do what is hard on a gateway in front of it.
+
+Usage: python tests/support/odd_upstream.py [deaf|old]
+
+With `deaf` it knows no subscriptions, with `old` no revision without a handshake.
+"""
+
+import os
+import sys
+
+from sansmcp import ALL_REVISIONS, LEGACY_REVISIONS, Config, ErrorCode, JSONObject, ToolsListChanged
+from sansmcp_io.blocking import McpError, RequireInput, ServerCall, serve_stdio
+
+COLOURS = ("blue", "red")
+
+
+def question(colour: str) -> JSONObject:
+    schema = {"type": "object", "properties": {"shade": {"type": "string"}}}
+    params = {"message": colour, "requestedSchema": schema}
+    return {"method": "elicitation/create", "params": params}
+
+
+def handle(call: ServerCall) -> JSONObject | RequireInput:
+    match call.params.get("name"):
+        case None:
+            raise McpError(ErrorCode.METHOD_NOT_FOUND, f"{call.method} is not known here")
+        case "capabilities":
+            text = repr(call.capabilities)
+        case "change":
+            text = repr(call.server.publish(ToolsListChanged()))
+        case "two" if not call.input_responses:
+            return RequireInput({colour: question(colour) for colour in COLOURS})
+        case "two":
+            text = " ".join(call.input_responses[one]["content"]["shade"] for one in COLOURS)
+        case _:
+            os._exit(1)
+    return {"content": [{"type": "text", "text": text}]}
+
+
+if __name__ == "__main__":
+    manual = frozenset({"subscriptions/listen"} if "deaf" in sys.argv else set[str]())
+    serve_stdio(
+        handle,
+        info={"name": "odd", "version": "1.0"},
+        capabilities={"tools": {"listChanged": True}},
+        revisions=LEGACY_REVISIONS if "old" in sys.argv else ALL_REVISIONS,
+        config=Config(manual=manual),
+    )
