@@ -28,23 +28,6 @@ _MIB: Final = 1024 * 1024
 _READ_BYTES: Final = 1024 * 1024
 _SECONDS: Final = 60.0
 
-_HANDSHAKE: Final = (
-    json.dumps(
-        {
-            "jsonrpc": "2.0",
-            "id": 0,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "driver", "version": "1.0"},
-            },
-        }
-    ).encode()
-    + b"\n",
-    b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n',
-)
-
 
 class Process:
     """A server, and the two pipes to it."""
@@ -64,8 +47,9 @@ class Process:
 
     def start(self) -> None:
         """Do the handshake."""
-        self.exchange(_HANDSHAKE[0], 1)
-        self.exchange(_HANDSHAKE[1], 0)
+        initialize, initialized = _traffic.HANDSHAKE
+        self.exchange(initialize + b"\n", 1)
+        self.exchange(initialized + b"\n", 0)
 
     def exchange(self, data: bytes, lines: int) -> int:
         """Write, whatever it takes, and read until so many lines have come; returns how many."""
