@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import h11
 
 from ._http_date import http_date
 from ._http_heads import REASONS
+
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 _CLOSE: Final = (b"connection", b"close")
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
@@ -34,9 +36,15 @@ class Sending:
             self._send(h11.Data(data=body))
         self._send(h11.EndOfMessage())
 
-    def _send_head(
-        self, status: int, headers: tuple[tuple[bytes, bytes], ...], closes: bool
-    ) -> None:
+    def _send_whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """A response whose fields say how long its body is."""
+        lines = [b"HTTP/1.1 %d %b\r\n" % (status, REASONS.get(status, b""))]
+        lines += [b"%b: %b\r\n" % field for field in headers]
+        lines.append(b"date: %b\r\n\r\n" % http_date())
+        lines.append(body)
+        self._out.append(b"".join(lines))
+
+    def _send_head(self, status: int, headers: Headers, closes: bool) -> None:
         fields = [*headers, (b"date", http_date())]
         if closes or self._closes:
             self._closes = True
