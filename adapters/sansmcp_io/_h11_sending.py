@@ -6,6 +6,8 @@ from typing import Final, TypeAlias
 
 import h11
 
+from sansmcp.http import ServerExchange
+
 from ._http_date import http_date
 from ._http_heads import REASONS
 
@@ -36,13 +38,18 @@ class Sending:
             self._send(h11.Data(data=body))
         self._send(h11.EndOfMessage())
 
-    def _send_whole(self, status: int, headers: Headers, body: bytes) -> None:
-        """A response whose fields say how long its body is."""
+    def _send_response(self, exchange: ServerExchange) -> None:
+        """The whole response of an exchange that is over, past h11: its fields say its length."""
+        response = exchange.response()
+        assert response is not None
+        status, headers, body = response
         lines = [b"HTTP/1.1 %d %b\r\n" % (status, REASONS.get(status, b""))]
         lines += [b"%b: %b\r\n" % field for field in headers]
-        lines.append(b"date: %b\r\n\r\n" % http_date())
-        lines.append(body)
-        self._out.append(b"".join(lines))
+        lines.append(b"date: %b\r\n" % http_date())
+        head = b"".join(lines)
+        # Those in a field would begin another one: h11 would not take it either.
+        assert head.count(b"\r") == head.count(b"\n") == len(lines), "a field holds a line end"
+        self._out.append(b"%b\r\n%b" % (head, body))
 
     def _send_head(self, status: int, headers: Headers, closes: bool) -> None:
         fields = [*headers, (b"date", http_date())]
