@@ -47,6 +47,7 @@ ROWS = {
     "stdio on trio, small call, sequential, plain handler": 1,
     "stdio on asyncio, small call, 64 in flight, plain handler": 1,
     "stdio on asyncio, small call, 64 in flight, async handler": 1,
+    "stdio on asyncio, small call, 64 in flight, plain handler, beside npm": 1,
     "stdio on asyncio, small call, sequential, plain handler": 1,
     "stdio on asyncio, echo of 1 MiB, sequential, plain handler": 1,
     "stdio on trio, echo of 1 MiB, sequential, plain handler": 2,
