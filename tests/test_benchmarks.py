@@ -42,6 +42,8 @@ ROWS = {
     "HTTP on asyncio, small call, 16 connections, 2025-11-25, sessions, beside mcp": 1,
     "HTTP client on trio, small call, sequential, 2026-07-28": 1,
     "HTTP client on trio, small call, sequential, 2025-11-25": 1,
+    "HTTP client on asyncio, small call, sequential, 2026-07-28": 1,
+    "HTTP client on asyncio, small call, sequential, 2025-11-25": 1,
     "stdio on trio, small call, 64 in flight, plain handler": 1,
     "stdio on trio, small call, 64 in flight, async handler": 1,
     "stdio on trio, small call, sequential, plain handler": 1,
