@@ -53,6 +53,8 @@ client: send_request, data_to_send, receive_data, next_event until None
 HTTP exchange: exchange, receive_data, receive_end, next_event until None, send_result, ready,
 response; the fields are the same objects in every request but for the length
 HTTP on an adapter: one request at a time on each connection; the bare loop is asyncio, h11 and json
+beside mcp: its low-level server, async handler, under uvicorn with h11 on asyncio; asked the \
+same, with JSON answers and Host checked on both sides; with sessions each connection has one
 ASGI: the same under uvicorn with h11 on asyncio; the bare application is json alone
 HTTP client on an adapter: one call after the other, beside the client of the mcp package with the \
 same server

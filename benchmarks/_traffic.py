@@ -62,6 +62,22 @@ _RESULT_TEXT: Final = json.dumps(RESULT).encode()
 _MODERN_PARAMS_TEXT: Final = json.dumps(_MODERN_PARAMS).encode()
 _MODERN_RESULT_TEXT: Final = json.dumps(_MODERN_RESULT).encode()
 
+_INITIALIZE: Final[dict[str, Any]] = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": LEGACY_REVISIONS[-1],
+        "capabilities": {},
+        "clientInfo": _INFO,
+    },
+}
+HANDSHAKE: Final = (
+    json.dumps(_INITIALIZE).encode(),
+    b'{"jsonrpc": "2.0", "method": "notifications/initialized"}',
+)
+"""What a client of the newest legacy revision says first; only the first is answered."""
+
 
 def request_line(id: int, *, modern: bool = False) -> bytes:
     """A small call as a client sends it; only the id differs from line to line."""

@@ -14,6 +14,8 @@ from ._measure import ROOT, Effort, Rounds, Row, interleaved, median_and_spread,
 from .http_servers import LEGACY, MODERN, Connection, running
 
 BOUND: Final = 1 / 3
+_LOOPS: Final = ("trio", "asyncio")
+_MCP: Final = "mcp"
 _SECONDS: Final = 300.0
 
 
@@ -29,7 +31,7 @@ def cost(client: str, port: int, revision: str, requests: int) -> float:
 
 
 def rows(effort: Effort, kept: Rounds) -> list[Row]:
-    """The client on trio, in both eras."""
+    """The clients on trio and on asyncio, in both eras."""
     found: list[Row] = []
     requests = effort.pick(600, 20)
     with running("echo_http", "--adapter=trio") as (_, port):
@@ -37,23 +39,25 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
         for revision in (MODERN, LEGACY):
             cases = {
                 client: partial(cost, client, port, revision, requests)
-                for client in ("sansmcp", "mcp")
+                for client in (*_LOOPS, _MCP)
             }
             rounds = interleaved(cases, effort.pick(5, 1))
-            costs, others = rounds["sansmcp"], rounds["mcp"]
-            value, spread = median_and_spread(ratios(costs, others))
-            own, other = (sorted(part)[len(part) // 2] * 1e6 for part in (costs, others))
-            found.append(
-                Row(
-                    name=f"HTTP client on trio, small call, sequential, {revision}",
-                    codec="json",
-                    direction="to server",
-                    value=value,
-                    unit="x",
-                    bound=BOUND,
-                    spread=f"{spread}; {own:.3g} us, mcp {other:.3g} us",
+            others = rounds[_MCP]
+            for loop in _LOOPS:
+                costs = rounds[loop]
+                value, spread = median_and_spread(ratios(costs, others))
+                own, other = (sorted(part)[len(part) // 2] * 1e6 for part in (costs, others))
+                found.append(
+                    Row(
+                        name=f"HTTP client on {loop}, small call, sequential, {revision}",
+                        codec="json",
+                        direction="to server",
+                        value=value,
+                        unit="x",
+                        bound=BOUND,
+                        spread=f"{spread}; {own:.3g} us, mcp {other:.3g} us",
+                    )
                 )
-            )
-            kept[f"HTTP client, {revision}, trio"] = costs
-            kept[f"HTTP client, {revision}, mcp"] = others
+            for client, costs in rounds.items():
+                kept[f"HTTP client, {revision}, {client}"] = costs
     return found

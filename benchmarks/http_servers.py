@@ -1,8 +1,13 @@
-"""HTTP servers as processes: processor time per request beside a bare loop, over real sockets.
+"""HTTP servers as processes: processor time per request beside others', over real sockets.
 
 The driver knows nothing of the library. It writes requests on several connections, one at a time
 on each, reads until the whole response is there, and reads the processor time of the server's
 process from the process's own clock.
+
+What is beside ours is a bare loop, and the server of the `mcp` package under uvicorn. That is asked
+the same in the same order, and does the same: its low-level server has one tool and an async
+handler, its defaults check `Host`, and it answers with one JSON object; with sessions, each
+connection has one. Both read HTTP by h11 on asyncio's own loop.
 """
 
 from __future__ import annotations
@@ -25,55 +30,79 @@ from ._measure import ROOT, Effort, Rounds, Row, interleaved, median_and_spread,
 
 CONNECTIONS: Final = 16
 BOUNDS: Final = {"trio": 2.2, "asyncio": 1.7}
+BOUND_BESIDE_MCP: Final = 1 / 3
 MODERN: Final = MODERN_REVISIONS[-1]
 LEGACY: Final = LEGACY_REVISIONS[-1]
 _SECONDS: Final = 60.0
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE)
+_SESSION: Final = re.compile(rb"\r\nmcp-session-id: ([^\r]+)\r\n", re.IGNORECASE)
+_BARE: Final = "bare loop"
+_MCP: Final = "mcp"
 _SERVERS: Final = {
-    "bare loop": ("bare_http",),
+    _BARE: ("bare_http",),
     "trio": ("echo_http", "--adapter=trio"),
     "asyncio": ("echo_http", "--adapter=asyncio"),
+    _MCP: ("mcp_http",),
+}
+_WITH_SESSIONS: Final = {
+    "asyncio": (*_SERVERS["asyncio"], "--sessions"),
+    _MCP: (*_SERVERS[_MCP], "--sessions"),
 }
 
 
-def _request(revision: str, number: int) -> bytes:
-    """A small call, as a client puts it on the wire."""
-    modern = revision == MODERN
-    body = _traffic.request_line(number, modern=modern)[:-1]
-    fields = {
-        "Host": "127.0.0.1",
-        "User-Agent": "benchmark/1.0",
-        "Accept": "application/json, text/event-stream",
-        "Content-Type": "application/json",
-        "Content-Length": str(len(body)),
-        "MCP-Protocol-Version": revision,
-    }
-    if modern:
-        fields |= {"Mcp-Method": _traffic.METHOD, "Mcp-Name": "echo"}
-    lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
 class Connection:
-    """One connection, with at most one request on it."""
+    """One connection of one client, with at most one request on it."""
 
     def __init__(self, port: int) -> None:
         self.socket = _connected(port)
+        self._fields = {
+            "Host": f"127.0.0.1:{port}",
+            "User-Agent": "benchmark/1.0",
+            "Accept": "application/json, text/event-stream",
+            "Content-Type": "application/json",
+        }
         self._received = b""
 
-    def receive(self) -> bool:
-        """Take what has come; whether the response is whole."""
+    def send(self, revision: str, body: bytes, **more: str) -> None:
+        """Put a message on the wire, as a client does."""
+        fields = {**self._fields, "Content-Length": str(len(body)), **more}
+        fields["MCP-Protocol-Version"] = revision
+        lines = ["POST /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
+        self.socket.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+
+    def call(self, revision: str, number: int) -> None:
+        """Send a small call."""
+        modern = revision == MODERN
+        more = {"Mcp-Method": _traffic.METHOD, "Mcp-Name": "echo"} if modern else {}
+        self.send(revision, _traffic.request_line(number, modern=modern)[:-1], **more)
+
+    def open_session(self, revision: str) -> None:
+        """Do the handshake; what follows belongs to the session."""
+        initialize, initialized = _traffic.HANDSHAKE
+        self.send(revision, initialize)
+        while (head := self.receive()) is None:
+            pass
+        found = _SESSION.search(head)
+        assert found is not None
+        self._fields["Mcp-Session-Id"] = found[1].decode()
+        self.send(revision, initialized)
+        while self.receive() is None:
+            pass
+
+    def receive(self) -> bytes | None:
+        """Take what has come; the head of the response, if that is whole."""
         data = self.socket.recv(65536)
         if not data:
             raise EOFError("the server has ended")
         self._received += data
         head, end, body = self._received.partition(b"\r\n\r\n")
-        length = _LENGTH.search(head + b"\r\n")
+        head += b"\r\n"
+        length = _LENGTH.search(head)
         if not end or length is None or len(body) < int(length[1]):
-            return False
-        assert head.startswith(b"HTTP/1.1 200")
+            return None
+        assert head.startswith((b"HTTP/1.1 200", b"HTTP/1.1 202"))
         self._received = b""
-        return True
+        return head
 
 
 def _connected(port: int) -> socket.socket:
@@ -105,22 +134,28 @@ def running(*command: str) -> Generator[tuple[int, int], None, None]:
 def drive(connections: list[Connection], revision: str, requests: int, first: int) -> None:
     """So many requests, on all connections at once."""
     waiting = {connection.socket: connection for connection in connections}
-    wires = iter([_request(revision, first + number) for number in range(requests)])
+    numbers = iter(range(first, first + requests))
     left = requests
     for connection in connections:
-        connection.socket.sendall(next(wires))
+        connection.call(revision, next(numbers))
     while left:
         for ready in select.select(list(waiting), [], [], _SECONDS)[0]:
-            if waiting[ready].receive():
+            connection = waiting[ready]
+            if connection.receive() is not None:
                 left -= 1
-                if (wire := next(wires, None)) is not None:
-                    ready.sendall(wire)
+                if (number := next(numbers, None)) is not None:
+                    connection.call(revision, number)
 
 
-def cost(command: tuple[str, ...], revision: str, requests: int) -> float:
+def cost(
+    command: tuple[str, ...], revision: str, requests: int, *, sessions: bool = False
+) -> float:
     """Seconds a request, of a fresh process that has warmed up."""
     with running(*command) as (pid, port):
         connections = [Connection(port) for _ in range(CONNECTIONS)]
+        if sessions:
+            for connection in connections:
+                connection.open_session(revision)
         drive(connections, revision, max(CONNECTIONS, requests // 10), 10_000)
         clock = (~pid << 3) | 2  # what clock_getcpuclockid(3) makes of a process id on Linux
         before = time.clock_gettime(clock)
@@ -132,29 +167,46 @@ def cost(command: tuple[str, ...], revision: str, requests: int) -> float:
 
 
 def rows(effort: Effort, kept: Rounds) -> list[Row]:
-    """Every adapter that there is, in both eras."""
+    """Every adapter that there is, in both eras, and the `mcp` package beside asyncio."""
     found: list[Row] = []
     requests = effort.pick(5_000, 160)
-    for revision in (MODERN, LEGACY):
+    for revision, servers in ((MODERN, _SERVERS), (LEGACY, _SERVERS), (LEGACY, _WITH_SESSIONS)):
+        sessions = servers is _WITH_SESSIONS
         cases = {
-            name: partial(cost, command, revision, requests) for name, command in _SERVERS.items()
+            name: partial(cost, command, revision, requests, sessions=sessions)
+            for name, command in servers.items()
         }
         rounds = interleaved(cases, effort.pick(5, 1))
-        floors = rounds.pop("bare loop")
-        kept[f"HTTP server, {revision}, bare loop"] = floors
-        for adapter, costs in rounds.items():
-            value, spread = median_and_spread(ratios(costs, floors))
-            own, bare = (sorted(part)[len(part) // 2] * 1e6 for part in (costs, floors))
-            found.append(
-                Row(
-                    name=f"HTTP on {adapter}, small call, {CONNECTIONS} connections, {revision}",
-                    codec="json",
-                    direction="to server",
-                    value=value,
-                    unit="x",
-                    bound=BOUNDS[adapter],
-                    spread=f"{spread}; {own:.3g} us, bare loop {bare:.3g} us",
-                )
+        what = f"{revision}, sessions" if sessions else revision
+        for adapter in BOUNDS:
+            if adapter in servers:
+                found += _rows_of(adapter, what, rounds)
+        for name, costs in rounds.items():
+            kept[f"HTTP server, {what}, {name}"] = costs
+    return found
+
+
+def _rows_of(adapter: str, what: str, rounds: Rounds) -> list[Row]:
+    """What is measured of an adapter: beside the bare loop, and on asyncio beside `mcp`."""
+    bounds = {_BARE: BOUNDS[adapter]} if _BARE in rounds else {}
+    if adapter == "asyncio":
+        bounds[_MCP] = BOUND_BESIDE_MCP
+    found: list[Row] = []
+    for other, bound in bounds.items():
+        value, spread = median_and_spread(ratios(rounds[adapter], rounds[other]))
+        own, others = (
+            sorted(costs)[len(costs) // 2] * 1e6 for costs in (rounds[adapter], rounds[other])
+        )
+        beside = ", beside mcp" if other == _MCP else ""
+        found.append(
+            Row(
+                name=f"HTTP on {adapter}, small call, {CONNECTIONS} connections, {what}{beside}",
+                codec="json",
+                direction="to server",
+                value=value,
+                unit="x",
+                bound=bound,
+                spread=f"{spread}; {own:.3g} us, {other} {others:.3g} us",
             )
-            kept[f"HTTP server, {revision}, {adapter}"] = costs
+        )
     return found

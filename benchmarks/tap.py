@@ -46,8 +46,9 @@ def _round(direct: Process, tapped: Process, text: bytes, trips: int) -> tuple[f
 def _measure(
     text: bytes, trips: int, rounds: int, options: Sequence[str]
 ) -> tuple[list[float], list[float]]:
-    tap = ("sansmcp_io", "tap", *options, "--", sys.executable, "-m", _SERVER)
-    with running(_SERVER) as direct, running(*tap) as tapped:
+    server = (sys.executable, "-m", _SERVER)
+    tap = (sys.executable, "-m", "sansmcp_io", "tap", *options, "--", *server)
+    with running(*server) as direct, running(*tap) as tapped:
         _round(direct, tapped, text, max(1, trips // 10))  # warms up
         pairs = [_round(direct, tapped, text, trips) for _ in range(rounds)]
     return [pair[0] for pair in pairs], [pair[1] for pair in pairs]

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from typing import Any
 
 import pytest
@@ -52,6 +53,26 @@ def test_a_connection_serves_one_request_after_the_other() -> None:
         assert not response.closes
         assert one.connection.idle
     assert one.state is OPEN
+
+
+@pytest.mark.parametrize(("status", "method"), [(200, ""), (202, "notifications/x"), (403, "")])
+def test_a_response_is_the_same_whether_the_connection_goes_on(status: int, method: str) -> None:
+    """Where it does, h11 does not write it; that may show in nothing."""
+    message = modern(1, method) if method else CALL
+    if method:
+        del message["id"]
+    about = {} if status == 403 else {"origins": ["*"]}
+    sent: list[bytes] = []
+    for fields in ({}, {"connection": "close"}):
+        one = driven(about=about)
+        more = {"origin": "https://app.example", **fields}
+        one.receive(posted(message, {**modern_headers(message), **more}))
+        answer_all(one)
+        sent.append(re.sub(rb"date: [^\r]*", b"date: now", one.sent))
+    goes_on, ends = sent
+
+    assert goes_on.startswith(b"HTTP/1.1 %d " % status)
+    assert ends == goes_on.replace(b"date: now", b"date: now\r\nConnection: close")
 
 
 @given(cuts=st.lists(st.integers(1, 900), max_size=8))

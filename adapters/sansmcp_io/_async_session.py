@@ -88,8 +88,11 @@ class Holding(Dispatching):
         """Begin to serve a request, or hold it back while there is no room for its answer."""
         if self.connection.unsent_bytes > UNSENT_BYTES:
             self._write_now()
-        if self._held_back or self.connection.unsent_bytes > UNSENT_BYTES:
-            self._held_back[request] = None  # whoever writes comes back to it
+            if self.connection.unsent_bytes > UNSENT_BYTES:
+                self._held_back[request] = None  # whoever writes comes back to it
+                return
+        if self._held_back:
+            self._held_back[request] = None  # those that came before it are first
         else:
             self._serving.begin(request, self._tasks)
 

@@ -16,8 +16,10 @@ from typing import Any, Final, Protocol
 from ._anomalies import LOGGER
 from ._descriptors import Data, Sink, Source
 
-_LINGER_SECONDS: Final = 0.001
+_LINGER_SECONDS: Final = 0.01
 """How long reading may keep the loop to itself, however busy the peer is."""
+_SOON_SECONDS: Final = 0.002
+"""What is due so soon is not to wait for a peer that may say something in the next millisecond."""
 
 
 class Reads(Protocol):
@@ -136,19 +138,17 @@ class Input(_End):
 
         A peer that asks one thing after the other sends the next request as soon as it has an
         answer. To go through the loop for each costs more than all the rest together. So after an
-        answer this waits for the next request here, for two milliseconds at the most, and only if
-        that keeps nobody else waiting.
+        answer this waits a millisecond for the next request here, and goes on so for ten, but only
+        as long as that keeps nobody else waiting.
         """
         until = 0.0
         while self._read_once():
             now = self._loop.time()
             if not until:
-                if not _nobody_waits(self._loop, now):
-                    return
                 until = now + _LINGER_SECONDS
             elif now > until:
                 return
-            if not self.source.is_ready_soon():
+            if not _nobody_waits(self._loop, now) or not self.source.is_ready_soon():
                 return
 
     def _read_once(self) -> bool:
@@ -240,7 +240,7 @@ def _nobody_waits(loop: Any, now: float) -> bool:
     try:
         return (
             not loop._ready
-            and (not loop._scheduled or loop._scheduled[0].when() > now + 2 * _LINGER_SECONDS)
+            and (not loop._scheduled or loop._scheduled[0].when() > now + _SOON_SECONDS)
             and len(loop._selector.get_map()) <= 2
         )
     except AttributeError:

@@ -157,8 +157,10 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
     def _go_on(self) -> None:
         """Something has come."""
         self._follow()
+        self._is_due = True
         self._server.turn()
-        self.flush()
+        if self._is_due:  # else it was flushed in the turn, as most are
+            self.flush()
         self._note_held()
 
     # ---------------------------------------------------------------------------- time
@@ -193,6 +195,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
 
     def flush(self) -> None:
         """Write what there is to be written."""
+        self._is_due = False
         if not self._is_writing and not self._is_over:
             try:
                 self._write()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import h11
 
+from sansmcp.http import ServerExchange
+
 from ._http_date import http_date
 from ._http_heads import REASONS
+
+Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 _CLOSE: Final = (b"connection", b"close")
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
@@ -34,9 +38,20 @@ class Sending:
             self._send(h11.Data(data=body))
         self._send(h11.EndOfMessage())
 
-    def _send_head(
-        self, status: int, headers: tuple[tuple[bytes, bytes], ...], closes: bool
-    ) -> None:
+    def _send_response(self, exchange: ServerExchange) -> None:
+        """The whole response of an exchange that is over, past h11: its fields say its length."""
+        response = exchange.response()
+        assert response is not None
+        status, headers, body = response
+        lines = [b"HTTP/1.1 %d %b\r\n" % (status, REASONS.get(status, b""))]
+        lines += [b"%b: %b\r\n" % field for field in headers]
+        lines.append(b"date: %b\r\n" % http_date())
+        head = b"".join(lines)
+        # Those in a field would begin another one: h11 would not take it either.
+        assert head.count(b"\r") == head.count(b"\n") == len(lines), "a field holds a line end"
+        self._out.append(b"%b\r\n%b" % (head, body))
+
+    def _send_head(self, status: int, headers: Headers, closes: bool) -> None:
         fields = [*headers, (b"date", http_date())]
         if closes or self._closes:
             self._closes = True

@@ -33,6 +33,7 @@ class HTTPWireBase:
         self._connection = connection
         self._client = client
         self.held = 0
+        self._is_due = False  # there may be something to be written
         self._exchange: ServerExchange | None = None  # whose output goes out here
 
     # ---------------------------------------------------------------------------- the loop's

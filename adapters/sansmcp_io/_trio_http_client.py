@@ -79,14 +79,17 @@ class HTTPSession(HTTPAsking, Dispatching):
         self._pump.wake()
 
     async def _keep_turning(self) -> None:
-        endpoint = self.endpoint
         while True:
-            endpoint.handle_timeout(trio.current_time())
-            self._turn()
-            deadline = endpoint.next_timeout()
-            if deadline is not None and deadline < self._clock.deadline:
-                self._clock.deadline = deadline
+            self.endpoint.handle_timeout(trio.current_time())
+            self._see_to_it()
             await self._pump.sleep()
+
+    def _see_to_it(self) -> None:
+        """Do what there is to be done: in a task of this session, which ends if that fails."""
+        self._turn()
+        deadline = self.endpoint.next_timeout()
+        if deadline is not None and deadline < self._clock.deadline:
+            self._clock.deadline = deadline
 
     async def _keep_time(self) -> None:
         """Have it looked what is due, at the earliest time that there was to look at.
@@ -132,7 +135,7 @@ class HTTPSession(HTTPAsking, Dispatching):
             exchange.receive_failure("the server was silent for too long", now=trio.current_time())
         del self._moving[exchange]
         self._has_moved.set()
-        self.wake()
+        self._see_to_it()
 
     async def _carry(self, exchange: ClientExchange, scope: trio.CancelScope) -> None:
         link = await self._pool.take(exchange.origin)
@@ -169,7 +172,7 @@ class HTTPSession(HTTPAsking, Dispatching):
             http.receive(data, now=now, at=time.time())
             if http.has_head:
                 _end_at(scope, now + limits.silence)
-            self._pump.wake()
+            self._see_to_it()  # another task for that would cost more than all it does
         _end_at(scope, math.inf)
 
 

@@ -98,8 +98,10 @@ class HTTPWire(HTTPWireBase):
                 if (asked := self._authenticate(connection.awaiting)) is not None:
                     await asked
             self._follow()
+            self._is_due = True
             server.turn()
-            self.flush()
+            if self._is_due:  # else it was flushed in the turn, as most are
+                self.flush()
             self._note_held()
 
     async def _send_eof(self) -> None:
@@ -116,6 +118,7 @@ class HTTPWire(HTTPWireBase):
 
     def flush(self) -> None:
         """Write what there is to be written, here if it goes without waiting."""
+        self._is_due = False
         if not self._is_writing:
             try:
                 self._write_now()

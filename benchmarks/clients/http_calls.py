@@ -1,6 +1,6 @@
 """A client over HTTP that makes small calls one after the other, and prints seconds for each.
 
-`python -m benchmarks.clients.http_calls --client sansmcp --revision 2026-07-28 --requests 1000 URL`
+`python -m benchmarks.clients.http_calls --client trio --revision 2026-07-28 --requests 1000 URL`
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from sansmcp import LEGACY_REVISIONS
 from .. import _traffic
 
 _INFO: Final = {"name": "benchmark", "version": "1.0"}
+_WARMING: Final = 50
 Ask = Callable[[], Awaitable[str]]
 
 
 async def _measured(ask: Ask, requests: int) -> float:
     """Processor time of this process for each request, once all is warm."""
-    for _ in range(max(1, requests // 10)):
+    for _ in range(max(_WARMING, requests // 10)):
         assert await ask() == _traffic.PARAMS["arguments"]["text"]
     before = time.process_time()
     for _ in range(requests):
@@ -28,22 +29,31 @@ async def _measured(ask: Ask, requests: int) -> float:
     return (time.process_time() - before) / requests
 
 
-def _sansmcp(url: str, revision: str, requests: int) -> float:
+async def _ours(connect_http: Any, url: str, revision: str, requests: int) -> float:
+    async with connect_http(url, info=_INFO, revisions=[revision]) as client:
+
+        async def ask() -> str:
+            result: Any = await client.request(_traffic.METHOD, _traffic.PARAMS)
+            text: str = result["content"][0]["text"]
+            return text
+
+        return await _measured(ask, requests)
+
+
+def _on_trio(url: str, revision: str, requests: int) -> float:
     import trio
 
     from sansmcp_io.trio import connect_http
 
-    async def main() -> float:
-        async with connect_http(url, info=_INFO, revisions=[revision]) as client:
+    return trio.run(_ours, connect_http, url, revision, requests)
 
-            async def ask() -> str:
-                result: Any = await client.request(_traffic.METHOD, _traffic.PARAMS)
-                text: str = result["content"][0]["text"]
-                return text
 
-            return await _measured(ask, requests)
+def _on_asyncio(url: str, revision: str, requests: int) -> float:
+    import asyncio
 
-    return trio.run(main)
+    from sansmcp_io.asyncio import connect_http
+
+    return asyncio.run(_ours(connect_http, url, revision, requests))
 
 
 def _mcp(url: str, revision: str, requests: int) -> float:
@@ -65,13 +75,17 @@ def _mcp(url: str, revision: str, requests: int) -> float:
 
 
 # A client is imported only when it is asked for.
-CLIENTS: Final[dict[str, Callable[[str, str, int], float]]] = {"sansmcp": _sansmcp, "mcp": _mcp}
+CLIENTS: Final[dict[str, Callable[[str, str, int], float]]] = {
+    "trio": _on_trio,
+    "asyncio": _on_asyncio,
+    "mcp": _mcp,
+}
 
 
 def main() -> None:
     """Make the calls that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--client", choices=CLIENTS, default="sansmcp")
+    parser.add_argument("--client", choices=CLIENTS, default="trio")
     parser.add_argument("--revision", required=True)
     parser.add_argument("--requests", type=int, required=True)
     parser.add_argument("url")

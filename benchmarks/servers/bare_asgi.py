@@ -31,14 +31,19 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": data})
 
 
-def serve(application: Any, port: int, http: Literal["h11", "httptools"]) -> None:
+def serve(
+    application: Any,
+    port: int,
+    http: Literal["h11", "httptools"],
+    lifespan: Literal["on", "off"] = "off",
+) -> None:
     """Serve until interrupted."""
     uvicorn.run(
         application,
         port=port,
         http=http,
         loop="asyncio",
-        lifespan="off",
+        lifespan=lifespan,
         log_level="warning",
         access_log=False,
     )

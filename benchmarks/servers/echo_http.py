@@ -1,4 +1,4 @@
-"""A server with one tool, `echo`, at `/mcp`: JSON answers, both eras, no sessions.
+"""A server with one tool, `echo`, at `/mcp`: JSON answers, both eras, sessions if asked for.
 
 `python -m benchmarks.servers.echo_http --adapter trio --port 8000`
 """
@@ -44,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--codec", choices=CODECS, default="json")
     parser.add_argument("--handler", choices=HANDLERS, default="plain")
+    parser.add_argument("--sessions", action="store_true")
     options = parser.parse_args(arguments)
     config = Config(codec=CODECS[options.codec]())
 
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             info=INFO,
             capabilities=CAPABILITIES,
             revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
-            sessions=False,
+            sessions=options.sessions,
             config=config,
         )
 
