@@ -50,6 +50,8 @@ _Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | Req
 class Asking(Session):
     """A session on which callers ask."""
 
+    polls: int
+
     stderr: StderrTail | None = None
 
     def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:

@@ -27,7 +27,7 @@ class Guarded:
         self._depth = 0  # how often it does
         self._local = threading.local()
         self._is_ending = False  # Ctrl-C waits for its end, which is near
-        self.is_forked = False
+        self.is_forked: bool = False
         """Whether this is the copy that a process made by `os.fork` has. The parent's goes on."""
         _LIVING.add(self)
 

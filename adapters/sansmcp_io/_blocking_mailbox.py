@@ -24,7 +24,7 @@ class Mailbox(Generic[Item]):
             maxlen=_MOST_PROGRESS
         )
         self.bell: Bell | None = None
-        self.refusal = Refusal()  # of the last message, where that was one over HTTP
+        self.refusal: Refusal = Refusal()  # of the last message, where that was one over HTTP
 
     @property
     def has_mail(self) -> bool:

@@ -23,6 +23,8 @@ class LogHandlerBase(logging.Handler):
     the library itself logs is not sent, since sending may be what it complains of.
     """
 
+    lock: Any  # None; how it is typed differs between versions of Python
+
     def createLock(self) -> None:
         """None: whoever held it would wait for the connection, and who has that may log."""
         self.lock = None

@@ -12,6 +12,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
@@ -22,6 +23,7 @@ from sansmcp import (
     IncomingRequest,
     JSONObject,
     LimitReached,
+    LocalProtocolError,
     MessageIgnored,
     NotificationReceived,
     PingEnded,
@@ -188,7 +190,8 @@ class Runner:
             return result_of(self._take(mailbox, serving))
         except BaseException:
             with self.lock:
-                self.endpoint.cancel(call, now=time.monotonic())
+                with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
+                    self.endpoint.cancel(call, now=time.monotonic())
                 self.turn()
             raise
 
