@@ -84,6 +84,25 @@ SCENARIOS: Final[Mapping[str, Callable[[Client, Mapping[str, Any]], Coroutine[An
 }
 
 
+class Stream:
+    """Sees the stream of a session open: what a server asks there before may be lost."""
+
+    def __init__(self) -> None:
+        self.answered = trio.Event()
+        self._asked: set[str] = set()
+
+    def sent(self, connection: str, data: bytes) -> None:
+        if data.startswith(b"GET "):
+            self._asked.add(connection)
+
+    def received(self, connection: str, data: bytes) -> None:
+        if connection in self._asked:
+            self.answered.set()
+
+    def happened(self, event: object) -> None:
+        """The stream is no event."""
+
+
 async def main(url: str) -> None:
     """Play one scenario."""
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
@@ -100,6 +119,7 @@ async def main(url: str) -> None:
 
     async def play() -> None:
         nonlocal client
+        stream = Stream()
         async with connect_http(
             url,
             info=INFO,
@@ -110,7 +130,10 @@ async def main(url: str) -> None:
             # for a call that was resumed too early.
             get_stream=scenario != "sse-retry",
             request_timeout=20.0,
+            trace=stream,
         ) as client:
+            if scenario.startswith("elicitation-"):
+                await stream.answered.wait()
             await SCENARIOS.get(scenario, everything)(client, context)
 
     try:
