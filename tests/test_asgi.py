@@ -170,7 +170,7 @@ async def test_handler_that_goes_on_when_cancelled_does_not_hold_up_the_end() ->
         nonlocal cancelled
         while cancelled < 2:
             try:
-                await asyncio.sleep(3600)
+                await asyncio.sleep(3600)  # for ever, but for the cancellation
             except asyncio.CancelledError:
                 cancelled += 1
         return TEXT
@@ -711,7 +711,7 @@ async def test_server_asks_and_tells_the_client_of_a_session() -> None:
     async def on_ready(server: Server) -> None:
         servers.append(server)
         try:
-            await asyncio.sleep(3600)
+            await asyncio.sleep(3600)  # for ever, but for the cancellation
         finally:
             ended.set()
 

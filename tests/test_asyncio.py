@@ -46,7 +46,7 @@ def ignore_progress(progress: float, total: float | None, message: str | None) -
 
 async def until_seen(client: Client, expected: str) -> None:
     while await text(client, "seen") != expected:
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # a server is asked again, not at once
 
 
 # ---------------------------------------------------------------------------------- cancellation
@@ -99,7 +99,7 @@ async def test_cancellation_at_any_turn_of_the_loop_leaves_the_client_usable() -
         for turns in range(12):
             task = asyncio.create_task(text(client, "echo", text="on"))
             for _ in range(turns):
-                await asyncio.sleep(0.0001)
+                await asyncio.sleep(0.0001)  # turns of the loop in which things happen
             task.cancel()
             await asyncio.wait([task])
             assert task.cancelled() or task.result() == "on"
@@ -248,7 +248,7 @@ async def test_records_of_threads_are_sent() -> None:
     async with talking(ODD, revisions=[LEGACY], on_notification=on_notification) as client:
         assert await text(client, "log") == "logged"
         while len(told) < 2:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # nothing else tells of it
     assert sorted(told) == ["out of a thread", "out of the loop"]
 
 

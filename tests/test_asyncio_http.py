@@ -137,7 +137,7 @@ async def test_handlers_of_notifications_that_cancel_themselves_make_room_for_ot
         await client.request("tools/call", {"name": "x"})
         await client.request("tools/call", {"name": "x"})
         while len(told) < 300:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.001)  # nothing else tells of it
 
 
 @on_asyncio

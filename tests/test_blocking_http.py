@@ -156,7 +156,7 @@ def test_an_answer_whose_stream_breaks_off_is_taken_up_again() -> None:
 
     async def leave(call: Any) -> JSONObject:
         assert call.close_stream(retry_ms=10)
-        await trio.sleep(0.05)
+        await trio.sleep(0.05)  # longer than the client stays away
         return text("worth the way")
 
     watching = Watching()

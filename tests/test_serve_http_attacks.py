@@ -180,7 +180,7 @@ async def test_idle_streams_cost_little() -> None:
         for _ in range(MANY):
             nursery.start_soon(listen)
         while ready[0] < MANY:
-            await loops.sleep(0.01)
+            await loops.sleep(0.01)  # all of them, however long it takes
         gc.collect()
         after, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
@@ -189,7 +189,7 @@ async def test_idle_streams_cost_little() -> None:
         server.publish(ToolsListChanged())
         go.set()
         while heard[0] < MANY:
-            await loops.sleep(0.01)
+            await loops.sleep(0.01)  # the same
 
 
 @pytest.mark.unjudged("there is too much of it")

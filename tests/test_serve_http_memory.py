@@ -114,7 +114,7 @@ async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
                 started()
                 with suppress(*loops.BROKEN):
                     while True:  # what was given up cannot be written to
-                        await loops.sleep(0.05)
+                        await loops.sleep(0.05)  # the reset comes some time
                         await talk.send(b"\r\n")
                 ended[0] += 1
 

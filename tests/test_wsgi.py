@@ -108,7 +108,7 @@ def until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, "it does not come"
-        time.sleep(0.001)
+        time.sleep(0.001)  # threads tell nobody
 
 
 def is_working(app: App) -> bool:
@@ -446,7 +446,7 @@ def test_what_ends_in_time_is_answered_when_all_is_closed() -> None:
         if call.params["name"] == "nearly done":
             go.wait(SECONDS)
         else:
-            call.sleep(SECONDS)
+            call.sleep(SECONDS)  # until it is cut short
         return TEXT
 
     for name, drain, status in (("nearly done", SECONDS, 200), ("slow", 0.01, 503)):
@@ -478,7 +478,7 @@ def test_writing_to_a_client_that_is_gone_cancels_its_call() -> None:
     def handle(call: ServerCall) -> JSONObject:
         call.progress(1)
         try:
-            call.sleep(60)
+            call.sleep(60)  # until it is cut short
         except CallCancelled:
             assert call.is_cancelled
             assert not call.progress(2)
@@ -504,7 +504,7 @@ def test_message_cancels_what_a_handler_asks_or_waits_for() -> None:
         try:
             if name == "ask":
                 call.request("roots/list")
-            call.sleep(60)
+            call.sleep(60)  # until it is cut short
         except CallCancelled:
             cancelled.append(name)
             with pytest.raises(CallCancelled):
@@ -525,7 +525,7 @@ def test_sleep_ends_in_time() -> None:
     """It is what `time.sleep` is."""
 
     def handle(call: ServerCall) -> JSONObject:
-        call.sleep(0.001)
+        call.sleep(0.001)  # what is tested
         return TEXT
 
     assert post_modern(new_app(handle), modern_tool_call()).ended().status == 200

@@ -115,9 +115,9 @@ class Child:
         What it has started may hold the other end open, but will not answer in its place.
         """
         await self._has_ended.wait()
-        await asyncio.sleep(LAST_WORDS_SECONDS)
+        await asyncio.sleep(LAST_WORDS_SECONDS)  # what it wrote last is still to be read
         while has_data(self.input):
-            await asyncio.sleep(LAST_WORDS_SECONDS)
+            await asyncio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
         await self._end_group()
         self.input.end()
 
@@ -160,7 +160,7 @@ class Child:
             if self._loop.now() >= until:
                 signal_group(pid, KILL)
                 break
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)  # nothing tells of the end of a group
         self._has_group = False
 
 

@@ -210,7 +210,7 @@ class Session(Holding, Dispatching):
 
     async def _finish_what_was_read(self) -> None:
         await self._while_somebody_waits()
-        await asyncio.sleep(self._drain)
+        await asyncio.sleep(self._drain)  # the time for what was read
         await self._while_somebody_waits()
         self.connection.close(now=self.clock())
         self.wake()

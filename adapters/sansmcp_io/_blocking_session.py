@@ -109,7 +109,7 @@ class Session(Waiting):
 
     def _next_event(self) -> Any:
         """Take an event from the core, as the transport does."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def _handle_event(self, event: Event) -> None:
         match event:

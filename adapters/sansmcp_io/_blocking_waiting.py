@@ -66,36 +66,36 @@ class Waiting(Guarded):
     @property
     def _own_alarm(self) -> float:
         """When the transport has something to do even if nothing comes."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def _get_ready(self) -> None:
         """A thread is about to select."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def _select(self, seconds: float) -> Any:
         """Wait until something can be moved, or for so long. Called without the lock."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def _pull(self, ready: Any) -> None:
         """Move what was selected."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def _push(self) -> None:
         """Have go out what goes without waiting."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     @property
     def _needs_reader(self) -> bool:
         """Whether there is something to be selected that the thread which selects knows not of."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def _rouse(self) -> None:
         """Have `_select` return."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def _drop_trace(self) -> None:
         """The trace may be what has failed."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def flush(self, *, until_taken: bool = False) -> None:
         """Have what nobody waits for written, as far as that is a matter of a moment.
@@ -106,21 +106,21 @@ class Waiting(Guarded):
 
     def _finish(self) -> None:
         """End it from this side, and return when no thread moves anything any more."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     def _close(self) -> None:
         """Close what was open here. A process that has forked this one goes on with it."""
-        raise NotImplementedError
+        raise NotImplementedError  # the transport's
 
     # -------------------------------------------------------------------- what sessions do
 
     def _dispatch(self) -> None:
         """Handle all events."""
-        raise NotImplementedError
+        raise NotImplementedError  # the session's
 
     def _next_job(self) -> Callable[[], None] | None:
         """A function of the application that is to be called, if there is one now."""
-        raise NotImplementedError
+        raise NotImplementedError  # the session's
 
     # ---------------------------------------------------------------------------- waiting
 

@@ -68,9 +68,9 @@ class Child:
             self.stderr.exit_status = await self.process.wait()
             # The number is free from now on, unless there is still somebody in the group.
             self._has_group = self._has_group and group_is_alive(self.process.pid)
-            await trio.sleep(LAST_WORDS_SECONDS)
+            await trio.sleep(LAST_WORDS_SECONDS)  # what it wrote last is still to be read
             while has_data(output):
-                await trio.sleep(LAST_WORDS_SECONDS)
+                await trio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
             await self._end_group()
             await output.aclose()  # which is the end for whoever reads from it
 
@@ -116,7 +116,7 @@ class Child:
             return
         with trio.move_on_after(min(self._options.kill_after, DEFAULT_KILL_AFTER)) as scope:
             while group_is_alive(pid):
-                await trio.sleep(LOOK_AGAIN_SECONDS)
+                await trio.sleep(LOOK_AGAIN_SECONDS)  # nothing tells of the end of a group
         if scope.cancelled_caught:
             signal_group(pid, KILL)
         self._has_group = False

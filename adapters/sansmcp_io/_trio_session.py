@@ -179,7 +179,7 @@ class Session(Holding, Dispatching):
         if self._drain:
             self._flush_seconds = FLUSH_SECONDS_AT_EOF
             await self._while_somebody_waits()
-            await trio.sleep(self._drain)
+            await trio.sleep(self._drain)  # the time for what was read
             await self._while_somebody_waits()
             connection.close(now=trio.current_time())
             self._turn()

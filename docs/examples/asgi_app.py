@@ -71,7 +71,7 @@ if __name__ == "__main__":
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     while not server.started:
-        time.sleep(0.01)
+        time.sleep(0.01)  # it tells nobody that it has
     trio.run(call, f"http://127.0.0.1:{listener.getsockname()[1]}")
     server.should_exit = True
     thread.join()

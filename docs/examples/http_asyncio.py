@@ -14,7 +14,7 @@ async def handle(call: ServerCall) -> JSONObject:
         return {"tools": [{"name": "sleep", "inputSchema": {"type": "object"}}]}
     seconds: float = call.params["arguments"]["seconds"]
     try:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds)  # what the tool is for
     except asyncio.CancelledError:
         print("nobody waits any more")
         raise

@@ -29,7 +29,7 @@ class OnAsyncio:
         return result
 
     async def until_cancelled(self, call: Any) -> None:
-        await asyncio.sleep(3600)
+        await asyncio.sleep(3600)  # for ever, but for the cancellation
 
 
 def blocking(call: Any) -> Any:

@@ -206,7 +206,7 @@ class AsyncioClient(TrioClient):
 
     async def until_told(self, told: list[Any]) -> None:
         while not told:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # nothing else tells of it
 
 
 class AsyncioShim:

@@ -68,14 +68,14 @@ async def log(call: ServerCall) -> Answer:
     for step in ("started", "processing data", "completed"):
         verb = "Tool" if step == "processing data" else "Tool execution"
         call.log("info", f"{verb} {step}")
-        await sleep(PAUSE)
+        await sleep(PAUSE)  # the suite counts on time between them
     return said("Three messages were logged.")
 
 
 async def progress(call: ServerCall) -> Answer:
     for done in (0, 50, 100):
         call.progress(done, total=100)
-        await sleep(PAUSE)
+        await sleep(PAUSE)  # as above
     return said("All of it is done.")
 
 
@@ -122,7 +122,7 @@ def completing(question: JSONObject) -> Tool:
 
 async def reconnect(call: ServerCall) -> Answer:
     call.close_stream(retry_ms=RETRY_MS)
-    await sleep(2 * PAUSE)
+    await sleep(2 * PAUSE)  # as above
     return said("Reconnection test completed")
 
 

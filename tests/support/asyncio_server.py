@@ -53,7 +53,7 @@ async def log_from_a_thread(call: ServerCall) -> JSONObject:
     thread = threading.Thread(target=logger.warning, args=("out of a thread",))
     thread.start()
     while thread.is_alive():
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)  # a thread wakes no loop
     logger.warning("out of the loop")
     logger.removeHandler(handler)
     return text("logged")

@@ -47,7 +47,7 @@ def sipping() -> None:
         if "id" in message:
             write(answer(message))
     while os.read(0, 4096):
-        time.sleep(0.2)
+        time.sleep(0.2)  # that is what is bad about it
 
 
 def deaf() -> None:

@@ -34,7 +34,7 @@ async def handle(call: ServerCall) -> JSONObject | RequireInput:
         case "echo":
             return text(str(arguments.get("text")))
         case "slow":
-            await loops.sleep(arguments["seconds"])
+            await loops.sleep(arguments["seconds"])  # what the tool is for
             return text("slept")
         case "progress":
             told = [call.progress(step) for step in (1, 2)]

@@ -18,7 +18,7 @@ async def handle(side: ServerEndpoint, request: IncomingRequest) -> None:
     """Get the stream going, so that the client has something to leave."""
     side.send_progress(request, 1, now=time.monotonic())
     try:
-        await asyncio.sleep(3600)
+        await asyncio.sleep(3600)  # for ever, but for the cancellation
     except asyncio.CancelledError:
         print("cancelled", flush=True)
         raise
