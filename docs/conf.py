@@ -59,6 +59,6 @@ nitpick_ignore = [
 nitpick_ignore_regex = [
     (
         r"py:.*",
-        r"(collections\.abc|contextlib|os|types|typing|typing_extensions|attrs?|h11|hypothesis|ssl|trio)\..*",
+        r"(asyncio|collections\.abc|contextlib|os|types|typing|typing_extensions|attrs?|h11|hypothesis|ssl|trio)\..*",
     ),
 ]
