@@ -298,6 +298,22 @@ def test_too_long_a_body_is_refused_as_soon_as_that_is_known() -> None:
         assert one.state is LINGERING
 
 
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_what_follows_head_is_answered_with_a_body(is_slow: bool) -> None:
+    """Whether the last request was HEAD is nothing to one that cannot be read."""
+    one = driven()
+    one.receive(head("HEAD"))
+    one.take("HEAD")
+    one.receive(b"GET /mcp" if is_slow else b"nonsense\r\n\r\n")
+    if is_slow:
+        one.wait(3600)
+
+    (response,) = one.take()
+    assert response.status == (408 if is_slow else 400)
+    assert response.body
+    assert one.state is LINGERING
+
+
 def test_a_response_to_head_has_no_body() -> None:
     """A client would take it for the next response."""
     one = driven()

@@ -110,8 +110,8 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         if self._stalling is not None:
             self._stalling.cancel()
             self._stalling = None
-        self._server.turn()
         self.flush()
+        self._server.turn()  # what was taken makes room, maybe in another connection
         self._note_held()
 
     # ---------------------------------------------------------------------------- reading
@@ -176,11 +176,15 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
     def _handle_timeout(self) -> None:
         """It may be earlier than anybody has asked for: a deadline that moves leaves its timer."""
         self._timer, self._alarm = None, math.inf
-        self._connection.handle_timeout(self._loop.time())
-        if self._asking is not None and self._connection.awaiting is None:
-            self._asking.cancel()
-        self._go_on()
-        self._look_at_time()
+        try:
+            self._connection.handle_timeout(self._loop.time())
+            if self._asking is not None and self._connection.awaiting is None:
+                self._asking.cancel()
+            self._go_on()
+            self._look_at_time()
+        except Exception as error:  # as above
+            LOGGER.error("serving a connection failed", exc_info=error)
+            self._break_off()
 
     def _look_at_stall(self) -> None:
         unread = self._unwritten()

@@ -1,6 +1,6 @@
-"""HTTP/1.1 for `sansmcp.http`, still without sockets: one connection's bytes, in and out, by h11.
+"""HTTP/1.1 for `sansmcp.http`, still without sockets: one connection's bytes, in and out.
 
-Any loop can drive it; `sansmcp_io.trio.serve_http` is one that does.
+Any loop can drive it; `serve_http` on trio and on asyncio do. h11 reads.
 """
 
 from __future__ import annotations
@@ -388,6 +388,7 @@ class HTTPConnection(Sending):
     def _start_anew(self) -> None:
         # Whatever blank came behind the request is forgotten: it is no beginning of a head.
         self._h11 = h11.Connection(h11.SERVER, self._limits.head_bytes)
+        self._is_head = False
         self._deadline = self._now + self._limits.idle
 
     def _linger(self) -> None:
