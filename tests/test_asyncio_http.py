@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, closing, suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from sansmcp.http import AuthorizationRequired
 from sansmcp_io.asyncio import (
     Call,
     Client,
+    HTTPClientLimits,
     HTTPServer,
     McpError,
     RequestRefused,
@@ -138,6 +140,41 @@ async def test_handlers_of_notifications_that_cancel_themselves_make_room_for_ot
         await client.request("tools/call", {"name": "x"})
         while len(told) < 300:
             await asyncio.sleep(0.001)  # nothing else tells of it
+
+
+@on_asyncio
+async def test_calls_that_were_given_up_before_their_turn_are_never_sent() -> None:
+    """All are given up at once: the first makes room, which the next must not take any more."""
+
+    async def handle(call: ServerCall) -> JSONObject:
+        called.append(call.params["name"])
+        if len(called) == 1:
+            return text("at once")
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError("it was not cancelled")
+
+    called: list[str] = []
+    begun, noted = asyncio.Event(), asyncio.Event()
+    limits = HTTPClientLimits(requests=1)
+    async with (
+        serving(
+            handle, capabilities={"tools": {}}, on_notification=lambda *_: noted.set()
+        ) as server,
+        connecting(server, revisions=[LEGACY], limits=limits, get_stream=False) as client,
+    ):
+        ask = partial(client.request, "tools/call")
+        await ask({"name": "first"})
+        calls = [asyncio.create_task(ask({"name": "carried"}))]
+        await begun.wait()
+        client.notify("notifications/x")  # leaves a connection that could be used
+        calls += [asyncio.create_task(ask({"name": "waits"})) for _ in range(3)]
+        await noted.wait()
+        await asyncio.sleep(0.05)  # the response to that
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+    assert called == ["first", "carried"]
 
 
 @on_asyncio

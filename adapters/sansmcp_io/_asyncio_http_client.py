@@ -9,7 +9,6 @@ import asyncio
 import contextvars
 import math
 import ssl
-from collections import deque
 from contextlib import suppress
 from typing import Any, Final
 
@@ -34,7 +33,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         self._pool = Pool(tls, self._limits.connect, self._trace)
         self._moving: dict[ClientExchange, _Carrying] = {}
         self._turns = self._limits.requests  # so many more may have a connection
-        self._waiting: deque[_Carrying] = deque()
+        self._waiting: dict[_Carrying, None] = {}
         self._failure: BaseException | None = None
         self._is_woken = False
         self._is_stopping = False
@@ -115,7 +114,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         # What is said about others must not wait for them, nor they for what lasts.
         carrying.counts = exchange.awaited and not isinstance(exchange.request, Subscription)
         if carrying.counts and not self._turns:
-            self._waiting.append(carrying)
+            self._waiting[carrying] = None
             return
         self._turns -= carrying.counts
         carrying.begin()
@@ -128,15 +127,20 @@ class HTTPSession(HTTPAsking, Dispatching):
         """An exchange is carried no further."""
         del self._moving[carrying.exchange]
         if not carrying.has_begun:
-            with suppress(ValueError):
-                self._waiting.remove(carrying)
+            self._waiting.pop(carrying, None)
         elif carrying.counts:
             self._turns += 1
-            if self._waiting and not self._is_stopping:
-                self._turns -= 1
-                self._waiting.popleft().begin()
+            self._begin_waiting()
         self._has_moved.set()
         self.wake()
+
+    def _begin_waiting(self) -> None:
+        while self._turns and self._waiting and not self._is_stopping:
+            carrying = next(iter(self._waiting))
+            del self._waiting[carrying]
+            if not carrying.exchange.over:  # else it is about to be aborted, too
+                self._turns -= 1
+                carrying.begin()
 
 
 class _Carrying:
