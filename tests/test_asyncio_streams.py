@@ -74,6 +74,7 @@ async def test_both_sides_talk_and_leave_the_stream_to_its_owner() -> None:
     """Who has opened it may have more to say on it, and closes it."""
     ready: list[Server] = []
     async with pair() as (ours, theirs):
+        limits = [writer.transport.get_write_buffer_limits() for _, writer in (ours, theirs)]
         task = serving(theirs, on_ready=ready.append)
         async with connect(*ours, info=INFO) as client:
             result = await client.request(*asked("hi"))
@@ -82,6 +83,8 @@ async def test_both_sides_talk_and_leave_the_stream_to_its_owner() -> None:
         assert len(ready) == 1
         assert not ours[1].is_closing()
         assert not theirs[1].is_closing()
+        again = [writer.transport.get_write_buffer_limits() for _, writer in (ours, theirs)]
+        assert again == limits
         theirs[1].write(b"and one thing more")
         theirs[1].write_eof()
         assert await ours[0].read() == b"and one thing more"

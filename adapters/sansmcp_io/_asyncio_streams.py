@@ -47,6 +47,7 @@ class StreamOutput:
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer: Final = writer
         self.task: asyncio.Task[None] | None = None
+        self._limits = writer.transport.get_write_buffer_limits()
         writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all is written
 
     def send(self, data: Data) -> int:
@@ -87,6 +88,9 @@ class StreamOutput:
         with suppress(Exception):  # as above
             async with asyncio.timeout(FLUSH_SECONDS):
                 await self._writer.drain()
+        if not self._writer.is_closing():  # else its owner does not go on with it
+            low, high = self._limits
+            self._writer.transport.set_write_buffer_limits(high, low)
 
 
 @asynccontextmanager
