@@ -149,9 +149,10 @@ class _Stream:
         try:
             while not self._is_gone:
                 self._has_news = False
-                if await self._send_all():
-                    return
+                is_complete = await self._send_all()
                 runner.turn()  # what was taken makes room, maybe here
+                if is_complete:
+                    return
                 if not self._has_news:
                     self._sleeping = loop.create_future()
                     await self._sleeping
