@@ -211,8 +211,9 @@ class Pool:
             tls = self._tls
         link = Link(tls, origin.host, self._trace)
         loop = asyncio.get_running_loop()
+        scope = asyncio.timeout(self._connect_seconds)
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with scope:
                 await loop.create_connection(
                     lambda: link, origin.host, origin.port, happy_eyeballs_delay=0.25
                 )
@@ -222,6 +223,8 @@ class Pool:
                     link.close()
                     raise
         except TimeoutError as error:
+            if not scope.expired():
+                raise  # the system has given up
             text = f"no connection to {origin.host} within {self._connect_seconds:g} s"
             raise OSError(text) from error
         return link
