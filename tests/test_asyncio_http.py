@@ -154,13 +154,14 @@ async def test_calls_that_were_given_up_before_their_turn_are_never_sent() -> No
         await asyncio.Event().wait()
         raise AssertionError("it was not cancelled")
 
+    def note(method: str, params: JSONObject) -> None:
+        noted.set()
+
     called: list[str] = []
     begun, noted = asyncio.Event(), asyncio.Event()
     limits = HTTPClientLimits(requests=1)
     async with (
-        serving(
-            handle, capabilities={"tools": {}}, on_notification=lambda *_: noted.set()
-        ) as server,
+        serving(handle, capabilities={"tools": {}}, on_notification=note) as server,
         connecting(server, revisions=[LEGACY], limits=limits, get_stream=False) as client,
     ):
         ask = partial(client.request, "tools/call")
