@@ -1,7 +1,4 @@
-"""HTTP/1.1 for `sansmcp.http`, still without sockets: one connection's bytes, in and out.
-
-Any loop can drive it; `serve_http` on trio and on asyncio do. h11 reads.
-"""
+"""HTTP/1.1 for `sansmcp.http`, still without sockets: any loop can drive it. h11 reads."""
 
 from __future__ import annotations
 
