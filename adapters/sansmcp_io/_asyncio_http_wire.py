@@ -182,7 +182,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
                 self._asking.cancel()
             self._go_on()
             self._look_at_time()
-        except Exception as error:  # as above
+        except Exception as error:  # as where it reads
             LOGGER.error("serving a connection failed", exc_info=error)
             self._break_off()
 
