@@ -496,3 +496,27 @@ def test_mirrored_parameters_are_compared(revisions: tuple[str, ...]) -> None:
 
     assert asked(endpoint).id == 3
     assert not of(MessageIgnored, drain(endpoint))
+
+
+@case("c285")
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_a_call_that_cannot_be_answered_any_more_gets_503(era: str) -> None:
+    """With its id, and a code that does not blame the request; a subscription gets its result."""
+    endpoint = new_endpoint()
+    if era == "legacy":
+        exchange = connect(endpoint).post(tool_call(7))
+    else:
+        exchange = modern_post(
+            endpoint, {"mcp-method": "tools/call", "mcp-name": "x"}, called(7, "x")
+        )
+    asked(endpoint)
+    params = {"notifications": {"toolsListChanged": True}, "_meta": META}
+    fields = {"mcp-method": "subscriptions/listen"}
+    listening = modern_post(endpoint, fields, call(8, "subscriptions/listen", params))
+    endpoint.close()
+
+    response = answer(exchange)
+    assert response.status == 503
+    assert (response.json["id"], response.json["error"]["code"]) == (7, -32603)
+    ended = answer(listening)
+    assert (ended.status, ended.ended, ended.messages[-1]["id"]) == (200, True, 8)

@@ -95,6 +95,9 @@ def test_a_subscription_needs_a_client_that_takes_streams() -> None:
     response = answer(post_modern(endpoint, listen(9, {}), {"accept": JSON}))
 
     assert (response.status, response.json["id"]) == (406, 9)
+    for id in (True, None, 1.5, [9]):  # which are none: an error must not repeat them
+        response = answer(post_modern(endpoint, listen(id, {}), {"accept": JSON}))
+        assert (response.status, "id" in response.json) == (406, False)
     assert endpoint.listeners == ()
 
 

@@ -71,13 +71,39 @@ def test_delete_ends_a_session() -> None:
     assert one.endpoint.next_timeout() is None
 
 
-def test_a_request_whose_session_ends_before_its_head_gets_503() -> None:
-    """There is no answer to it, and a client must not wait for one."""
+def test_requests_of_a_session_that_its_client_deletes_end_as_cancelled_ones_do() -> None:
+    """Clients cancel their calls and delete the session: 503 would tell them of a broken server."""
     one = client()
-    exchange, _ = one.asked(tool_call(1))
+    call, _ = one.asked(tool_call(1))
+    no_stream, _ = one.asked(tool_call(2), {"accept": JSON})
+    batches = client("2025-03-26")
+    batch = batches.post([tool_call(3), tool_call(4)])
     one.delete()
+    batches.delete()
 
-    assert answer(exchange).status == 503
+    for exchange in (call, batch):
+        response = answer(exchange)
+        assert (response.status, response.body, response.ended) == (200, b"", True)
+        assert response.is_stream
+    assert answer(no_stream).status == 204
+
+
+def test_a_request_whose_session_the_server_ends_gets_503_with_its_id() -> None:
+    """It is the server that cannot answer: the code does not blame the request."""
+    one = client()
+    call, _ = one.asked(tool_call(1.0))
+    one.endpoint.end_session(one.session)
+    batches = client("2025-03-26")
+    batch = batches.post([tool_call(3), tool_call(4)])
+    batches.endpoint.close()
+
+    response = answer(call)
+    assert (response.status, response.json["id"]) == (503, 1.0)
+    assert b'"id":1.0' in response.body
+    assert response.json["error"]["code"] == -32603
+    response = answer(batch)  # no single request of it is meant
+    assert (response.status, "id" in response.json) == (503, False)
+    assert response.json["error"]["code"] == -32603
 
 
 def test_delete_can_be_switched_off() -> None:
@@ -220,7 +246,8 @@ def test_close_ends_everything() -> None:
     assert events.count(SessionEnded(session=one.session, cause=SessionEnd.CLOSED)) == 1
     assert more(stream, listening).ended
     for exchange in (running, modern, half, post(endpoint, initialize(0, LEGACY)), one.get()):
-        assert answer(exchange).status == 503
+        response = answer(exchange)
+        assert (response.status, response.json["error"]["code"]) == (503, -32603)
 
 
 # --------------------------------------------------------------------------------------- handles

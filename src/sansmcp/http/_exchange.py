@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, final
 
+from .._errors import ErrorCode
 from .._judge import Breach
-from .._values import IdKey
+from .._values import RequestId
 from ._events import MessageUndelivered
 from ._getting import receive_delete, receive_get, receive_options
 from ._headers import NO_FIELDS, Fields, Headers, Text, text_of
+from ._heads import CLOSING
 from ._negotiation import Accepted
 from ._output import Output
 from ._posting import receive_post
@@ -121,7 +123,7 @@ class ServerExchange(Output):
             return
         self._is_complete = True
         if endpoint._closing:
-            self._refuse(503, Breach("OWN-021", "the server is closing"))
+            self._refuse(503, CLOSING)
         elif self._method == "POST":
             receive_post(self, body)
         elif self._method == "GET":
@@ -259,11 +261,13 @@ class ServerExchange(Output):
         self._deadline = None
         self._endpoint._keep_alive(self)
 
-    def _end(self, status: int = 200) -> None:
+    def _end(self, status: int = 200, id: RequestId | None = None) -> None:
         """No message follows. Where none came either, an empty stream says so, or a status."""
         if self._status == 0:
             if status >= 400:
-                self._answer(status, self._endpoint._error_body("the conversation was ended"))
+                text = "the server has ended the conversation before the request was answered"
+                body = self._endpoint._error_body(text, ErrorCode.INTERNAL_ERROR, id)
+                self._answer(status, body)
             elif self._accepted.stream:
                 self._start_stream()
             else:
@@ -283,7 +287,7 @@ class ServerExchange(Output):
         self,
         status: int,
         breach: Breach,
-        id: IdKey | float | None = None,
+        id: RequestId | None = None,
         *,
         more: Headers = (),
         excerpt: bytes | None = None,

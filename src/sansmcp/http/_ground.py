@@ -12,7 +12,7 @@ from .._errors import ErrorCode
 from .._events import ProtocolViolation
 from .._judge import Breach
 from .._timers import Timed, Timers
-from .._values import MISSING, IdKey, JSONObject, JSONValue, Missing
+from .._values import MISSING, JSONObject, JSONValue, Missing, RequestId
 from ._exchange import ServerExchange
 from ._output import Output
 from ._sessions import Session
@@ -124,7 +124,7 @@ class Ground:
         self,
         text: str,
         code: int = ErrorCode.INVALID_REQUEST,
-        id: IdKey | float | None = None,
+        id: RequestId | None = None,
         data: JSONValue | Missing = MISSING,
     ) -> bytes:
         """A JSON-RPC error; without an id where none could be read, in every revision."""

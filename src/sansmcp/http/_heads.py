@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .._errors import ErrorCode
 from .._judge import Breach
 from ._headers import MAX_FIELDS, Headers, Text, text_of
 from ._negotiation import Accepted, accepted
@@ -21,6 +22,8 @@ _METHODS: Final = (b"GET", b"POST", b"DELETE", b"OPTIONS")
 _METHODS_WITHOUT_DELETE: Final = (b"GET", b"POST", b"OPTIONS")
 _POST_ONLY: Final = (b"POST", b"OPTIONS")
 _OLD_STREAM_METHODS: Final = (b"GET", b"OPTIONS")
+CLOSING: Final = Breach("OWN-021", "the server is closing", ErrorCode.INTERNAL_ERROR)
+"""Why nothing is served any more. The request is not to blame for it."""
 _KNOWN_HEADS: Final = 256
 _KNOWN_HEAD_BYTES: Final = 1024
 
@@ -103,7 +106,7 @@ class Heads:
             breach = Breach("OWN-037", f"{exchange._method[:20]!r} is not served here")
             exchange._refuse(405, breach, more=((b"allow", b", ".join(methods)),))
         elif self._endpoint._closing:
-            exchange._refuse(503, Breach("OWN-021", "the server is closing"))
+            exchange._refuse(503, CLOSING)
         elif exchange._method == "POST":
             judge_post_head(exchange)
         elif exchange._method == "GET" and not exchange._accepted.stream:

@@ -17,7 +17,7 @@ from .._lifecycle import RequestState
 from .._machine import Machine
 from .._timers import Timed
 from .._values import MISSING, JSONObject, RequestId, Side, id_key
-from ._events import MessageUndelivered
+from ._events import MessageUndelivered, SessionEnd
 from ._statuses import refusal_status
 from ._streams import Stream
 
@@ -106,8 +106,16 @@ class HTTPMachine(Machine):
     ) -> None:
         super()._cancel_incoming(request, cause, reason)
         route: Any = request._route
-        if route.closing and not route.over:
-            route.finish(200 if cause is CancelCause.PEER else 503)
+        if not route.closing or route.over:
+            return
+        if cause is CancelCause.PEER or self._is_left():
+            route.finish()
+        else:  # one id, or for a batch none, since no single request is meant
+            route.finish(503, request._id if request._batch is None else None)
+
+    def _is_left(self) -> bool:
+        """Whether the client itself has ended the conversation that its requests belong to."""
+        return False
 
     # ------------------------------------------------------------------------------- refusing
 
@@ -234,6 +242,9 @@ class SessionMachine(HTTPMachine):
 
     def _holds_changes(self) -> bool:
         return super()._choked(None) or self._session._standalone.connected is None
+
+    def _is_left(self) -> bool:
+        return self._session._end is SessionEnd.DELETED
 
     def _taken(self, size: int) -> None:
         """So many bytes were taken off an exchange."""

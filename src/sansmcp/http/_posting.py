@@ -145,7 +145,7 @@ def _receive_modern(
         _accept(exchange, machine)
     elif method == LISTEN and not exchange._accepted.stream:
         text = f"{method} is answered by a stream, and Accept does not take text/event-stream"
-        exchange._refuse(406, Breach("SUBS-018", text), raw)
+        exchange._refuse(406, Breach("SUBS-018", text), _readable(raw))
     else:
         _receive_request(exchange, machine, message, method, Reply(exchange, machine, raw))
 
@@ -353,7 +353,7 @@ def _receive_opening(exchange: ServerExchange, message: JSONObject) -> None:
     if len(endpoint._openings) >= limit:
         text = f"{limit} initialize requests are open, which is the limit"
         endpoint._events.append(LimitReached(rule="OWN-004", text=text))
-        id = id_key(message["id"])
+        id = _readable(message["id"])
         body = endpoint._error_body("too many requests", ErrorCode.INTERNAL_ERROR, id)
         exchange._answer(503, body)
         return

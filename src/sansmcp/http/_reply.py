@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ._sse import encode_event
 
 if TYPE_CHECKING:
+    from .._values import RequestId
     from ._exchange import ServerExchange
     from ._machines import HTTPMachine
 
@@ -100,12 +101,12 @@ class Reply:
         self.exchange._answer(status, body)
         self.finish()
 
-    def finish(self, status: int = 200) -> None:
-        """Nothing more goes out on it."""
+    def finish(self, status: int = 200, id: RequestId | None = None) -> None:
+        """Nothing more goes out on it. An error status names the request with this id."""
         self.over = True
         exchange, self.exchange = self.exchange, None
         if exchange is not None:
-            exchange._end(status)
+            exchange._end(status, id)
 
     def drop(self) -> None:
         """Forget what waits: nobody reads it."""

@@ -15,6 +15,7 @@ from .._events import LimitReached
 from ._sse import encode_event
 
 if TYPE_CHECKING:
+    from .._values import RequestId
     from ._exchange import ServerExchange
     from ._machines import SessionMachine
     from ._sessions import Session
@@ -183,8 +184,11 @@ class Stream:
         self.exchange._answer(status, body)
         self.finish()
 
-    def finish(self, status: int = 200) -> None:
-        """Nothing more goes out on it: its exchange ends, and what the log has stays there."""
+    def finish(self, status: int = 200, id: RequestId | None = None) -> None:
+        """Nothing more goes out on it: its exchange ends, and what the log has stays there.
+
+        An error status names the request with this id.
+        """
         self.over = True
         session, exchange = self.session, self.exchange
         session._streams.pop(self.number, None)
@@ -192,7 +196,7 @@ class Stream:
             session._standalone.listening.remove(self)
         if exchange is not None and (exchange._behind is None or self.listens):
             self.detach()
-            exchange._end(status)
+            exchange._end(status, id)
 
     def detach(self) -> None:
         """Nobody reads it any more, for now."""
