@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp import JSONObject
+from sansmcp import Config, JSONObject
 from sansmcp_io.cli import main
 from tests.support.command_line import BIN, SECONDS, sansmcp
 from tests.support.modern import CAPABILITIES, VERSION, modern
@@ -72,6 +72,16 @@ class Linter:
             status = int(error.code or 0)
         captured = self._capsys.readouterr()
         return Linted(status, captured.out, captured.err)
+
+
+class Lines:
+    """A file that never is as a whole."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+
+    def readline(self, _limit: int) -> bytes:
+        return next(self._lines, b"")
 
 
 @pytest.fixture
@@ -206,7 +216,7 @@ def test_memory_does_not_grow_with_the_capture(
             if id in (2_000, 6_000):
                 held.append(tracemalloc.get_traced_memory()[0])
 
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines()))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Lines(lines())))
     tracemalloc.start()
     try:
         assert lint.run("-").status == 0
@@ -214,6 +224,43 @@ def test_memory_does_not_grow_with_the_capture(
         tracemalloc.stop()
 
     assert held[1] < held[0] + 100_000, held
+
+
+@pytest.mark.parametrize("start", [b"", b"{", b"> ", HEADER.encode() + b"\n"])
+def test_line_without_an_end_is_not_read_to_the_end_of_memory(lint: Linter, start: bytes) -> None:
+    """A gigabyte without a newline is no record, and took two gigabytes."""
+    with Path("talk").open("wb") as file:
+        file.write(start)
+        file.truncate(2**30)
+    tracemalloc.start()
+    try:
+        done = lint.run("talk")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert done.status == 3
+    place = 1 + start.count(b"\n")
+    assert f"error: talk:{place}: it is longer than a record can be (" in done.error
+    assert peak < 2**28, peak
+
+
+def test_longest_line_that_a_tap_writes_is_read(lint: Linter) -> None:
+    """JSON writes a control character of one byte as six: such a text is no longer than others."""
+    most = Config().max_message_bytes
+    done = lint(*captured({"time": 0, "side": "server", "text": "\x01" * (most - 1)}))
+
+    assert done.rules == ["STDIO-002"]
+
+
+@pytest.mark.parametrize("lines", [[*OPENING, NOISE], captured(client(json.loads(INITIALIZE)))])
+def test_byte_order_mark_before_a_recording_means_nothing(lint: Linter, lines: list[str]) -> None:
+    """Some editors put one there when a file is saved."""
+    plain = lint(*lines)
+    done = lint(b"\xef\xbb\xbf" + lines[0].encode(), *lines[1:])
+
+    assert (done.status, done.lines, done.error) == (plain.status, plain.lines, plain.error)
+    assert done.lines
 
 
 def test_capture_that_another_tool_has_written_means_the_same(lint: Linter) -> None:
@@ -370,6 +417,7 @@ def test_command_line_that_is_wrong(lint: Linter) -> None:
         ([b'{"\xff'], 1, "it is not JSON: "),
         ([INITIALIZE], 1, 'the header of a capture has "format":"sansmcp-capture"'),
         (['{"format":"sansmcp-capture","version":3}'], 1, "version 3 of the format is not known"),
+        (['{"format":"sansmcp-capture","version":true}'], 1, "version true of the format is not"),
         ([HEADER, "[]"], 2, "it is no object"),
         ([HEADER, '{"time":0.0'], 2, "it is not JSON: "),
         ([HEADER, '{"time":0.000000,"side":"client","message":{}'], 2, "it is not JSON: "),

@@ -1,8 +1,10 @@
 """`sansmcp lint` of what passed over HTTP: conversations, and the heads of their messages."""
 
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -107,13 +109,25 @@ def fields(method: str, *more: list[str], version: str = "2026-07-28") -> list[l
 class Lint:
     """Runs it; each finding is its kind or rule, and the line that it stands at."""
 
-    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self, path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self._path = path
         self._capsys = capsys
+        self._monkeypatch = monkeypatch
 
     def __call__(self, capture: Capture) -> list[tuple[str, int]]:
         self._path.write_text("\n".join(capture.lines) + "\n")
-        self.status = main(["lint", "--json", str(self._path)])
+        return self._run(str(self._path))
+
+    def stream(self, lines: Iterator[bytes]) -> list[tuple[str, int]]:
+        """Standard input has these, one after the other."""
+        buffer = SimpleNamespace(readline=lambda _limit: next(lines, b""))
+        self._monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=buffer))
+        return self._run("-")
+
+    def _run(self, path: str) -> list[tuple[str, int]]:
+        self.status = main(["lint", "--json", path])
         found = [json.loads(line) for line in self._capsys.readouterr().out.splitlines()]
         self.documents = [one for one in found if "kind" in one]
         self.error = next((one["error"]["text"] for one in found if "error" in one), "")
@@ -121,8 +135,10 @@ class Lint:
 
 
 @pytest.fixture
-def lint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Lint:
-    return Lint(tmp_path / "capture", capsys)
+def lint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Lint:
+    return Lint(tmp_path / "capture", capsys, monkeypatch)
 
 
 @pytest.fixture
@@ -182,6 +198,20 @@ def test_without_a_session_less_is_judged(lint: Lint, capture: Capture) -> None:
         exchange = call("prompts/list", id)
         capture.post(exchange, [BOTH], answer={**RESULT, "result": {"prompts": []}})
     assert lint(capture) == [("blind-spot", 3)]
+    assert lint.documents[0]["cause"] == "MIDDLE"
+    assert "without a session id" in lint.documents[0]["text"]
+    assert "cannot be linked" in lint.documents[0]["text"]
+
+
+def test_session_from_before_and_messages_without_one_are_told_apart(
+    lint: Lint, capture: Capture
+) -> None:
+    """They are not judged for different reasons, and only one of them is the server's choice."""
+    capture.post(call("ping"), [BOTH, SESSION, LATEST], answer=RESULT)
+    capture.post(call("ping"), [BOTH], answer=RESULT)
+    assert lint(capture) == [("blind-spot", 3), ("blind-spot", 8)]
+    assert "said before" in lint.documents[0]["text"]
+    assert "cannot be linked" in lint.documents[1]["text"]
 
 
 def test_old_transport_is_one_conversation(lint: Lint, capture: Capture) -> None:
@@ -224,6 +254,47 @@ def test_other_paths_are_nobodys_business(lint: Lint, capture: Capture) -> None:
     capture.answer(exchange, 200, [JSON])
     capture.end(exchange)
     assert lint(capture) == []
+
+
+# ------------------------------------------------------------------------------------ memory
+
+
+def test_exchanges_that_have_not_ended_are_forgotten(lint: Lint) -> None:
+    """A capture of weeks may have any number of them: the oldest go, and it is said."""
+
+    def lines() -> Iterator[bytes]:
+        yield HEADER.encode()
+        head = {"time": 0, "side": "client", "method": "GET", "target": "/mcp"}
+        for exchange in range(10_020):
+            fields = [["accept", "text/event-stream"]]
+            yield json.dumps({**head, "exchange": exchange, "headers": fields}).encode()
+        answer = {"time": 0, "side": "server", "status": 200, "headers": []}
+        for exchange in (19, 20):
+            yield json.dumps({**answer, "exchange": exchange}).encode()
+
+    assert lint.stream(lines()) == [("blind-spot", 10_002), ("HTTP-022", 10_023)]
+    assert lint.documents[0]["cause"] == "FORGOTTEN"
+    assert "oldest exchange" in lint.documents[0]["text"]
+
+
+def test_bodies_of_exchanges_that_have_not_ended_are_bounded_in_bytes(lint: Lint) -> None:
+    """A few of them may be large."""
+    text = "x" * 15_000_000
+
+    def lines() -> Iterator[bytes]:
+        yield HEADER.encode()
+        for exchange in range(6):
+            head = {"method": "POST", "target": "/mcp", "headers": [BOTH]}
+            body = {"message": call("tools/call", name="x", arguments={"text": text})}
+            for record in (head, body):
+                record = {"time": 0, "side": "client", "exchange": exchange, **record}
+                yield json.dumps(record).encode()
+
+    assert ("blind-spot", 11) in lint.stream(lines())
+    assert [one["cause"] for one in lint.documents if one["kind"] == "blind-spot"] == [
+        "MIDDLE",
+        "FORGOTTEN",
+    ]
 
 
 # ------------------------------------------------------------------ nobody is accused of crossings
@@ -436,6 +507,8 @@ def test_session_id_is_visible_ascii(lint: Lint, capture: Capture) -> None:
         ({"time": 0, "side": "client", "method": "GET", "target": "/"}, "its exchange"),
         ({"time": 0, "side": "client", "exchange": 1, "status": 200, "headers": [1]}, "headers"),
         ({"time": 0, "side": "client", "exchange": 1}, "it has none of"),
+        ({"time": 0, "side": "client", "exchange": True, "end": True}, "its exchange"),
+        ({"time": 0, "side": "server", "exchange": 1, "status": True}, "it has none of"),
     ],
 )
 def test_line_that_is_no_record_is_told(

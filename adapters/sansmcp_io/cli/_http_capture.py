@@ -150,7 +150,7 @@ def read(lines: Iterable[tuple[int, bytes]]) -> Iterator[Record]:
         match record:
             case {"method": str(method), "target": str(target)}:
                 yield Began(place, time, exchange, method, target, _fields(place, record))
-            case {"status": int(status)}:
+            case {"status": int(status)} if not isinstance(status, bool):
                 yield Answered(place, time, exchange, status, _fields(place, record))
             case {"end": bool(complete)}:
                 yield Ended(place, time, exchange, None if complete else side)
@@ -168,7 +168,7 @@ def read(lines: Iterable[tuple[int, bytes]]) -> Iterator[Record]:
 
 def _exchange(place: int, record: JSONObject) -> int:
     exchange = record.get("exchange")
-    if isinstance(exchange, int):
+    if isinstance(exchange, int) and not isinstance(exchange, bool):
         return exchange
     raise NoRecord(place, "its exchange is no integer")
 

@@ -12,6 +12,8 @@ import attrs
 
 from sansmcp import (
     AnswerMatched,
+    BlindCause,
+    BlindSpot,
     CancellationMatched,
     Observation,
     Observer,
@@ -35,6 +37,10 @@ _NO_STDIO: Final = {
     "STDIO-002": ("HTTP-018", "HSSE-004", "the server sent something that is no message"),
     "STDIO-003": ("HTTP-011", "HSSE-003", "the client sent something that is no message"),
 }
+_NOT_LINKED: Final = (
+    "without a session id, messages of different exchanges cannot be linked, "
+    "and what depends on an earlier message is not judged"
+)
 _LINE_ENDS: Final = re.compile(rb"[\r\n]+")
 _WITHOUT_ID: Final = frozenset({"JSON-003", "JSON-010"})
 
@@ -52,15 +58,17 @@ class Conversation:
         observer: Judges it.
         is_shared: Whether it goes over several exchanges, which may overtake one another.
         is_old: Whether it is HTTP+SSE of 2024-11-05.
+        is_alone: Whether it is one exchange of a revision with sessions that names no session.
         numbers: The number of each of its messages among all that pass.
-        refused: Bodies that got an error status and no answer, with their numbers: nothing more is
-            to come for them, and they may be sent again as they are.
+        refused: Digests of bodies that got an error status and no answer, with their numbers:
+            nothing more is to come for them, and they may be sent again as they are.
         seen_ids: Ids of events that were seen: a stream that is resumed may repeat them.
     """
 
     observer: Observer
     is_shared: bool = False
     is_old: bool = False
+    is_alone: bool = False
     numbers: list[int] = attrs.field(factory=lambda: [0])
     refused: dict[bytes, int] = attrs.field(factory=dict[bytes, int])
     seen_ids: dict[str, None] = attrs.field(factory=dict[str, None])
@@ -102,6 +110,9 @@ class Conversation:
                     )
                 case RequestUnanswered():
                     yield attrs.evolve(event, request_number=self.numbers[event.request_number])
+                case BlindSpot(cause=BlindCause.MIDDLE) if self.is_alone:
+                    number = self.numbers[event.number]
+                    yield attrs.evolve(event, number=number, text=_NOT_LINKED)
                 case StreamEnded():
                     pass  # there is no such thing: a session goes over many streams
                 case _:

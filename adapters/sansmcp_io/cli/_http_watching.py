@@ -7,6 +7,7 @@ judged. Of HTTP+SSE, the stream says where its messages are POSTed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -14,7 +15,16 @@ from urllib.parse import urljoin, urlsplit
 
 import attrs
 
-from sansmcp import AnswerMatched, BlindSpot, Config, Observation, Observer, Side
+from sansmcp import (
+    AnswerMatched,
+    BlindCause,
+    BlindSpot,
+    Config,
+    JSONObject,
+    Observation,
+    Observer,
+    Side,
+)
 
 from . import _http_rules as rules
 from ._http_conversations import Conversation, violation
@@ -22,7 +32,12 @@ from ._http_rules import SESSION_FIELD, Fields
 from ._values import array_of, member, object_of
 
 _MOST: Final = Config().max_requests
-"""So many sessions, and bodies and events of each, are remembered: then the oldest is forgotten."""
+"""So many open exchanges, sessions, and bodies and events of each, are remembered: then the oldest
+is forgotten."""
+_MOST_HELD: Final = 4 * Config().max_message_bytes
+"""So many bytes may the heads and bodies of all open exchanges have: then the oldest is forgotten.
+"""
+_FORGOTTEN: Final = "the oldest exchange that has not ended was forgotten: its rest is not judged"
 
 
 @attrs.define(eq=False)
@@ -32,8 +47,11 @@ class _Exchange:
     Attributes:
         number: That of its head among all that was seen.
         is_ours: Whether it is for the endpoint; of others nothing is judged.
-        message: What was POSTed; None: nothing that could be read.
-        body: The same as it was sent.
+        size: The bytes of its head and body.
+        message: What was POSTed, without what nothing is judged by later; None: nothing that could
+            be read.
+        asked: Whether it carries a request, or may.
+        body: A digest of what was POSTed.
         message_number: Its number among all that was seen.
         status: That of the response; None: it has not begun.
         answered: Whether the response has brought an answer to a request.
@@ -44,20 +62,16 @@ class _Exchange:
     target: str
     fields: Fields
     is_ours: bool
+    size: int
     conversation: Conversation | None = None
-    message: Any = None
+    message: JSONObject | None = None
+    asked: bool = False
     body: bytes = b""
     message_number: int = 0
     modern: bool = False
     status: int | None = None
     status_number: int = 0
     answered: bool = False
-
-    @property
-    def asked(self) -> bool:
-        """Whether it carries a request, or may."""
-        messages = array_of(self.message) or [self.message]
-        return any("id" in object_of(one) and "method" in object_of(one) for one in messages)
 
 
 class Watcher:
@@ -77,6 +91,7 @@ class Watcher:
         self._sessions: dict[str, Conversation] = {}
         self._old_targets: dict[str, Conversation] = {}
         self._told: set[tuple[object, object]] = set()
+        self._held = 0
         self._serves_modern = False
 
     def is_for_endpoint(self, target: str) -> bool:
@@ -91,13 +106,32 @@ class Watcher:
         """The head of a request."""
         self.messages += 1
         is_ours = self.is_for_endpoint(target)
-        found = _Exchange(self.messages, method, target, fields, is_ours)
+        size = len(target) + sum(len(name) + len(value) for name, value in fields.items())
+        found = _Exchange(self.messages, method, target, fields, is_ours, size)
+        self._held += size
         self._open[exchange] = found
         if not is_ours:
-            return []
+            return self._forgotten(now)
         found.conversation = self._old_targets.get(target) or self._session_of(fields)
         faults = rules.judge_get(fields) if method == "GET" else ()
-        return self._faults(Side.CLIENT, faults, found, now)
+        return self._faults(Side.CLIENT, faults, found, now) + self._forgotten(now)
+
+    def _forgotten(self, now: float) -> list[Observation]:
+        """Forget what is too much to keep, the oldest first, but for the latest."""
+        forgot = False
+        while len(self._open) > _MOST or (self._held > _MOST_HELD and len(self._open) > 1):
+            self._held -= self._open.pop(next(iter(self._open))).size
+            forgot = True
+        if not forgot:
+            return []
+        spot = BlindSpot(
+            cause=BlindCause.FORGOTTEN,
+            side=None,
+            text=_FORGOTTEN,
+            number=self.messages,
+            time=now,
+        )
+        return self._told_once([spot])
 
     def _session_of(self, fields: Fields) -> Conversation | None:
         session = fields.get(SESSION_FIELD)
@@ -119,25 +153,34 @@ class Watcher:
             return []
         self.messages += 1
         found.message_number = self.messages
-        found.body, found.message = data, _decoded(data)
-        found.modern = rules.is_modern(found.fields, found.message)
+        message = _decoded(data)
+        found.asked = _asks(message)
+        found.modern = rules.is_modern(found.fields, message)
         if found.conversation is None or found.modern:
-            found.conversation = _alone(found)
+            found.conversation = _alone(found, message)
+        found.message = None if message is None else _told_of(message)
+        found.body = hashlib.sha256(data).digest()
+        found.size += len(data)
+        self._held += len(data)
         conversation = found.conversation
         events: list[Observation] = []
-        if data in conversation.refused:  # the same again, with a token perhaps
-            del conversation.refused[data]
+        if found.body in conversation.refused:  # the same again, with a token perhaps
+            del conversation.refused[found.body]
         else:
             events += self._see(found, Side.CLIENT, data, now)
-        events += self._faults(Side.CLIENT, self._post_faults(found, conversation), found, now)
-        return events
+        faults = self._post_faults(found, conversation, message)
+        events += self._faults(Side.CLIENT, faults, found, now)
+        return events + self._forgotten(now)
 
-    def _post_faults(self, found: _Exchange, conversation: Conversation) -> Iterator[rules.Fault]:
+    @staticmethod
+    def _post_faults(
+        found: _Exchange, conversation: Conversation, message: Any
+    ) -> Iterator[rules.Fault]:
         if conversation.is_old:
             return
         yield from rules.judge_post(found.fields)
         if found.modern:
-            yield from rules.judge_modern_fields(found.fields, found.message)
+            yield from rules.judge_modern_fields(found.fields, message)
         elif SESSION_FIELD in found.fields:
             yield from rules.judge_legacy_fields(found.fields, conversation.observer.revision)
 
@@ -217,9 +260,12 @@ class Watcher:
     def ended(self, exchange: int, now: float, *, by: Side | None = None) -> list[Observation]:
         """The response is complete or, `by` a side, broken off."""
         found = self._open.pop(exchange, None)
-        if found is None or found.conversation is None:
+        if found is None:
             return []
+        self._held -= found.size
         conversation = found.conversation
+        if conversation is None:
+            return []
         if found.asked and not found.answered and (found.status or 0) >= 400:
             conversation.refused[found.body] = found.message_number
             _bound(conversation.refused)
@@ -257,9 +303,9 @@ class Watcher:
         kept: list[Observation] = []
         for event in events:
             if isinstance(event, BlindSpot):
-                if (event.cause, event.side) in self._told:
+                if (event.text, event.side) in self._told:
                     continue
-                self._told.add((event.cause, event.side))
+                self._told.add((event.text, event.side))
             kept.append(event)
         return kept
 
@@ -277,15 +323,28 @@ class Watcher:
         return [violation(side, rule, text, number, now, about) for rule, text in faults]
 
 
-def _alone(found: _Exchange) -> Conversation:
+def _alone(found: _Exchange, message: Any) -> Conversation:
     """The conversation of an exchange that belongs to none."""
-    begins = found.modern or member(found.message, "method") == "initialize"
+    begins = found.modern or member(message, "method") == "initialize"
     # A body that is no JSON is whole, and cannot be explained by what came before.
-    return Conversation(Observer()) if begins or found.message is None else _in_the_middle()
+    if begins or message is None:
+        return Conversation(Observer())
+    return Conversation(Observer(from_start=False), is_alone=True)
 
 
 def _in_the_middle() -> Conversation:
     return Conversation(Observer(from_start=False))
+
+
+def _asks(message: Any) -> bool:
+    """Whether a body carries a request."""
+    messages = array_of(message) or [message]
+    return any("id" in object_of(one) and "method" in object_of(one) for one in messages)
+
+
+def _told_of(message: Any) -> JSONObject:
+    """What is told of a message that was POSTed, when something is wrong with its response."""
+    return {name: object_of(message).get(name) for name in ("method", "id")}
 
 
 def _was_replayed(conversation: Conversation, found: _Exchange, id: str) -> bool:

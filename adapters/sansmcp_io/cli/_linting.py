@@ -26,7 +26,7 @@ from ._explaining import near, read_rules
 from ._http_watching import Watcher
 from ._output import Output
 from ._recording import drain
-from ._replay import Ended, HTTPRecording, NoRecord, Recording, Sent, read
+from ._replay import Ended, HTTPRecording, NoRecord, Recording, Sent, lines_of, read
 from ._tracing import excerpt, name_of, quote, violation
 from ._visible import visible
 
@@ -74,10 +74,10 @@ def lint(path: str, *, select: Sequence[str], ignore: Sequence[str], output: Out
 @contextmanager
 def _opened(path: str) -> Generator[Iterable[bytes], None, None]:
     if path == "-":
-        yield sys.stdin.buffer
+        yield lines_of(sys.stdin.buffer)
         return
     with Path(path).open("rb") as file:
-        yield file
+        yield lines_of(file)
 
 
 class Chosen:

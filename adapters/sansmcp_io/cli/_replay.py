@@ -8,14 +8,15 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import attrs
 
-from sansmcp import JSONObject, Side
+from sansmcp import Config, JSONObject, Side
 
 from ._capture import FORMAT, HTTP_VERSION, VERSION
 from ._values import as_text, member, object_of
+from ._visible import shortened
 
 _SIDES: Final[Mapping[str, Side]] = {side.name.lower(): side for side in Side}
 _MARKS: Final = {
@@ -28,6 +29,11 @@ _MARKED: Final = re.compile(rb"(client:|server:|>|<) ?(.*)", re.DOTALL)
 _AS_WRITTEN: Final = re.compile(
     rb'\{"time":([0-9]+\.[0-9]{6}),"side":"(client|server)","message":(.+)\}\n?', re.DOTALL
 )
+_BOM: Final = b"\xef\xbb\xbf"
+_MOST_MESSAGE: Final = Config().max_message_bytes
+_MOST_LINE: Final = 6 * _MOST_MESSAGE + 2**20
+"""JSON may write each byte of a text as an escape of six; the rest is for the other members."""
+_MOST_SHOWN: Final = 40
 _BEGINNINGS: Final = frozenset({"initialize", "server/discover"})
 
 
@@ -83,6 +89,22 @@ class HTTPRecording:
     lines: Iterator[tuple[int, bytes]]
 
 
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, without the byte order mark that some editors put before the first.
+
+    Raises:
+        NoRecord: A line is longer than any record. No more of it is read than that takes.
+    """
+    line = file.readline(_MOST_LINE + 1).removeprefix(_BOM)
+    place = 1
+    while line:
+        if len(line) > _MOST_LINE:
+            raise NoRecord(place, f"it is longer than a record can be ({_MOST_LINE} bytes)")
+        yield line
+        line = file.readline(_MOST_LINE + 1)
+        place += 1
+
+
 def read(lines: Iterable[bytes]) -> Recording | HTTPRecording:
     """Look at the first line, and read the rest as what it promises.
 
@@ -114,11 +136,12 @@ def _header(place: int, line: bytes) -> JSONObject:
             f'the header of a capture has "format":"{FORMAT}"; '
             "lines of messages begin with client: or server:, or with > or <",
         )
-    if found.get("version") not in (VERSION, HTTP_VERSION):
+    version = found.get("version")
+    if isinstance(version, bool) or version not in (VERSION, HTTP_VERSION):
+        shown = shortened(json.dumps(version), _MOST_SHOWN)
         raise NoRecord(
             place,
-            f"version {found.get('version')} of the format is not known here, "
-            f"{VERSION} and {HTTP_VERSION} are",
+            f"version {shown} of the format is not known here, {VERSION} and {HTTP_VERSION} are",
         )
     return found
 
