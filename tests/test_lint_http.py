@@ -402,6 +402,18 @@ READY = [BOTH, SESSION, LATEST]
             ["HDR-006"],
             id="another version",
         ),
+        pytest.param(
+            MODERN, [BOTH, LATEST], 200, None, ["HDR-006"], id="a head of an older revision"
+        ),
+        pytest.param(MODERN, [BOTH], 200, None, ["HDR-005"], id="a head of the oldest revision"),
+        pytest.param(
+            MODERN,
+            [BOTH, LATEST, ["mcp-method", "tools/list"]],
+            200,
+            None,
+            ["HDR-006", "HDR-008"],
+            id="another version and another method",
+        ),
         pytest.param(MODERN, [*NAMED[:2], NAMED[3]], 200, None, ["HDR-008"], id="no method"),
         pytest.param(
             MODERN, fields("tools/list", ["mcp-name", "x"]), 200, None, ["HDR-008"], id="other"
@@ -454,6 +466,16 @@ def test_heads_are_judged(
     capture.end(exchange)
     lint(capture)
     assert [one["rule"] for one in lint.documents if one["kind"] == "violation"] == found
+
+
+def test_head_of_an_older_revision_is_one_fault_that_says_all(lint: Lint, capture: Capture) -> None:
+    """Three findings for one cause read as three faults, and one that hides two as none."""
+    capture.post(MODERN, [BOTH, LATEST], answer=LISTED)
+    lint(capture)
+    text = lint.documents[0]["text"]
+    assert lint.documents[0]["rule"] == "HDR-006"
+    assert "Mcp-Method" in text
+    assert "Mcp-Name" in text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ not matter.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, ErrorCode
@@ -62,27 +62,49 @@ def judge_post(fields: Fields) -> Iterator[Fault]:
 
 
 def judge_modern_fields(fields: Fields, message: object) -> Iterator[Fault]:
-    """Whether the head of a POST of 2026-07-28 says what its body says."""
+    """Whether the head of a POST of 2026-07-28 says what its body says.
+
+    A head of an older revision lacks the other fields as well: that is one fault.
+    """
     version, said = fields.get(VERSION_FIELD), named_revision(message)
+    missing, differing = _judge_mirrored(fields, message)
     if version is None:
-        yield "HDR-005", "a POST has no field MCP-Protocol-Version"
+        yield "HDR-005", _with(missing, "a POST has no field MCP-Protocol-Version")
     elif said is not None and version != said:
-        yield "HDR-006", f"MCP-Protocol-Version is {version!r:.40} and the body says {said!r:.40}"
+        text = f"MCP-Protocol-Version is {version!r:.40} and the body says {said!r:.40}"
+        yield "HDR-006", _with(missing, text)
+    else:
+        yield from missing
+    yield from differing
+
+
+def _with(missing: Iterable[Fault], text: str) -> str:
+    return "; ".join((text, *(other for _, other in missing)))
+
+
+def _judge_mirrored(fields: Fields, message: object) -> tuple[list[Fault], list[Fault]]:
+    """The fields with the method and the name of a request: which are missing, which differ."""
+    missing: list[Fault] = []
+    differing: list[Fault] = []
     method = member(message, "method")
     if not isinstance(method, str) or "id" not in object_of(message):
-        return
-    if fields.get("mcp-method") != method:
-        found = fields.get("mcp-method")
-        text = "is missing" if found is None else f"is {found!r:.80}"
-        yield "HDR-008", f"Mcp-Method {text} and the method is {method!r:.80}"
+        return missing, differing
+    found = fields.get("mcp-method")
+    if found is None:
+        missing.append(("HDR-008", f"a request {method!r:.80} has no field Mcp-Method"))
+    elif found != method:
+        text = f"Mcp-Method is {found!r:.80} and the method is {method!r:.80}"
+        differing.append(("HDR-008", text))
     name = member(member(message, "params"), _NAMED.get(method, ""))
     if not isinstance(name, str):
-        return
+        return missing, differing
     found = fields.get("mcp-name")
     if found is None:
-        yield "HDR-009", f"a request {method} has no field Mcp-Name"
+        missing.append(("HDR-009", f"a request {method} has no field Mcp-Name"))
     elif found != name and not _ENCODED.fullmatch(found):
-        yield "HDR-009", f"Mcp-Name is {found!r:.80} and the body names {name!r:.80}"
+        text = f"Mcp-Name is {found!r:.80} and the body names {name!r:.80}"
+        differing.append(("HDR-009", text))
+    return missing, differing
 
 
 def judge_legacy_fields(fields: Fields, revision: str | None) -> Iterator[Fault]:
