@@ -50,6 +50,7 @@ async def carry(
         elif not await _receive_body(exchange, receive):
             exchange.receive_disconnect(now=time.monotonic())
             runner.turn()
+            await _answer_nobody(send)
             return
         runner.turn()
         response = exchange.response()
@@ -85,6 +86,16 @@ async def _skip_body(receive: Receive) -> None:
 def _start(status: int, headers: Headers) -> Message:
     # A list, since middleware adds fields to it.
     return {"type": "http.response.start", "status": status, "headers": list(headers)}
+
+
+async def _answer_nobody(send: Send) -> None:
+    """Answer a request whose client is gone: no server lets this out.
+
+    Middleware, as Starlette's, may raise where an application returns without a response, and the
+    server logs that as a fault. The status is the one that logs know for this, from nginx.
+    """
+    await send(_start(499, ((b"content-length", b"0"),)))
+    await send(dict(_END))
 
 
 async def _authenticate(authenticate: Authenticate, exchange: ServerExchange, scope: Scope) -> None:
@@ -131,6 +142,7 @@ class _Stream:
         self._receive = receive
         self._send = send
         self._is_gone = False  # the client
+        self._has_begun = False  # the response
         self._has_news = False
         self._sleeping: asyncio.Future[None] | None = None
 
@@ -157,6 +169,8 @@ class _Stream:
                     self._sleeping = loop.create_future()
                     await self._sleeping
                     self._sleeping = None
+            if not self._has_begun:
+                await _answer_nobody(self._send)
         finally:
             watching.cancel()
             del runner.wires[exchange]
@@ -183,6 +197,7 @@ class _Stream:
             if type(output) is SendBody:
                 await send({"type": "http.response.body", "body": output.data, "more_body": True})
             elif type(output) is SendHead:
+                self._has_begun = True
                 await send(_start(output.status, output.headers))
                 if not self._exchange.has_output:
                     # A server may keep the head until the first piece of the body.
