@@ -520,3 +520,36 @@ def test_a_call_that_cannot_be_answered_any_more_gets_503(era: str) -> None:
     assert (response.json["id"], response.json["error"]["code"]) == (7, -32603)
     ended = answer(listening)
     assert (ended.status, ended.ended, ended.messages[-1]["id"]) == (200, True, 8)
+
+
+@case("c282")
+@pytest.mark.parametrize("streams", [True, False])
+def test_what_cannot_be_kept_is_not_declared(streams: bool) -> None:
+    """Neither without sessions, in the handshake, nor without streams, in any era."""
+    capabilities: JSONObject = {
+        "tools": {"listChanged": True},
+        "resources": {"subscribe": True},
+        "prompts": {},
+    }
+    endpoint = new_endpoint(capabilities=capabilities, stateless=True, streams=streams)
+    kept: JSONObject = {"tools": {}, "resources": {}, "prompts": {}}
+    response = answer(post(endpoint, initialize(1, "2025-11-25"), {"accept": JSON}))
+    assert response.json["result"]["capabilities"] == kept
+    subscribe = call(2, "resources/subscribe", {"uri": "a:b"})
+    response = answer(post(endpoint, subscribe, {"mcp-protocol-version": "2025-11-25"}))
+    assert response.json["error"]["code"] == -32601
+    discover = call(3, "server/discover", {"_meta": META})
+    response = answer(modern_post(endpoint, {"mcp-method": "server/discover"}, discover))
+    assert response.json["result"]["capabilities"] == (capabilities if streams else kept)
+    params = {"notifications": {"toolsListChanged": True}, "_meta": META}
+    fields = {"mcp-method": "subscriptions/listen"}
+    response = answer(modern_post(endpoint, fields, call(4, "subscriptions/listen", params)))
+
+    if streams:
+        assert response.messages[0]["params"]["notifications"] == {"toolsListChanged": True}
+    else:
+        assert (response.status, response.json["error"]["code"]) == (404, -32601)
+        without = {"accept": JSON, **fields}
+        message = call(5, "subscriptions/listen", params)
+        assert answer(modern_post(endpoint, without, message)).status == 404
+    assert endpoint.publish(ToolsListChanged()) is streams

@@ -7,15 +7,18 @@ import pytest
 from sansmcp import (
     LEGACY_REVISIONS,
     Config,
+    FailureReason,
     JSONObject,
     LimitReached,
     LocalProtocolError,
     ProtocolViolation,
     Ready,
     RequestAnswered,
+    RequestFailed,
     RequestReceived,
+    ToolsListChanged,
 )
-from sansmcp.http import Sessions, SessionStarted
+from sansmcp.http import OldPaths, Sessions, SessionStarted
 from tests.support.http import (
     GET,
     JSON,
@@ -31,6 +34,7 @@ from tests.support.http import (
     new_endpoint,
     of,
     post,
+    progressing,
     request,
     sessions,
     take,
@@ -337,3 +341,31 @@ def test_the_field_is_not_judged_on_initialize(value: str) -> None:
     response = answer(post(new_endpoint(), initialize(0, LEGACY), {"mcp-protocol-version": value}))
 
     assert response.json["result"]["protocolVersion"] == LEGACY
+
+
+def test_a_server_without_streams_keeps_sessions_and_nothing_that_needs_a_get() -> None:
+    """What waits for a stream that never comes is refused or lost at once, and is reported."""
+    endpoint = new_endpoint(streams=False)
+    response = answer(post(endpoint, initialize(0, LEGACY)))
+    assert response.json["result"]["capabilities"]["tools"] == {}
+    assert "logging" in response.json["result"]["capabilities"]  # its level lasts in a session
+    drain(endpoint)
+    one = connect(endpoint)
+    refused = answer(one.get())
+    assert (refused.status, refused.headers["allow"]) == (405, "POST, DELETE, OPTIONS")
+    assert not endpoint.publish(ToolsListChanged())
+    drain(endpoint)
+    question = endpoint.send_request("roots/list", session=one.session)
+    (failed,) = of(RequestFailed, drain(endpoint))
+    assert (failed.request, failed.reason) == (question, FailureReason.NO_STREAM)
+    exchange, handle = one.asked(progressing(1))
+    assert endpoint.send_progress(handle, 1)
+    endpoint.send_result(handle, {"content": []})
+    response = answer(exchange)
+    assert len(response.messages) == 2
+    assert response.ids == ["", ""]  # none could be named in a GET
+
+    fixed = new_endpoint(streams=False, sessions=sessions(allow_delete=False))
+    assert answer(connect(fixed).get()).headers["allow"] == "POST, OPTIONS"
+    with pytest.raises(ValueError, match="old_paths need sessions, and streams"):
+        new_endpoint(streams=False, old_paths=OldPaths(stream="/sse", post="/messages"))

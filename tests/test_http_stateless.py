@@ -92,19 +92,18 @@ def test_another_revision_is_refused() -> None:
     assert answer(post(stateless(), tool_call(5), at("1999-01-01"))).status == 400
 
 
-def test_progress_and_logs_turn_the_answer_into_a_stream() -> None:
+def test_progress_and_notifications_turn_the_answer_into_a_stream() -> None:
     """There are no ids of events: nobody could come back."""
     endpoint = stateless()
     exchange = post(endpoint, call(1, "tools/call", {"name": "t", "_meta": {"progressToken": 1}}))
     handle = asked(endpoint)
     assert endpoint.send_progress(handle, 1)
-    assert endpoint.send_log("debug", "x", request=handle)
     endpoint.send_notification("x/y", request=handle)
     endpoint.send_result(handle, {"content": []})
 
     response = answer(exchange)
-    assert len(response.messages) == 4
-    assert response.ids == [""] * 4
+    assert len(response.messages) == 3
+    assert response.ids == [""] * 3
     assert response.ended
 
 
@@ -137,23 +136,42 @@ def test_ids_and_tokens_of_clients_may_be_alike() -> None:
     assert drain(endpoint) == []
 
 
-def test_what_a_client_sets_does_not_reach_another() -> None:
-    """A log level, or a subscription, would last in a session only."""
+@REVISIONS
+def test_what_needs_a_session_is_not_declared(revision: str) -> None:
+    """A log level, a subscription and a stream last in a session only: no promise is broken."""
     endpoint = stateless()
-    assert (
-        answer(post(endpoint, call(1, "logging/setLevel", {"level": "emergency"}))).json["result"]
-        == {}
-    )
-    exchange = post(endpoint, call(2, "resources/subscribe", {"uri": FILE}))
-    endpoint.send_result(asked(endpoint), {})
-    assert answer(exchange).status == 200
-    exchange = post(endpoint, call(2, "resources/unsubscribe", {"uri": FILE}))
-    endpoint.send_result(asked(endpoint), {})
-    assert answer(exchange).status == 200
-    post(endpoint, tool_call(3))
+    response = answer(post(endpoint, initialize(0, revision), at(revision)))
+    declared = {"tools": {}, "resources": {}, "prompts": {}}
+    if revision >= "2025-03-26":
+        declared["completions"] = {}
+    assert response.json["result"]["capabilities"] == declared
+    for method, params in (
+        ("logging/setLevel", {"level": "emergency"}),
+        ("resources/subscribe", {"uri": FILE}),
+        ("resources/unsubscribe", {"uri": FILE}),
+    ):
+        response = answer(post(endpoint, call(1, method, params), at(revision)))
+        assert (response.status, response.json["error"]["code"]) == (200, -32601)
 
-    assert endpoint.send_log("debug", "x", request=asked(endpoint))
+    assert not of(RequestReceived, drain(endpoint))
     assert not endpoint.publish(ToolsListChanged())
+
+
+def test_logs_for_a_client_that_was_not_told_of_logging_are_not_sent() -> None:
+    """It is no fault of the handler, which serves clients of all kinds: it is told False."""
+    endpoint = stateless()
+    exchange = post(endpoint, tool_call(3))
+    handle = asked(endpoint)
+    assert not endpoint.send_log("debug", "x", request=handle)
+    with pytest.raises(LocalProtocolError, match="LOG-002"):
+        endpoint.send_log("loud", "x", request=handle)
+    undeclared = stateless(capabilities={"tools": {}})
+    post(undeclared, tool_call(3))
+    with pytest.raises(LocalProtocolError, match="LOG-001"):
+        undeclared.send_log("debug", "x", request=asked(undeclared))
+
+    endpoint.send_result(handle, {"content": []})
+    assert answer(exchange).json == result(3, {"content": []})
 
 
 def test_a_cancellation_cancels_nothing() -> None:

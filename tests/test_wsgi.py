@@ -426,6 +426,7 @@ def test_streams_that_last_are_for_servers_that_have_threads_for_them() -> None:
     client = Session(app)
     refused = client.get().ended()
     assert (refused.status, refused.headers["allow"]) == (405, "POST, DELETE, OPTIONS")
+    assert app.publish(ToolsListChanged()) is False
     listen = modern(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     assert post_modern(app, listen).ended().json["error"]["code"] == -32601
     streaming = new_app(streams=True)

@@ -17,7 +17,7 @@ from sansmcp.http import SendBody, SendHead
 
 from ._anomalies import LOGGER
 from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
-from ._errors import CallCancelled, McpError, Unauthorized
+from ._errors import CallCancelled, Unauthorized
 from ._wsgi_calls import Environ, ServerCall
 from ._wsgi_runner import Runner, not_async
 
@@ -29,7 +29,6 @@ Result: TypeAlias = JSONObject | RequireInput
 _PIECE_BYTES: Final = 65_536
 _LONGEST_LENGTH: Final = 20  # digits; the limit on bodies is far below
 _OTHERS: Final = (("CONTENT_TYPE", "content-type"), ("CONTENT_LENGTH", "content-length"))
-_LISTEN: Final = "subscriptions/listen"
 
 
 class Serving:
@@ -41,15 +40,11 @@ class Serving:
         handler: Callable[[ServerCall], Result],
         authenticate: Authenticate | None,
         context: Any,
-        streams: bool,
-        allow: str,
     ) -> None:
         self.runner: Final = runner
         self.handler: Final = handler
         self.authenticate: Final = authenticate
         self.context: Final = context
-        self.streams: Final = streams
-        self.allow: Final = allow  # the methods, where there are no streams
 
 
 class Carrier:
@@ -83,7 +78,7 @@ class Carrier:
         """Serve it; what is returned is the body, or what is left of it."""
         try:
             if self._exchange.needs_principal and not self._exchange.refused:
-                self._look_at_head()
+                self._authenticate()
             if not self._exchange.refused:
                 self._receive_body()
             return self._respond()
@@ -101,18 +96,17 @@ class Carrier:
 
     # ---------------------------------------------------------------------------- receiving
 
-    def _look_at_head(self) -> None:
+    def _authenticate(self) -> None:
         exchange, authenticate = self._exchange, self._serving.authenticate
-        if exchange.method == "GET" and not self._serving.streams:
-            self._refuse(405, "no streams are served here", ("allow", self._serving.allow))
-        elif authenticate is not None:
-            try:
-                exchange.principal = not_async(authenticate(self.environ), "authenticate")
-            except Unauthorized as error:
-                self._refuse(error.status, error.text, ("www-authenticate", error.challenge))
-            except Exception as error:
-                LOGGER.error("authenticate failed", exc_info=error)
-                self._refuse(500, "internal error")
+        if authenticate is None:
+            return
+        try:
+            exchange.principal = not_async(authenticate(self.environ), "authenticate")
+        except Unauthorized as error:
+            self._refuse(error.status, error.text, ("www-authenticate", error.challenge))
+        except Exception as error:
+            LOGGER.error("authenticate failed", exc_info=error)
+            self._refuse(500, "internal error")
 
     def _refuse(self, status: int, text: str, *fields: tuple[str, str]) -> None:
         with self._runner.lock:
@@ -178,8 +172,6 @@ class Carrier:
 
     def _handle(self, request: IncomingRequest) -> Result:
         serving = self._serving
-        if request.method == _LISTEN and not serving.streams:
-            raise McpError(ErrorCode.METHOD_NOT_FOUND, "no streams are served here")
         result = serving.handler(ServerCall(self._runner, request, serving.context))
         return not_async(result, "the handler")
 

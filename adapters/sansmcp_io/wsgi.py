@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias
 
-import attrs
-
 from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
 from sansmcp.http import ServerEndpoint, Session, Sessions, ToolSchema
 
@@ -82,7 +80,7 @@ class App:
         streams: Whether responses may last as long as clients like, as those of
             `subscriptions/listen` and the GET streams of sessions do. Each takes a thread of the
             server for all that time. Without, only responses to calls are streams, and end with
-            them.
+            them; `listChanged` and `resources.subscribe` are then not declared to any client.
         answers: `auto` answers with JSON where nothing comes before it; `sse` with a stream.
         keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
         tool_schema: Gives the `inputSchema` of a tool, to check `Mcp-Param-*` fields.
@@ -126,12 +124,6 @@ class App:
                 )
         if path is not None and not path.startswith("/"):
             raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
-        config = config or Config()
-        if not streams:
-            # They come to us, who refuse them: otherwise the core would open a stream.
-            config = attrs.evolve(config, manual={*config.manual, "subscriptions/listen"})
-        settings = session_settings(sessions, revisions)
-        can_end = settings is not None and settings.allow_delete
         self._path = path
         self._runner = Runner(
             ServerEndpoint(
@@ -141,7 +133,8 @@ class App:
                 revisions=revisions,
                 hosts=hosts,
                 origins=origins,
-                sessions=settings,
+                sessions=session_settings(sessions, revisions),
+                streams=streams,
                 answers=answers,
                 keep_alive=keep_alive,
                 tool_schema=tool_schema,
@@ -150,8 +143,7 @@ class App:
             on_notification=on_notification,
             request_timeout=request_timeout,
         )
-        allow = "POST, DELETE, OPTIONS" if can_end else "POST, OPTIONS"
-        self._serving = Serving(self._runner, handler, authenticate, context, streams, allow)
+        self._serving = Serving(self._runner, handler, authenticate, context)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one HTTP request. It returns when the response is complete."""

@@ -68,7 +68,13 @@ class ServerEndpoint(Verbs):
         origins: Origins of web pages that may call, such as `"https://app.example"`, or `"*"`;
             they get the CORS fields. None: pages from loopback addresses only, without CORS.
         sessions: How sessions of the legacy revisions are kept; None: they are not, and each of
-            their requests is served by itself.
+            their requests is served by itself. Then `listChanged`, `resources.subscribe` and
+            `logging` are not declared to these clients: they need a stream or a log level that
+            lasts.
+        streams: Whether there are streams that outlast a request: those of GET and of
+            `subscriptions/listen`. Without them GET gets 405 and `subscriptions/listen` -32601,
+            `listChanged` and `resources.subscribe` are not declared to any client, and no event
+            log is kept.
         answers: `auto` answers with one JSON object where nothing comes before it, else with a
             stream; `sse` always with a stream where the client takes one, which begins at once in
             the legacy revisions, and in 2026-07-28, where errors have statuses, with the first
@@ -105,6 +111,7 @@ class ServerEndpoint(Verbs):
         hosts: Sequence[str] = (),
         origins: Sequence[str] | None = None,
         sessions: Sessions | None = None,
+        streams: bool = True,
         answers: Literal["auto", "sse"] = "auto",
         keep_alive: float | None = 15.0,
         tool_schema: ToolSchema | None = None,
@@ -120,9 +127,9 @@ class ServerEndpoint(Verbs):
         self._heads = Heads(self, Origins(hosts, origins))
         self._answers = answers
         self._tool_schema = tool_schema
-        self._host(revisions, info, capabilities, instructions, sessions)
-        if old_paths is not None and sessions is None:
-            raise ValueError("old_paths need sessions")
+        self._host(revisions, info, capabilities, instructions, sessions, streams)
+        if old_paths is not None and (sessions is None or not streams):
+            raise ValueError("old_paths need sessions, and streams")
         self._old_stream_path = None if old_paths is None else old_paths.stream
         self._old_post_path = None if old_paths is None else old_paths.post
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _METHODS: Final = (b"GET", b"POST", b"DELETE", b"OPTIONS")
 _METHODS_WITHOUT_DELETE: Final = (b"GET", b"POST", b"OPTIONS")
+_METHODS_WITHOUT_GET: Final = (b"POST", b"DELETE", b"OPTIONS")
 _POST_ONLY: Final = (b"POST", b"OPTIONS")
 _OLD_STREAM_METHODS: Final = (b"GET", b"OPTIONS")
 CLOSING: Final = Breach("OWN-021", "the server is closing", ErrorCode.INTERNAL_ERROR)
@@ -125,4 +126,7 @@ class Heads:
                 return _OLD_STREAM_METHODS
             if path == endpoint._old_post_path:
                 return _POST_ONLY
-        return _METHODS if table.settings.allow_delete else _METHODS_WITHOUT_DELETE
+        can_end = table.settings.allow_delete
+        if not endpoint._serves_streams:
+            return _METHODS_WITHOUT_GET if can_end else _POST_ONLY
+        return _METHODS if can_end else _METHODS_WITHOUT_DELETE

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from .._events import CancelCause
-from .._values import JSONObject
+from .._values import JSONObject, is_object
 from ._events import SessionEnd
 from ._ground import Ground
 from ._headers import Fields, Text
@@ -24,6 +24,24 @@ if TYPE_CHECKING:
     from ._endpoint import ServerEndpoint
 
 
+_ON_STREAMS: Final = {
+    "tools": ("listChanged",),
+    "prompts": ("listChanged",),
+    "resources": ("listChanged", "subscribe"),
+}
+"""Capabilities that are kept by messages outside of any response to a request."""
+
+
+def _without_streams(capabilities: JSONObject) -> JSONObject:
+    """The capabilities that can be kept where no stream outlasts a request (CAP-004)."""
+    kept = dict(capabilities)
+    for name, members in _ON_STREAMS.items():
+        value: Any = kept.get(name)
+        if is_object(value):
+            kept[name] = {name: inner for name, inner in value.items() if name not in members}
+    return kept
+
+
 class Hosting(Ground):
     """Makes machines when they are needed first, and knows all of them."""
 
@@ -34,6 +52,7 @@ class Hosting(Ground):
         "_modern_revisions",
         "_openings",
         "_revisions",
+        "_serves_streams",
         "_stateless",
         "_table",
         "_whole_machine",
@@ -46,7 +65,12 @@ class Hosting(Ground):
         capabilities: JSONObject | None,
         instructions: str | None,
         sessions: Sessions | None,
+        streams: bool,
     ) -> None:
+        if not streams:
+            capabilities = _without_streams(capabilities or {})
+            if sessions is not None:  # nobody can come back for what a log would keep
+                sessions = attrs.evolve(sessions, event_log=None)
         # Pings make no sense where a client is reached by streams that it may close: comments do.
         settings: dict[str, Any] = {
             "instructions": instructions,
@@ -58,6 +82,11 @@ class Hosting(Ground):
         # What the server says of itself never changes; the caller's dicts are not kept.
         settings["info"] = self._config.codec.decode(whole._info)
         settings["capabilities"] = whole._capabilities
+        if sessions is None:
+            # Nothing of a legacy client lasts: no stream, no subscription and no log level.
+            settings["capabilities"] = _without_streams(whole._capabilities)
+            settings["capabilities"].pop("logging", None)
+        self._serves_streams = streams
         self._machine_settings = settings
         self._revisions = whole._revisions
         self._legacy_revisions = whole._legacy_revisions

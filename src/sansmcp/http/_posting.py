@@ -143,7 +143,7 @@ def _receive_modern(
         machine._receive_notification(message, method)
         machine._sender = None
         _accept(exchange, machine)
-    elif method == LISTEN and not exchange._accepted.stream:
+    elif method == LISTEN and not exchange._accepted.stream and endpoint._serves_streams:
         text = f"{method} is answered by a stream, and Accept does not take text/event-stream"
         exchange._refuse(406, Breach("SUBS-018", text), _readable(raw))
     else:

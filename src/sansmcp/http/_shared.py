@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from .._changes import Change
 from .._conversation import Conversation
+from .._errors import ErrorCode
 from .._events import CancelCause, LimitReached, ProtocolViolation
 from .._handles import IncomingRequest, Listener, Peer
 from .._lifecycle import Phase, RequestState
 from .._modern_methods import MODERN_REVISION
-from .._notifying import URI_CHARACTERS
+from .._notifying import LISTEN, URI_CHARACTERS
 from .._registry import DIALECTS, GATES
-from .._values import JSONObject, id_key
+from .._values import JSONObject, JSONValue, id_key
 from ._machines import HTTPMachine
 
 if TYPE_CHECKING:
@@ -123,12 +124,30 @@ class SharedMachine(HTTPMachine):
         peer.principal = exchange.principal
         return peer
 
+    def _handled(self, request: IncomingRequest) -> bool:
+        if request._method == LISTEN and not self._endpoint._serves_streams:
+            text = f"{LISTEN} is not served here: this server has no streams that stay open"
+            self._refuse(request, ErrorCode.METHOD_NOT_FOUND, text)
+            return True
+        return super()._handled(request)
+
     # ------------------------------------------------------------- what would outlast a request
 
-    def _level_handled(self, request: IncomingRequest, level: object) -> bool:
-        handled = super()._level_handled(request, level)
-        self._peer.log_level = None
-        return handled
+    def _send_log(
+        self,
+        level: str,
+        data: JSONValue,
+        logger: str | None,
+        meta: JSONObject | None,
+        request: IncomingRequest | None,
+        now: float | None,
+    ) -> bool:
+        whole = self._endpoint._whole_machine
+        if self is whole:
+            return super()._send_log(level, data, logger, meta, request, now)
+        # A legacy client without a session is not told of logging, and so gets no logs: this
+        # judges the arguments, and sends nothing.
+        return whole._send_log(level, data, logger, meta, None, now)
 
     def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         self._came_to_nothing(request)
