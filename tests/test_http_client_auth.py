@@ -200,6 +200,78 @@ def test_a_start_waits_for_authorization() -> None:
     assert Ready in kinds(events_of(client))
 
 
+@pytest.mark.parametrize("status", [401, 403])
+@pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "Cookie"])
+@pytest.mark.parametrize("authorize", [False, True])
+def test_a_probe_refused_for_good_credentials_means_a_handshake(
+    status: int, name: str, authorize: bool
+) -> None:
+    """Neighbour of case c281: servers answer 401 to whatever has no session, but `initialize`.
+
+    Whoever may be asked for a token would be asked for one that is not needed.
+    """
+    client = begun(revisions=BOTH, authorize=authorize, headers=[(name, TOKEN)])
+    probe = take(client)
+    assert message_of(probe)["method"] == "server/discover"
+    respond(probe, status, {"error": {"code": 401, "message": "MCP Failure"}}, CHALLENGE)
+    again = take(client)
+    assert message_of(again)["method"] == "initialize"
+    respond(again, body=initialized(2))
+    assert only(Ready, events_of(client)).revision == LEGACY
+
+
+def test_where_the_handshake_wants_others_too_that_is_said() -> None:
+    """Neighbour of case c281: 401 to both is a matter of the credentials."""
+    client = begun(revisions=BOTH, headers=[("Authorization", TOKEN)])
+    respond(take(client), 401)
+    respond(take(client), 401, b"", CHALLENGE)
+    required, failed, _ = events_of(client)
+    assert isinstance(required, AuthorizationRequired)
+    assert (required.status, required.kept, len(required.challenges)) == (401, False, 1)
+    assert isinstance(failed, ConnectionFailed)
+    assert failed.cause is FailureCause.REFUSED
+
+
+def test_a_start_with_an_old_token_begins_again_with_a_new_one() -> None:
+    """The era of a server must not be decided by a token that has expired."""
+    client = new_client(authorize=True, headers=[("Authorization", TOKEN)])
+    client.start(timeout=60.0, probe_timeout=5.0, now=0.0)
+    respond(take(client), 401)
+    respond(take(client), 401, b"", CHALLENGE)
+    assert only(AuthorizationRequired, events_of(client)).kept
+    client.authorize([("Authorization", "Bearer new")], now=20.0)
+    probe = take(client)
+    assert message_of(probe)["method"] == "server/discover"
+    assert fields_of(probe)["authorization"] == "Bearer new"
+    assert client.next_timeout() == 25.0
+    respond(probe, body=result(message_of(probe)["id"], discovered()))
+    assert only(Ready, events_of(client)).revision == MODERN
+
+
+def test_a_start_is_not_shown_more_than_five_in_vain_in_either_era() -> None:
+    """Each time it is another request that is refused."""
+    client = begun(revisions=BOTH, authorize=True, headers=[("Authorization", TOKEN)])
+    for _ in range(5):
+        respond(take(client), 401)
+        respond(take(client), 401)
+        assert only(AuthorizationRequired, events_of(client)).kept
+        client.authorize([("Authorization", "Bearer new")])
+    respond(take(client), 401)
+    respond(take(client), 401)
+    required, failed, _ = events_of(client)
+    assert isinstance(required, AuthorizationRequired)
+    assert not required.kept
+    assert isinstance(failed, ConnectionFailed)
+    assert exchanges_of(client) == []
+
+
+def test_a_client_of_one_era_asks_for_authorization_at_once() -> None:
+    """There is no handshake that could decide."""
+    client = begun(MODERN, authorize=True, headers=[("Authorization", TOKEN)])
+    respond(take(client), 401)
+    assert only(AuthorizationRequired, events_of(client)).kept
+
+
 def test_what_was_under_way_meanwhile_is_sent_again_by_itself() -> None:
     """It was refused for credentials that are no longer used: nobody is asked twice."""
     client = keeping()

@@ -492,6 +492,19 @@ def test_a_request_may_be_refused_in_a_modern_form() -> None:
     assert (refused.request, refused.code, refused.data) == (call, -32021, needed)
 
 
+@case("c281")
+def test_credentials_that_the_probe_is_refused_for_may_be_good() -> None:
+    """The server answers 401 to whatever is not `initialize`: that decides."""
+    client = begun(revisions=BOTH, headers=[("Authorization", "Bearer token")])
+    probe = take(client)
+    assert message_of(probe)["method"] == "server/discover"
+    respond(probe, 401, {"error": {"code": 401, "message": "MCP Failure"}})
+    again = take(client)
+    assert message_of(again)["method"] == "initialize"
+    respond(again, body=initialized(2))
+    assert only(Ready, events_of(client)).revision == STREAMABLE[-1]
+
+
 def listening(client: ClientEndpoint) -> tuple[Any, Any]:
     subscription = client.listen({"toolsListChanged": True})
     exchange = take(client)

@@ -130,7 +130,66 @@ def test_a_modern_server_may_speak_another_revision() -> None:
     assert message_of(again)["params"]["protocolVersion"] == "2025-06-18"
 
 
-@pytest.mark.parametrize("status", [401, 403, 408, 429, 502, 503])
+@pytest.mark.parametrize("status", [402, 403, 407, 408, 413, 421, 429, 431])
+@pytest.mark.parametrize("body", [b"", b"<html>", b'{"error":{"code":413,"message":"no"}}'])
+def test_every_4xx_means_a_handshake(status: int, body: bytes) -> None:
+    """Servers and gateways answer an unknown method with any of them, and `initialize` well."""
+    client, probe = probed()
+    respond(probe, status, body, form="application/json")
+    again = take(client)
+    assert message_of(again)["method"] == "initialize"
+    assert events_of(client) == []
+    respond(again, body=initialized(2))
+    assert only(Ready, events_of(client)).revision == LEGACY
+
+
+@pytest.mark.parametrize("status", [413, 429])
+def test_where_the_handshake_gets_the_same_that_is_said(status: int) -> None:
+    """The caller has to know the status, whichever request got it."""
+    client, probe = probed()
+    respond(probe, status, b"no")
+    respond(take(client), status, b"no")
+    refused, one, _ = events_of(client)
+    assert isinstance(refused, MessageRefused)
+    assert refused.status == status
+    assert isinstance(one, ConnectionFailed)
+    assert (one.cause, str(status) in one.text) == (FailureCause.REFUSED, True)
+
+
+@pytest.mark.parametrize("status", [413, 429, 503])
+@pytest.mark.parametrize("body", [b"", b'{"error":{"code":-32000,"message":"slow down"}}'])
+def test_a_server_that_says_when_to_come_again_is_not_asked_before(
+    status: int, body: bytes
+) -> None:
+    """`initialize` at once is what it has asked not to be sent."""
+    client, probe = probed()
+    respond(probe, status, body, {"Retry-After": "7"})
+    refused, one, _ = events_of(client)
+    assert isinstance(refused, MessageRefused)
+    assert (refused.status, refused.retry_after) == (status, 7.0)
+    assert isinstance(one, ConnectionFailed)
+    assert one.cause is FailureCause.REFUSED
+    assert one.message == ("slow down" if body else None)
+    assert "7 s" in one.text
+    assert exchanges_of(client) == []
+
+
+def test_a_server_that_may_be_asked_at_once_is() -> None:
+    """Zero seconds are over."""
+    client, probe = probed()
+    respond(probe, 429, b"", {"Retry-After": "0"})
+    assert message_of(take(client))["method"] == "initialize"
+    assert events_of(client) == []
+
+
+def test_a_client_of_one_era_is_not_told_of_the_other_by_a_status_that_says_little() -> None:
+    """It would change what is right."""
+    client = begun(MODERN)
+    respond(take(client), 429, b"no")
+    assert "handshake" not in failed(client).text
+
+
+@pytest.mark.parametrize("status", [401, 502, 503])
 def test_a_status_that_says_nothing_of_the_server_ends_the_start(status: int) -> None:
     """A handshake would get the same."""
     client, probe = probed()

@@ -251,7 +251,7 @@ def test_a_start_lasts_no_longer_for_that() -> None:
     client.authorize([("Authorization", "token")], now=8.0)
     respond(take(client), 401)
     client.handle_timeout(9.0)
-    assert client.phase is Phase.PROBING
+    assert client.phase is Phase.NEGOTIATING
     client.handle_timeout(10.0)
     failed = only(ConnectionFailed, events_of(client))
     assert failed.cause is FailureCause.TIMED_OUT

@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from ..._errors import ErrorCode
 from ..._events import CancelCause, CloseCause, LimitReached
+from ..._handles import Purpose
 from ..._judge import Breach
 from ..._lifecycle import Phase, StateTrigger
 from ..._modern_methods import MODERN_REVISION
 from ..._values import JSONObject, is_list, is_object
 from .._headers import Headers
 from .challenges import read_challenges
+from .errors import is_modern_error
 from .events import AuthorizationRequired, SessionLost
 from .exchange import ClientExchange, ExchangePurpose
 from .fields import message_fields
-from .ground import Ground
+from .ground import SECRET_FIELDS, Ground
 from .heads import Head
 from .lanes import Farewell
 from .machine import ClientMachine
@@ -43,13 +44,6 @@ _LASTING: Final = 10.0
 _OLD_REVISION: Final = "2024-11-05"
 _VERSION_FIELD_SINCE: Final = "2025-06-18"
 _ONLY_THEN_OLD: Final = frozenset({400, 404, 405})
-_MODERN_ERRORS: Final = frozenset(
-    {
-        ErrorCode.HEADER_MISMATCH,
-        ErrorCode.MISSING_CLIENT_CAPABILITY,
-        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
-    }
-)
 
 
 def _size_of(mirrored: Mirrored) -> int:
@@ -61,21 +55,25 @@ class Conduct(Ground):
 
     __slots__ = (
         "_authorize",
+        "_doubts",
         "_get_stream",
         "_is_useful",
         "_machine_settings",
         "_mirrored",
         "_opened_at",
         "_opening",
+        "_probe_timeout",
     )
 
     _authorize: bool
+    _doubts: int  # so often has `initialize` followed a probe refused for its credentials
     _get_stream: bool
     _is_useful: bool  # a request was served since a session was lost, or none was lost yet
     _opened_at: float | None
     _machine_settings: dict[str, Any]
     _mirrored: dict[str, Mirrored]  # parameters by the name of their tool
     _opening: tuple[bytes, float | None]  # `_meta` of the start, and its time
+    _probe_timeout: float | None  # of that probe
 
     def _take(self) -> ClientExchange | None:
         """The next exchange to be given out, with its fields."""
@@ -155,7 +153,9 @@ class Conduct(Ground):
             return  # its answer came elsewhere, and was faster; or whatever it says, we are done
         if status == 404 and self._names_session(exchange) and not self._has_no_stream(exchange):
             self._lose_session()
-        elif status == 401 or (status == 403 and head.challenges):
+        elif (status == 401 or (status == 403 and head.challenges)) and not self._is_doubted(
+            exchange
+        ):
             self._unauthorized(exchange, head)
         elif status in _REDIRECTS:
             self._redirected(exchange, head)
@@ -180,13 +180,35 @@ class Conduct(Ground):
         """
         return exchange.purpose is ExchangePurpose.GET and not self._has_lasted()
 
+    def _is_doubted(self, exchange: ClientExchange) -> bool:
+        """Whether `initialize` decides whether the credentials are good: the probe was refused.
+
+        Servers from before 2026-07-28 may refuse any request that is not `initialize` and names no
+        session like this. If `initialize` is refused, too, authorization is asked for, and then it
+        begins again with the probe.
+        """
+        lane = exchange._lane
+        call = lane.call if isinstance(lane, Post) else None
+        if (
+            call is None
+            or call._purpose is not Purpose.DISCOVER
+            or not self._machine.falls_back(401, None)
+            or exchange._version != self._version
+            or not any(name in SECRET_FIELDS for name, _ in exchange.headers)
+        ):
+            return False
+        self._doubts += 1
+        self._probe_timeout = call._timeout
+        return True
+
     def _unauthorized(self, exchange: ClientExchange, head: Head) -> None:
         lane = exchange._lane
         if exchange._version != self._version:
             lane.send()  # it was under way with fields that have been replaced since
             return
         text = f"the server wants authorization (status {head.status})"
-        lane.challenged += 1
+        # Each time that a start has come back to the probe, there is another lane.
+        lane.challenged = max(lane.challenged + 1, self._doubts)
         kept = (
             self._authorize
             and lane.challenged <= _MAX_CHALLENGED
@@ -235,6 +257,7 @@ class Conduct(Ground):
     def _opened(self) -> None:
         """The handshake is done."""
         self._opened_at = self._machine._now
+        self._doubts = 0
         if self._get_stream and self._post_url is None:
             self._listening = Listening(self._whole())
             self._listening.send()
@@ -293,7 +316,7 @@ class Conduct(Ground):
         machine = self._machine
         if self._post_url is not None or _OLD_REVISION not in machine._legacy_revisions:
             return False
-        if error is not None and error["error"]["code"] in _MODERN_ERRORS:
+        if is_modern_error(error):
             return False
         newest = machine._revisions[-1]
         if newest in ("2025-03-26", "2025-06-18"):

@@ -69,6 +69,8 @@ class ClientEndpoint(Verbs):
         self._get_stream = get_stream
         self._is_useful = True
         self._opened_at = None
+        self._doubts = 0
+        self._probe_timeout = None
         self._mirrored = {}
         settings: dict[str, Any] = {
             "revisions": revisions,

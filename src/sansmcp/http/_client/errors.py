@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from ..._errors import ErrorCode
 from ..._values import JSONObject, is_object
 from ..._wellformed import is_error
 
 if TYPE_CHECKING:
     from .machine import ClientMachine
+
+
+_MODERN: Final = frozenset(
+    {
+        ErrorCode.HEADER_MISMATCH,
+        ErrorCode.MISSING_CLIENT_CAPABILITY,
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+    }
+)
+
+
+def is_modern_error(error: JSONObject | None) -> bool:
+    """Whether only a server of 2026-07-28 answers with this error."""
+    said: Any = {} if error is None else error["error"]
+    return said.get("code") in _MODERN
 
 
 def error_in(body: bytes, machine: ClientMachine) -> JSONObject | None:

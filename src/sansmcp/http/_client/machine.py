@@ -16,14 +16,14 @@ from ..._events import (
 )
 from ..._handles import OutgoingRequest, Purpose, Start
 from ..._judge import Breach
-from ..._lifecycle import STATES, Phase, RequestState, State, StateTrigger
+from ..._lifecycle import STATES, Phase, PhaseTrigger, RequestState, State, StateTrigger
 from ..._machine import Machine
 from ..._values import JSONObject, Side, id_key, is_list, is_object
 from ..._wellformed import retyped
 from .._headers import Headers
 from .exchange import ExchangePurpose
 from .fields import message_fields
-from .posts import Post, says_what_it_speaks
+from .posts import Post, says_little, says_what_it_speaks
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint
@@ -120,11 +120,38 @@ class ClientMachine(Machine):
         self._endpoint._session = None
         super()._start_refused(start, error)
 
-    def fail_start(self, call: OutgoingRequest, cause: FailureCause, text: str) -> None:
-        """The server cannot be opened, in whatever revision."""
+    def fail_start(
+        self,
+        call: OutgoingRequest,
+        cause: FailureCause,
+        text: str,
+        message: JSONObject | None = None,
+    ) -> None:
+        """The server cannot be opened, in whatever revision; it may have said why."""
+        start: Any = call._owner
+        said: Any = None if message is None else message["error"]
+        error = said and ErrorReceived(
+            request=call, code=said["code"], message=said["message"], data=said.get("data")
+        )
+        self._conclude(call, RequestState.CANCELLED)
+        self._start_failed(start, cause, text, error)
+
+    def falls_back(self, status: int, wait: float | None) -> bool:
+        """Whether `initialize` follows where the probe was refused like this.
+
+        A server that says when it wants to be asked again is not asked before, and so not at once.
+        """
+        return bool(self._legacy_revisions) and says_what_it_speaks(status) and not wait
+
+    def probe_again(self, call: OutgoingRequest, timeout: float | None) -> None:
+        """There are other credentials: it may be that the server answers the probe now.
+
+        Else `initialize` with them would open a server of both eras in the older one.
+        """
         start: Any = call._owner
         self._conclude(call, RequestState.CANCELLED)
-        self._start_failed(start, cause, text)
+        self._conversation.move(PhaseTrigger.INITIALIZE_ERROR)
+        self._probe(start, timeout)
 
     def suspend_silence(self, call: OutgoingRequest) -> None:
         """Silence says nothing of the server as long as it is the application that is waited for.
@@ -178,7 +205,10 @@ class ClientMachine(Machine):
 
     def refuse(self, call: OutgoingRequest, status: int, text: str) -> None:
         """The server has refused a request, with a status that may say what it speaks, or 0."""
-        if call._purpose is Purpose.DISCOVER and not says_what_it_speaks(status):
+        if call._purpose is Purpose.DISCOVER and (
+            not says_what_it_speaks(status)
+            or (says_little(status) and not self.falls_back(status, None))
+        ):
             self.fail_start(call, FailureCause.REFUSED, text)
         else:
             self._abandon(call, FailureReason.REFUSED, text, None)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..._events import FailureReason
+from ..._events import FailureCause, FailureReason
 from ..._handles import Listing, OutgoingRequest, Ping, Purpose, Start, Subscription
 from ..._judge import Breach
 from ..._values import JSONObject, id_key
 from .._events import MessageUndelivered
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
-from .errors import error_in
+from .errors import error_in, is_modern_error
 from .events import Asked, MessageRefused
 from .exchange import ClientExchange, ExchangePurpose, Reading
 from .fields import event_id_value
@@ -28,17 +28,24 @@ _CALLING: Final[Headers] = (
     (b"content-type", b"application/json"),
     (b"accept", b"application/json, text/event-stream"),
 )
-_TRIES: Final = frozenset({Purpose.DISCOVER, Purpose.INITIALIZE})
-"""Requests that are refused by servers that speak something else: their start says what counts."""
-_SAYS_NOTHING: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
-"""Statuses that say nothing of what a server speaks: another request would get the same."""
+_SAYS_LITTLE: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
+"""Statuses that seldom come of what a server speaks, but do with some servers."""
 _LOST: Final = FailureReason.LOST
 _INVALID: Final = FailureReason.INVALID_ANSWER
 
 
 def says_what_it_speaks(status: int) -> bool:
-    """Whether a status that says no may come from a server that speaks something else."""
-    return 400 <= status < 502 and status not in _SAYS_NOTHING
+    """Whether a status that says no may come from a server that speaks something else.
+
+    502 and above come from a gateway, or from a server that is overloaded. Every 4xx counts:
+    servers and gateways before 2026-07-28 answer a method they do not know with any of them.
+    """
+    return 400 <= status < 502
+
+
+def says_little(status: int) -> bool:
+    """Whether a status that says no seldom has to do with what the server speaks."""
+    return not says_what_it_speaks(status) or status in _SAYS_LITTLE
 
 
 class Post(Lane):
@@ -247,8 +254,12 @@ class Post(Lane):
                 # The exchange says whose it is.
                 text = f"an answer has the id {id!r:.80} instead of {call._id!r}"
                 endpoint._report(Breach("OWN-019", text, tolerated=True))
-        is_try = call is not None and call._purpose in _TRIES and says_what_it_speaks(status)
-        if call is None or wait is not None or (error is None and not is_try):
+        is_try = call is not None and (
+            self.machine.falls_back(status, wait)
+            if call._purpose is Purpose.DISCOVER
+            else call._purpose is Purpose.INITIALIZE and not says_little(status)
+        )
+        if call is None or (not is_try and (wait is not None or error is None)):
             said: Any = {} if error is None else error["error"]
             endpoint._events.append(
                 MessageRefused(
@@ -268,7 +279,9 @@ class Post(Lane):
         if wait is not None:
             text += f", and wants to be asked again in {wait:.4g} s"
         self.refusal = text if error is None else error
-        if call._purpose is Purpose.INITIALIZE and endpoint._may_be_old(status, error):
+        if call._purpose is Purpose.DISCOVER and wait and not is_modern_error(error):
+            self.machine.fail_start(call, FailureCause.REFUSED, text, error)
+        elif call._purpose is Purpose.INITIALIZE and endpoint._may_be_old(status, error):
             endpoint._open_old(self)
         elif error is not None:
             self.machine.answer_with(call, error)
@@ -296,8 +309,12 @@ class Post(Lane):
             self.machine.suspend_silence(self.call)
 
     def authorized(self) -> None:
-        if self.call is not None and self.call._purpose is Purpose.DISCOVER:
-            self.machine.restart_silence(self.call)
+        call, endpoint = self.call, self.endpoint
+        if call is not None and call._purpose is Purpose.DISCOVER:
+            self.machine.restart_silence(call)
+        elif call is not None and call._purpose is Purpose.INITIALIZE and endpoint._doubts:
+            self.machine.probe_again(call, endpoint._probe_timeout)
+            return
         self.send()
 
     def give_up(self, status: int, text: str) -> None:
