@@ -492,6 +492,40 @@ def test_a_request_may_be_refused_in_a_modern_form() -> None:
     assert (refused.request, refused.code, refused.data) == (call, -32021, needed)
 
 
+@case("c273")
+@at(STREAMABLE[-1], MODERN)
+def test_an_error_that_names_no_request_belongs_to_its_exchange(revision: str) -> None:
+    """It is the answer to what was POSTed there, and to nothing else."""
+    client = opened(revision)
+    first, refused = ask(client)
+    second, answered = ask(client)
+    nameless = error(None, -32600, "Invalid Request")
+    del nameless["id"]
+    respond(refused, 400, nameless)
+    said = only(ErrorReceived, events_of(client))
+    assert (said.request, said.code, said.status) == (first, -32600, 400)
+    assert said.message == "Invalid Request"
+    respond(answered, body=answer(client, second))
+    assert only(ResponseReceived, events_of(client)).request is second
+    assert exchanges_of(client) == []
+    assert still_works(client)
+
+
+@case("c287")
+@at(*STREAMABLE, MODERN)
+def test_a_server_that_answers_with_an_error_may_say_when_to_come_again(revision: str) -> None:
+    """The caller is told that beside the error, and nothing is sent again by itself."""
+    client = opened(revision)
+    call, exchange = ask(client)
+    respond(exchange, 429, error(call.id, -32000, "rate limited"), {"Retry-After": "7"})
+    said = [one for one in events_of(client) if isinstance(one, ErrorReceived)]
+    assert [(one.request, one.code, one.status, one.retry_after) for one in said] == [
+        (call, -32000, 429, 7.0)
+    ]
+    client.handle_timeout(100.0)
+    assert exchanges_of(client) == []
+
+
 @case("c281")
 def test_credentials_that_the_probe_is_refused_for_may_be_good() -> None:
     """The server answers 401 to whatever is not `initialize`: that decides."""

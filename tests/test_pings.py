@@ -32,8 +32,16 @@ def test_a_ping_times_out_and_is_lost_like_a_request() -> None:
     events = pair.client_events
 
     assert of(PingEnded, events) == [
-        PingEnded(ping=silent, failure=FailureReason.TIMED_OUT),
-        PingEnded(ping=lost, failure=FailureReason.LOST),
+        PingEnded(
+            ping=silent,
+            failure=FailureReason.TIMED_OUT,
+            text="ping was not answered, and 2 s passed in silence",
+        ),
+        PingEnded(
+            ping=lost,
+            failure=FailureReason.LOST,
+            text="the connection ended before ping was answered",
+        ),
     ]
     assert of(RequestFailed, events) == []
     assert of(RequestReceived, pair.server_events) == []

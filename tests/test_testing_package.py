@@ -37,6 +37,6 @@ def test_only_strategies_and_the_machine_need_hypothesis() -> None:
         [sys.executable, "-c", WITHOUT_HYPOTHESIS], capture_output=True, text=True, check=False
     )
 
-    assert run.stdout.startswith("['PingEnded(ping=<Ping over>")
+    assert "PingEnded(ping=<Ping over>" in run.stdout
     assert "1 states, 0 transitions, depth 0" in run.stdout
     assert run.stderr.splitlines()[-1].startswith("ModuleNotFoundError")

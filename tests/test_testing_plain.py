@@ -56,7 +56,9 @@ def test_texts_are_as_expected() -> None:
         [PageReceived(listing=pair.client.send_paginated("tools/list"), items=[], result={})]
     )
 
-    assert plain(pair.client_events) == ["PingEnded(ping=<Ping over>, failure=None, seconds=0.0)"]
+    assert plain(pair.client_events) == [
+        "PingEnded(ping=<Ping over>, failure=None, seconds=0.0, text='')"
+    ]
     assert plain(pair.server_events) == [
         "RequestReceived(request=<IncomingRequest tools/call id=2 open token=2 "
         "params={'_meta': {'progressToken': 2}, 'name': 'echo'}>)",

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from sansmcp import (
+    CloseCause,
     ConnectionFailed,
     ErrorCode,
     IncomingRequest,
@@ -33,7 +34,15 @@ from ._async_serving import Result
 from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
-from ._outcomes import Outcome, check_listing, result_of, seconds_of, start_error, with_stderr
+from ._outcomes import (
+    Outcome,
+    check_listing,
+    ended_text,
+    result_of,
+    seconds_of,
+    start_error,
+    with_stderr,
+)
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
 
@@ -66,6 +75,7 @@ class Asking:
         self._room = Room(side, self.loop)
         self._ready = self.loop.new_event()
         self._on_ready: Callable[[], object] | None = None
+        self._ended_by: CloseCause | None = None
 
     def wake(self) -> None:
         """A verb was called: have its output, events and deadline seen to."""
@@ -274,5 +284,5 @@ class Asking:
 
     def _check_open(self, method: str) -> None:
         if self.side.state is not State.OPEN:
-            lost = ConnectionLost(f"{method} was not sent: the connection has ended")
+            lost = ConnectionLost(f"{method} was not sent: {ended_text(self._ended_by)}")
             raise with_stderr(lost, self.stderr)

@@ -115,6 +115,7 @@ class Dispatching(Asking):
             case ConnectionFailed():
                 event.start.data.put(event)
             case ConnectionClosed():
+                self._ended_by = event.cause
                 self._ready.set()  # whoever waits for it learns that it will not be
                 self._room.look()  # there will be none
                 self._questions.cancel()

@@ -38,7 +38,7 @@ from ._blocking_waiting import FORKED
 from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
-from ._outcomes import check_listing, result_of, seconds_of, start_error, with_stderr
+from ._outcomes import check_listing, ended_text, result_of, seconds_of, start_error, with_stderr
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
 
@@ -274,7 +274,7 @@ class Asking(Session):
         """Handle what has come, or what comes within this time."""
         with self:
             if self.side.state is not State.OPEN:
-                raise with_stderr(ConnectionLost("the connection has ended"), self.stderr)
+                raise with_stderr(ConnectionLost(ended_text(self.ended_by)), self.stderr)
             before, until = self.news, time.monotonic() + timeout
             self.polls += 1
             try:
@@ -323,5 +323,5 @@ class Asking(Session):
         if self.is_forked:
             raise ConnectionLost(FORKED)
         if self.side.state is not State.OPEN:
-            lost = ConnectionLost(f"{method} was not sent: the connection has ended")
+            lost = ConnectionLost(f"{method} was not sent: {ended_text(self.ended_by)}")
             raise with_stderr(lost, self.stderr)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never, cast
 
 from sansmcp import (
+    CloseCause,
     ConnectionClosed,
     ConnectionFailed,
     ErrorCode,
@@ -83,6 +84,7 @@ class Session(Waiting):
         self._call_type = call_type
         self._on_notification = on_notification
         self._on_ready: Callable[[], object] | None = None
+        self.ended_by: CloseCause | None = None
         self.is_ready: bool = False
         self.news: int = 0  # how much was done for the application
         self.polls: int = 0  # so many threads wait for that
@@ -132,6 +134,7 @@ class Session(Waiting):
             case ConnectionFailed():
                 self._put(event.start.data, event)
             case ConnectionClosed():
+                self.ended_by = event.cause
                 self._requests.clear()
                 self.ring_all()
             case PingEnded():

@@ -40,16 +40,27 @@ class PeerError(Exception):
         message: The peer's sentence.
         data: What the peer added, or None.
         text: One sentence on what the error means to this side, where there is more to say.
+        status: The HTTP status of the response that brought the error; None elsewhere.
+        retry_after: Seconds after which it may be asked again, where it said so (`Retry-After`).
     """
 
     def __init__(
-        self, code: int, message: str, data: JSONValue = None, text: str | None = None
+        self,
+        code: int,
+        message: str,
+        data: JSONValue = None,
+        text: str | None = None,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(code, message)
         self.code: Final = code
         self.message: Final = message
         self.data: Final = data
         self.text: Final = text
+        self.status: Final = status
+        self.retry_after: Final = retry_after
 
     def __str__(self) -> str:
         return self.text or f"{self.message} ({self.code})"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias, assert_never
 
 from sansmcp import (
+    CloseCause,
     ConnectionFailed,
     ErrorReceived,
     FailureCause,
@@ -65,7 +66,7 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
         case ResponseReceived():
             return outcome.result
         case ErrorReceived():
-            raise PeerError(outcome.code, outcome.message, outcome.data)
+            raise _peer_error(outcome, outcome.code)
         case RequestFailed():
             raise _failure(_REQUESTS[outcome.reason], outcome.text, outcome.request.data, stderr)
         case _:
@@ -75,7 +76,7 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
 def seconds_of(ended: PingEnded, stderr: StderrTail | None = None) -> float:
     """How long a ping took, or the exception that says why it did not come back."""
     if ended.failure is not None:
-        text = f"ping: {ended.failure.value}"
+        text = f"ping: {ended.text}"
         raise _failure(_REQUESTS[ended.failure], text, ended.ping.data, stderr)
     assert ended.seconds is not None  # adapters always tell the time
     return ended.seconds
@@ -86,8 +87,8 @@ def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None
     if ended.reason is ListingEnd.COMPLETE:
         return
     if ended.code is not None:
-        raise PeerError(ended.code, ended.message or "", ended.data)
-    text = f"{ended.listing.method} is incomplete: {ended.reason.value}"
+        raise _peer_error(ended, ended.code)
+    text = f"{ended.listing.method} is incomplete: {ended.text or ended.reason.value}"
     kind = _LISTINGS.get(ended.reason, InvalidAnswer)
     raise _failure(kind, text, ended.listing.data, stderr)
 
@@ -95,9 +96,9 @@ def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None
 def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = None) -> None:
     """Raise unless somebody has ended the subscription on purpose."""
     if ended.code is not None:
-        raise PeerError(ended.code, ended.message or "", ended.data)
+        raise _peer_error(ended, ended.code)
     if ended.reason in _SUBSCRIPTIONS:
-        text = f"the subscription is over: {ended.reason.value}"
+        text = f"the subscription is over: {ended.text or ended.reason.value}"
         kind = _SUBSCRIPTIONS[ended.reason]
         raise _failure(kind, text, ended.subscription.data, stderr)
 
@@ -105,11 +106,27 @@ def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = Non
 def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> Exception:
     """Why a client could not be opened."""
     if failed.code is not None:
-        return PeerError(failed.code, failed.message or "", failed.data, failed.text)
+        return _peer_error(failed, failed.code, failed.text)
     kind = _STARTS.get(failed.cause, StartFailed)
     if failed.cause is FailureCause.REFUSED and failed.start.data.refusal.status is not None:
         kind = RequestRefused
     return _failure(kind, failed.text, failed.start.data, stderr)
+
+
+def _peer_error(
+    ended: ErrorReceived | ListingEnded | SubscriptionEnded | ConnectionFailed,
+    code: int,
+    text: str | None = None,
+) -> PeerError:
+    """What to raise for an error of the peer."""
+    return PeerError(
+        code,
+        ended.message or "",
+        ended.data,
+        text,
+        status=ended.status,
+        retry_after=ended.retry_after,
+    )
 
 
 def _failure(
@@ -119,6 +136,12 @@ def _failure(
     if kind is RequestRefused:
         return RequestRefused(text, *waiting.refusal)
     return with_stderr(kind(text), stderr)
+
+
+def ended_text(cause: CloseCause | None) -> str:
+    """That a connection is over, and why, as far as that is known by now."""
+    text = "the connection has ended"
+    return text if cause is None else f"{text}: {cause.value}"
 
 
 def with_stderr(error: Exception, stderr: StderrTail | None) -> Exception:

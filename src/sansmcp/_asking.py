@@ -418,5 +418,9 @@ class Asking(Composing):
             if self._outgoing.get(call._id) is not call:
                 continue  # the loss of another one has ended everything
             self._conclude(call, _CANCELLED)
-            text = f"the connection ended before {call._method} was answered"
+            text = self._loss_of(call)
             self._ended(call, RequestFailed(request=call, reason=FailureReason.LOST, text=text))
+
+    def _loss_of(self, call: OutgoingRequest) -> str:
+        """Why a call has no answer, in one sentence; a transport may know more."""
+        return f"the connection ended before {call._method} was answered"

@@ -58,7 +58,8 @@ class FailureCause(enum.Enum):
 class ConnectionFailed:
     """The other ending of `start`. `ConnectionClosed` follows.
 
-    `code`, `message` and `data` are those of the server's error where it sent one.
+    `code`, `message`, `data`, `status` and `retry_after` are those of the server's error where it
+    sent one, as in `ErrorReceived`.
     """
 
     start: Start
@@ -67,6 +68,8 @@ class ConnectionFailed:
     code: int | None = None
     message: str | None = None
     data: JSONValue = None
+    status: int | None = None
+    retry_after: float | None = None
 
 
 class CloseCause(enum.Enum):
@@ -185,7 +188,9 @@ class SubscriptionEnd(enum.Enum):
 class SubscriptionEnded:
     """The one ending of a subscription of ours.
 
-    `code`, `message` and `data` are those of the server's error where `reason` is ERROR.
+    `code`, `message`, `data`, `status` and `retry_after` are those of the server's error where
+    `reason` is ERROR, as in `ErrorReceived`. `text` says in one sentence why it ended without a
+    result or an error; else it is empty.
     """
 
     subscription: Subscription
@@ -193,6 +198,9 @@ class SubscriptionEnded:
     code: int | None = None
     message: str | None = None
     data: JSONValue = None
+    status: int | None = None
+    retry_after: float | None = None
+    text: str = ""
 
 
 @final
@@ -228,12 +236,25 @@ class ResponseReceived:
 @final
 @attrs.frozen(kw_only=True)
 class ErrorReceived:
-    """A request of ours was answered with an error. This is its one ending."""
+    """A request of ours was answered with an error. This is its one ending.
+
+    Attributes:
+        request: The request of ours.
+        code: The JSON-RPC error code.
+        message: The peer's sentence.
+        data: What the peer added, or None.
+        status: The HTTP status of the response that brought the error; None where there was none,
+            and where it came on a stream that belongs to no single request.
+        retry_after: Seconds after which the server wants to be asked again (`Retry-After`); None
+            where it did not say.
+    """
 
     request: OutgoingRequest
     code: int
     message: str
     data: JSONValue = None
+    status: int | None = None
+    retry_after: float | None = None
 
 
 @final
@@ -327,7 +348,9 @@ class ListingEnd(enum.Enum):
 class ListingEnded:
     """The one ending of a listing. `stale`: the peer said meanwhile that the list had changed.
 
-    `code`, `message` and `data` are those of the peer's error where `reason` is ERROR.
+    `code`, `message`, `data`, `status` and `retry_after` are those of the peer's error where
+    `reason` is ERROR, as in `ErrorReceived`. `text` says in one sentence why a page has failed
+    without an error of the peer; else it is empty.
     """
 
     listing: Listing
@@ -336,6 +359,9 @@ class ListingEnded:
     code: int | None = None
     message: str | None = None
     data: JSONValue = None
+    status: int | None = None
+    retry_after: float | None = None
+    text: str = ""
 
 
 @final
@@ -344,12 +370,14 @@ class PingEnded:
     """The one ending of a ping.
 
     `failure` is None where the peer answered (an error counts: it shows that the peer is alive);
-    `seconds` is the time it took, where a clock was told.
+    `seconds` is the time it took, where a clock was told; `text` says in one sentence why it has
+    failed, and is empty where it has not.
     """
 
     ping: Ping
     failure: FailureReason | None = None
     seconds: float | None = None
+    text: str = ""
 
 
 # ------------------------------------------------------------------------------- what is odd

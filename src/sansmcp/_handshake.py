@@ -144,6 +144,8 @@ class Handshake(Serving):
                 code=None if error is None else error.code,
                 message=None if error is None else error.message,
                 data=None if error is None else error.data,
+                status=None if error is None else error.status,
+                retry_after=None if error is None else error.retry_after,
             )
         )
         # Where the connection is ending already, that is what this failure is part of.

@@ -246,7 +246,7 @@ class ListingLayer(Pinging):
         listing = call._owner
         assert isinstance(listing, Listing)
         if isinstance(outcome, RequestFailed):
-            self._end_listing(listing, _FAILURES[outcome.reason])
+            self._end_listing(listing, _FAILURES[outcome.reason], text=outcome.text)
         elif isinstance(outcome, ErrorReceived):
             self._end_listing(listing, ListingEnd.ERROR, outcome)
         else:
@@ -299,7 +299,11 @@ class ListingLayer(Pinging):
         return None
 
     def _end_listing(
-        self, listing: Listing, reason: ListingEnd, error: ErrorReceived | None = None
+        self,
+        listing: Listing,
+        reason: ListingEnd,
+        error: ErrorReceived | None = None,
+        text: str = "",
     ) -> None:
         self._fresh.get(listing._method, {}).pop(listing, None)
         self._on_demand.pop(listing, None)
@@ -314,6 +318,9 @@ class ListingLayer(Pinging):
                 code=None if error is None else error.code,
                 message=None if error is None else error.message,
                 data=None if error is None else error.data,
+                status=None if error is None else error.status,
+                retry_after=None if error is None else error.retry_after,
+                text=text,
             )
         )
 

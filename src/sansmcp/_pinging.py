@@ -97,7 +97,8 @@ class Pinging(Outcomes):
             seconds = None
             if failure is None and self._now is not None and ping._sent_at is not None:
                 seconds = self._now - ping._sent_at
-            self._events.append(PingEnded(ping=ping, failure=failure, seconds=seconds))
+            text = outcome.text if isinstance(outcome, RequestFailed) else ""
+            self._events.append(PingEnded(ping=ping, failure=failure, seconds=seconds, text=text))
         elif call._purpose is Purpose.KEEP_ALIVE:
             self._keep_alive_ended(outcome)
         else:

@@ -186,19 +186,28 @@ class Subscribing(Requiring):
             return
         subscription = call._owner
         assert isinstance(subscription, Subscription)
-        code = message = data = None
+        code = message = data = status = retry_after = None
+        text = ""
         if isinstance(outcome, RequestFailed):
-            reason = _FAILURES[outcome.reason]
+            reason, text = _FAILURES[outcome.reason], outcome.text
             if subscription._ended_by_server:
                 reason = SubscriptionEnd.ENDED
         elif isinstance(outcome, ErrorReceived):
             reason = SubscriptionEnd.ERROR
             code, message, data = outcome.code, outcome.message, outcome.data
+            status, retry_after = outcome.status, outcome.retry_after
         else:
             reason = SubscriptionEnd.ENDED
             self._judge_end(subscription, call, outcome.result)
         self._events.append(
             SubscriptionEnded(
-                subscription=subscription, reason=reason, code=code, message=message, data=data
+                subscription=subscription,
+                reason=reason,
+                code=code,
+                message=message,
+                data=data,
+                status=status,
+                retry_after=retry_after,
+                text=text,
             )
         )

@@ -90,7 +90,10 @@ def server(adapter: str, transport: str = "stdio") -> list[str]:
 
 @contextmanager
 def listening(command: list[str]) -> Generator[str, None, None]:
-    """The URL of a server, which is a process."""
+    """The URL of a server, which is a process; or that of one which is running already."""
+    if command[0].startswith("http://"):
+        yield command[0]
+        return
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stdout is not None
         try:

@@ -40,6 +40,18 @@ class Asked(BaseHTTPRequestHandler):
         headers = {"content-type": "application/json", **(headers or {})}
         self.reply(200, json.dumps(message).encode(), headers)
 
+    def error(
+        self, code: int, message: str, status: int, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Answer the request in the body with an error, and this status."""
+        error = {"code": code, "message": message}
+        body = json.dumps({"jsonrpc": "2.0", "id": self.message.get("id"), "error": error})
+        self.reply(status, body.encode(), {"content-type": "application/json", **(headers or {})})
+
+    def hang_up(self) -> None:
+        """Close the connection without a response."""
+        self.close_connection = True
+
     def stream(self, *events: str) -> None:
         """Begin a stream of events, which lasts until the connection is closed."""
         self.close_connection = True

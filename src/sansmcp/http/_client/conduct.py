@@ -41,6 +41,10 @@ _MARKED_CHARACTERS: Final = 16_384
 """More of one tool is not remembered: the table lasts as long as the client does."""
 _LASTING: Final = 10.0
 """Seconds after which a session that is lost has not been lost at once."""
+_UNKNOWN_SESSION: Final = (
+    "the server does not know the session any more (status 404): it has ended it or was restarted; "
+    "or several workers share one address, and each keeps its sessions in its own memory"
+)
 _OLD_REVISION: Final = "2024-11-05"
 _VERSION_FIELD_SINCE: Final = "2025-06-18"
 _ONLY_THEN_OLD: Final = frozenset({400, 404, 405})
@@ -276,6 +280,7 @@ class Conduct(Ground):
     def _lose_session(self) -> None:
         """The server knows the session no more: open another one, once."""
         old = self._machine
+        old._ended_by = _UNKNOWN_SESSION
         self._session = None
         if old.phase is not Phase.OPERATING or not self._has_lasted():
             old._end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)

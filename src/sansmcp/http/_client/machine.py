@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from ..._asking import Outcome
 from ..._errors import ErrorCode, LocalProtocolError
 from ..._events import (
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 class ClientMachine(Machine):
     """All that a client says and hears; messages that go out become lanes of the endpoint."""
 
-    __slots__ = ("_endpoint", "_fields", "_is_opening", "_is_standalone")
+    __slots__ = ("_ended_by", "_endpoint", "_fault", "_fields", "_is_opening", "_is_standalone")
 
     def __init__(self, endpoint: ClientEndpoint, **settings: Any) -> None:
         super().__init__(
@@ -49,6 +51,8 @@ class ClientMachine(Machine):
         self._fields: Headers | None = None  # of the message that a verb is about to send
         self._is_opening = False  # what is being queued is `notifications/initialized`
         self._is_standalone = False  # what is being received came on the stream of a GET
+        self._fault = ""  # the breach that was reported last
+        self._ended_by = ""  # why the conversation is over
 
     # -------------------------------------------------------------------------------- output
 
@@ -105,6 +109,7 @@ class ClientMachine(Machine):
     def _report(self, breach: Breach, *, excerpt: bytes | None = None, **about: Any) -> None:
         if excerpt is not None:
             excerpt = self._endpoint._excerpt(excerpt)
+        self._fault = breach.text
         super()._report(breach, excerpt=excerpt, **about)
 
     # -------------------------------------------------------------------------------- opening
@@ -130,9 +135,18 @@ class ClientMachine(Machine):
         """The server cannot be opened, in whatever revision; it may have said why."""
         start: Any = call._owner
         said: Any = None if message is None else message["error"]
-        error = said and ErrorReceived(
-            request=call, code=said["code"], message=said["message"], data=said.get("data")
-        )
+        error = None
+        if said is not None:
+            route: Any = call._route
+            error = ErrorReceived(
+                request=call,
+                code=said["code"],
+                message=said["message"],
+                data=said.get("data"),
+                status=route.status,
+                retry_after=route.wait,
+            )
+            text += f": {error.message[:300]} ({error.code})"
         self._conclude(call, RequestState.CANCELLED)
         self._start_failed(start, cause, text, error)
 
@@ -202,6 +216,16 @@ class ClientMachine(Machine):
         """The answer to a call is this error, although it may not name it."""
         error: Any = message["error"]
         self._receive_answer({"jsonrpc": "2.0", "id": call._id, "error": error})
+
+    def _no_result(
+        self, call: OutgoingRequest, message: JSONObject
+    ) -> tuple[Outcome, Breach | None]:
+        outcome, breach = super()._no_result(call, message)
+        if isinstance(outcome, ErrorReceived):
+            route: Any = call._route
+            post: Post = route
+            outcome = attrs.evolve(outcome, status=post.status, retry_after=post.wait)
+        return outcome, breach
 
     def refuse(self, call: OutgoingRequest, status: int, text: str) -> None:
         """The server has refused a request, with a status that may say what it speaks, or 0."""
@@ -307,6 +331,13 @@ class ClientMachine(Machine):
         super()._abandon(call, reason, text, message)
         if call._is_modern:
             self._late.pop(call._id, None)  # no answer can come
+
+    def _end(self, trigger: StateTrigger, cause: CloseCause, cancel: CancelCause) -> None:
+        self._ended_by = self._ended_by or cause.value
+        super()._end(trigger, cause, cancel)
+
+    def _loss_of(self, call: OutgoingRequest) -> str:
+        return f"{call._method} was not answered: {self._ended_by}"
 
     def _closed(self, cause: CloseCause) -> None:
         super()._closed(cause)

@@ -65,6 +65,8 @@ class Post(Lane):
         refusal: What the server has said to it, until it is certain that this counts.
         retried: It was sent a second time with other fields.
         spoilt: An event of its stream was too long: that may have been the answer.
+        status: Of the response to it; None: there is none yet.
+        wait: Seconds after which the server wants to be asked again; None: it did not say.
     """
 
     __slots__ = (
@@ -80,6 +82,8 @@ class Post(Lane):
         "refusal",
         "retried",
         "spoilt",
+        "status",
+        "wait",
     )
 
     def __init__(
@@ -101,6 +105,8 @@ class Post(Lane):
         self.heard = False
         self.retried = False
         self.spoilt = False
+        self.status: int | None = None
+        self.wait: float | None = None
         self.pages = 0
         self.refresh: OutgoingRequest | None = None
         self.refusal: JSONObject | str = ""
@@ -157,6 +163,7 @@ class Post(Lane):
         if call is None or self.endpoint._post_url is not None:
             self._taken(exchange, head)
             return
+        self.status, self.wait = head.status, None
         if call._purpose is Purpose.INITIALIZE:
             self.endpoint._keep_session(head)
         elif not self.is_modern:
@@ -194,10 +201,13 @@ class Post(Lane):
             self._refused(head, body)
         else:
             assert call is not None  # nobody reads what is said to anything else
-            self.machine._receive(body)
+            machine = self.machine
+            machine._fault = ""
+            machine._receive(body)
             if not self.heard:
-                text = f"the answer to {call._method} is none"
-                self._fail(call, _INVALID, text)
+                what = "it is empty" if not body else machine._fault or "it answers nothing"
+                text = f"the response to {call._method} (status {head.status}) holds no answer"
+                self._fail(call, _INVALID, f"{text}: {what}")
 
     def broken(self, exchange: ClientExchange, text: str) -> None:
         endpoint, call, head = self.endpoint, self.call, exchange._head
@@ -247,7 +257,8 @@ class Post(Lane):
         """The body of a status that says no."""
         endpoint, call = self.endpoint, self.call
         status, error = head.status, error_in(body, self.machine)
-        wait = endpoint._retry_after(head)
+        self.status = status
+        self.wait = wait = endpoint._retry_after(head)
         if call is not None:
             id: Any = None if error is None else error.get("id")
             if id is not None and id_key(id) != call._id:

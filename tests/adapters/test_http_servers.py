@@ -1,0 +1,136 @@
+"""What callers are told of servers over HTTP, good and bad, whatever the adapter of the client."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
+from sansmcp_io import ConnectionLost, InvalidAnswer, PeerError, RequestRefused
+from tests.adapters.shims import SHIMS, Client, Shim
+from tests.support.http_scripted import Asked, scripted
+from tests.support.modern import discovered
+
+ERAS = pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], MODERN_REVISIONS[-1]])
+Reply = Callable[[Asked], object]
+ANY: JSONObject = {"name": "any", "arguments": {}}
+
+
+@pytest.fixture(params=["trio over HTTP", "asyncio over HTTP", "blocking over HTTP"])
+def shim(request: pytest.FixtureRequest) -> Shim:
+    """Each client that speaks HTTP."""
+    return SHIMS[request.param]
+
+
+def connecting(shim: Shim, url: str, **options: Any) -> AbstractAsyncContextManager[Client]:
+    """A client of that server."""
+    return shim.connect([url], **options)
+
+
+def opening(reply: Reply) -> Reply:
+    """A server that can be opened in both eras; what is asked then is answered as `reply` says."""
+
+    def answer(asked: Asked) -> None:
+        if asked.message.get("method") == "server/discover":
+            asked.result(discovered())
+        elif not asked.open_session("s"):
+            reply(asked)
+
+    return answer
+
+
+def error(asked: Asked, code: int, message: str, status: int, **headers: str) -> None:
+    """Answer a request with an error, and a status."""
+    fields = {name.replace("_", "-"): value for name, value in headers.items()}
+    asked.error(code, message, status, fields)
+
+
+def busy(asked: Asked) -> None:
+    error(asked, -32000, "rate limited", 429, retry_after="7")
+
+
+@ERAS
+async def test_error_says_its_status_and_when_to_come_again(shim: Shim, revision: str) -> None:
+    """Neighbour of case c287: whoever is to wait has to know for how long."""
+    with scripted(opening(busy)) as url:
+        async with connecting(shim, url, revisions=[revision]) as client:
+            for ask in (client.request("tools/call", ANY), client.items("tools/list")):
+                with pytest.raises(PeerError, match="rate limited") as caught:
+                    await ask
+                assert (caught.value.code, caught.value.status) == (-32000, 429)
+                assert caught.value.retry_after == 7.0
+
+
+@ERAS
+async def test_error_that_opens_nothing_says_its_status_too(shim: Shim, revision: str) -> None:
+    """The start is a request like any other."""
+    with scripted(busy) as url:
+        with pytest.raises(PeerError, match="rate limited") as caught:
+            async with connecting(shim, url, revisions=[revision]):
+                pass
+        assert (caught.value.status, caught.value.retry_after) == (429, 7.0)
+
+
+async def test_subscription_that_is_refused_says_its_status(shim: Shim) -> None:
+    """It is a request that stays open."""
+    with scripted(opening(busy)) as url:
+        async with connecting(shim, url, revisions=MODERN_REVISIONS) as client:
+            with pytest.raises(PeerError, match="rate limited") as caught:
+                async with client.listen({"toolsListChanged": True}):
+                    pass
+            assert (caught.value.status, caught.value.retry_after) == (429, 7.0)
+
+
+async def test_error_in_a_good_response_has_its_status(shim: Shim) -> None:
+    """Before 2026-07-28 most errors come with 200."""
+    reply = opening(lambda asked: error(asked, -32602, "no such tool", 200))
+    with scripted(reply) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS) as client:
+            with pytest.raises(PeerError) as caught:
+                await client.request("tools/call", ANY)
+            assert (caught.value.status, caught.value.retry_after) == (200, None)
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"<html>maintenance</html>", "not JSON"),
+        (b"", "it is empty"),
+        (b"[]", "batch"),
+        (b'{"ok": true}', "neither"),
+        (b'{"jsonrpc": "2.0", "method": "notifications/x"}', "answers nothing"),
+    ],
+)
+async def test_body_that_is_no_answer_says_what_it_is(
+    shim: Shim, revision: str, body: bytes, said: str
+) -> None:
+    """A page of a proxy that calls itself JSON; the log alone has told so far."""
+    fields = {"content-type": "application/json"}
+    with scripted(opening(lambda asked: asked.reply(200, body, fields))) as url:
+        async with connecting(shim, url, revisions=[revision]) as client:
+            with pytest.raises(InvalidAnswer) as caught:
+                await client.request("tools/call", ANY)
+            assert "status 200" in str(caught.value)
+            assert said in str(caught.value)
+            with pytest.raises(InvalidAnswer, match="status 200"):
+                await client.items("tools/list")
+
+
+@ERAS
+async def test_listing_that_is_refused_says_why(shim: Shim, revision: str) -> None:
+    """Its page had a status, and all that was said is that a page was refused."""
+    with scripted(opening(lambda asked: asked.reply(502))) as url:
+        async with connecting(shim, url, revisions=[revision]) as client:
+            with pytest.raises(RequestRefused, match="tools/list with status 502"):
+                await client.items("tools/list")
+
+
+@ERAS
+async def test_listing_whose_connection_breaks_says_why(shim: Shim, revision: str) -> None:
+    """As a request does."""
+    with scripted(opening(lambda asked: asked.hang_up())) as url:
+        async with connecting(shim, url, revisions=[revision]) as client:
+            with pytest.raises(ConnectionLost, match="without a response"):
+                await client.items("tools/list")
