@@ -1,5 +1,6 @@
 """What holds for all tests: everything that a connection of ours sends is valid."""
 
+import signal
 from collections.abc import Iterator
 
 import hypothesis
@@ -15,6 +16,12 @@ from tests.support.judged_http_client import judging_http_client
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("fuzz", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("tests")
+
+
+# A shell ignores it in what it starts in the background. Tests of Ctrl-C need it, here and in what
+# they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import BIN, DEMO, SECONDS, Done, hear_ctrl_c, sansmcp
+from tests.support.command_line import BIN, DEMO, SECONDS, Done, hear_signals, sansmcp
 from tests.support.sockets import Lines, answering
 
 UNAUTHORIZED = (
@@ -100,7 +100,7 @@ def test_ctrl_c_ends_the_request() -> None:
             [BIN, "call", "slow", "--json", "--url", f"http://127.0.0.1:{port}/mcp"],
             stdout=subprocess.PIPE,
             encoding="utf-8",
-            preexec_fn=hear_ctrl_c,
+            preexec_fn=hear_signals,
         )
         with process:
             lines.wait()

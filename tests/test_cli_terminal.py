@@ -16,6 +16,7 @@ from tests.support.command_line import (
     WITHOUT_RICH,
     Terminal,
     document,
+    hear_signals,
     sansmcp,
     scripted,
 )
@@ -174,6 +175,7 @@ def test_signals_end_the_call_and_the_server(number: signal.Signals) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=hear_signals,
     )
     assert process.stderr is not None
     while "received tools/call" not in process.stderr.readline():

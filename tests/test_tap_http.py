@@ -18,7 +18,7 @@ import trio
 
 from sansmcp_io.trio import Call, connect_http
 from tests.support.certificates import certificate
-from tests.support.command_line import BIN, SECONDS, hear_ctrl_c, sansmcp
+from tests.support.command_line import BIN, SECONDS, hear_signals, sansmcp
 from tests.support.http_on_loops import serving
 from tests.support.tapping import records
 
@@ -110,7 +110,7 @@ def tap(port: int, *options: str | Path, scheme: str = "http", query: str = "") 
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
-        preexec_fn=hear_ctrl_c,
+        preexec_fn=hear_signals,
     )
     with process:
         try:

@@ -313,13 +313,7 @@ class BlockingShim:
     transport = "stdio"
 
     def run(self, body: Body) -> None:
-        former = signal.signal(signal.SIGALRM, hung)
-        signal.alarm(SECONDS)
-        try:
-            step(body())
-        finally:
-            signal.alarm(0)
-            signal.signal(signal.SIGALRM, former)
+        step(body())
 
     @asynccontextmanager
     async def connect(
@@ -366,10 +360,6 @@ class BlockingHTTPShim(BlockingShim):
             ) as client,
         ):
             yield BlockingClient(client)
-
-
-def hung(*_: object) -> None:
-    raise AssertionError(f"the test takes more than {SECONDS} s")
 
 
 def answered(on_request: RequestHandler, call: Any) -> JSONObject:

@@ -66,9 +66,12 @@ def document(done: Done) -> Any:
     return json.loads(done.stdout)
 
 
-def hear_ctrl_c() -> None:
-    """What a shell starts in the background, maybe these tests, ignores it, and hands that on."""
-    for number in (signal.SIGINT, signal.SIGQUIT):
+def hear_signals() -> None:
+    """Give a child the default dispositions, which it would not inherit from every caller.
+
+    A shell ignores SIGINT and SIGQUIT in what it starts in the background, `nohup` ignores SIGHUP.
+    """
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
@@ -103,7 +106,7 @@ class Terminal:
     def _take() -> None:
         """The terminal becomes the controlling one, so that Ctrl-C is a signal to all."""
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-        hear_ctrl_c()
+        hear_signals()
 
     def read_until(self, pattern: str) -> None:
         """Read until what is shown matches; the end of the process fails it."""

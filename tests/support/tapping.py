@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.support.command_line import BIN, SECONDS, hear_ctrl_c
+from tests.support.command_line import BIN, SECONDS, hear_signals
 
 Running = subprocess.Popen[bytes]
 Finished = subprocess.CompletedProcess[bytes]
@@ -45,7 +45,7 @@ def start_command(command: Sequence[str | Path], **more: Any) -> Running:
     """A process with unbuffered pipes that hears signals as one in the foreground does."""
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     popen: Any = subprocess.Popen
-    process: Running = popen(command, bufsize=0, **{"preexec_fn": hear_ctrl_c, **pipes, **more})
+    process: Running = popen(command, bufsize=0, **{"preexec_fn": hear_signals, **pipes, **more})
     return process
 
 
