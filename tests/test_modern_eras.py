@@ -260,7 +260,7 @@ def test_a_modern_server_sends_no_requests() -> None:
     server = modern_server()
     request = requested(server, modern(1, "tools/call", {"name": "t"}))
     for belongs_to in (None, request):
-        with pytest.raises(LocalProtocolError, match=r"require_input\(\).*STATE-006"):
+        with pytest.raises(LocalProtocolError, match=r"returns RequireInput .*STATE-006"):
             server.send_request("roots/list", request=belongs_to)
     with pytest.raises(LocalProtocolError, match="OWN-020"):
         server.ping()

@@ -88,14 +88,16 @@ class SessionServer(Server):
         on_progress: ProgressHandler | None = None,
     ) -> JSONObject:
         """Ask the client of a session something that belongs to no call; as `Client.request`."""
-        session = self._session_for(method)
+        session = self._service.endpoint.session_to_ask(self._peer, method)
         return await self._service.request(
             method, params, meta, timeout, max_timeout, on_progress, serving=None, session=session
         )
 
     async def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client of a session; as `Client.ping`."""
-        return await self._service.ping(self._session_for("ping"), timeout)
+        return await self._service.ping(
+            self._service.endpoint.session_to_ask(self._peer, "ping"), timeout
+        )
 
     def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
         return self._service.loop.new_messenger()

@@ -87,14 +87,14 @@ class Server:
 
         Somebody has to read it: a client with an open stream, on another thread or worker thread.
         """
-        session = self._session_for(method)
+        session = self._runner.endpoint.session_to_ask(self._peer, method)
         return self._runner.request(
             method, params, meta, timeout, max_timeout, on_progress, serving=None, session=session
         )
 
     def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client of a session, and return the seconds that the answer took."""
-        return self._runner.ping(self._session_for("ping"), timeout)
+        return self._runner.ping(self._runner.endpoint.session_to_ask(self._peer, "ping"), timeout)
 
     def _session_for(self, what: str) -> Session:
         session: Session | None = self._peer.session

@@ -16,7 +16,7 @@ from ._events import (
     ResponseReceived,
 )
 from ._handles import IncomingRequest, OutgoingRequest, Purpose, Route
-from ._judge import judge_request, judge_task
+from ._judge import judge_request, judge_task, refuse_to_ask
 from ._lifecycle import REQUESTS, Phase, RequestState, RequestTrigger, State
 from ._methods import Method
 from ._timers import Timed
@@ -112,8 +112,12 @@ class Asking(Composing):
         side = self._side
         conversation = self._conversation
         is_modern = conversation.dialect.is_modern
-        if side is _SERVER and (is_modern or (request is not None and request._is_modern)):
-            raise LocalProtocolError("STATE-006", f"{method} is asked by require_input()")
+        if side is _SERVER and (
+            is_modern
+            or (request is not None and request._is_modern)
+            or (conversation.phase is Phase.NEW and self._modern_revisions)
+        ):
+            raise refuse_to_ask(method)
         spec = conversation.dialect.requests[side].get(method)
         given = _EMPTY if params is None else params
         if given.__class__ is not dict and not is_object(given):

@@ -49,6 +49,18 @@ class Breach:
         return LocalProtocolError(self.rule, self.text)
 
 
+def refuse_to_ask(method: str) -> LocalProtocolError:
+    """What is raised where a server sends a request to a client of 2026-07-28.
+
+    Source: MCP 2026-07-28, basic/patterns/index.
+    """
+    return LocalProtocolError(
+        "STATE-006",
+        f"{method} was not sent: in revision 2026-07-28 a server sends no requests; to ask the "
+        "client, a handler returns RequireInput (the verb is require_input)",
+    )
+
+
 def judge_request(
     conversation: Conversation,
     sender: Side,

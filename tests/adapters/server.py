@@ -4,6 +4,7 @@ Over HTTP, it prints its port as soon as it listens.
 """
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -15,7 +16,7 @@ import trio
 import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
-from sansmcp import JSONObject, ToolsListChanged, paginate
+from sansmcp import JSONObject, LocalProtocolError, ToolsListChanged, paginate
 from sansmcp_io import McpError, RequestTimeout
 from sansmcp_io.blocking import CallCancelled, RequireInput
 from sansmcp_io.trio import HTTPServer
@@ -115,6 +116,8 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject
             except RequestTimeout:
                 return text("lost patience")
             raise AssertionError
+        case "ask in vain":
+            return text(json.dumps([await refusal(waiting, way) for way in (call, call.server)]))
         case "require":
             if not call.input_responses:
                 return RequireInput({"where": {"method": "roots/list"}})
@@ -128,6 +131,15 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject
             os._exit(7)
         case name:
             raise McpError(-32602, f"unknown tool: {name}")
+
+
+async def refusal(waiting: Waiting, way: Any) -> str:
+    """Why the client cannot be asked in this way."""
+    try:
+        await waiting.ask(way, "roots/list")
+    except LocalProtocolError as error:
+        return str(error)
+    return "it was asked"
 
 
 async def hang(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject:

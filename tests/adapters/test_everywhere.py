@@ -136,6 +136,21 @@ async def test_server_asks_within_a_call(shim: Shim, any_serving: list[str]) -> 
         assert await text(client, "ask") == "file:///home"
 
 
+async def test_modern_client_is_asked_by_require_input_alone(
+    shim: Shim, any_serving: list[str]
+) -> None:
+    """Whoever writes `call.request` for it learns what to write instead, by whichever way."""
+    async with shim.connect(
+        any_serving, revisions=[MODERN], capabilities=CAPABILITIES, on_request=list_roots
+    ) as client:
+        refusals = json.loads(await text(client, "ask in vain"))
+    assert len(refusals) == 2
+    assert set(refusals) == {
+        "roots/list was not sent: in revision 2026-07-28 a server sends no requests; to ask the "
+        "client, a handler returns RequireInput (the verb is require_input) [STATE-006]"
+    }
+
+
 async def test_client_asks_within_what_it_is_asked(shim: Shim, serving: list[str]) -> None:
     """The answer to a question may have to be asked for: each side serves while it waits."""
     clients: list[Client] = []

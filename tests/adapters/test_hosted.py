@@ -42,6 +42,7 @@ from tests.adapters.test_everywhere import (
     test_input_is_given_when_it_is_required,
     test_listings_are_read_to_their_end,
     test_log_messages_come_before_the_answer_that_they_belong_to,
+    test_modern_client_is_asked_by_require_input_alone,
     test_pings_are_answered,
     test_progress_is_told_before_the_answer,
     test_refusal_to_give_input_is_raised_where_the_call_was_made,
@@ -70,6 +71,7 @@ __all__ = [
     "test_input_is_given_when_it_is_required",
     "test_listings_are_read_to_their_end",
     "test_log_messages_come_before_the_answer_that_they_belong_to",
+    "test_modern_client_is_asked_by_require_input_alone",
     "test_pings_are_answered",
     "test_progress_is_told_before_the_answer",
     "test_refusal_to_give_input_is_raised_where_the_call_was_made",
@@ -266,6 +268,7 @@ async def test_worker_of_one_thread_asks_without_holding_it(
 ) -> None:
     """Where the question is an answer, nobody waits: the next round is another request."""
     await test_input_is_given_when_it_is_required(shim, stateless, MODERN)
+    await test_modern_client_is_asked_by_require_input_alone(shim, stateless)
 
 
 async def test_client_without_session_is_not_asked(shim: Shim, stateless: list[str]) -> None:

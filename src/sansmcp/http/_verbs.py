@@ -11,7 +11,9 @@ from typing import Any
 from .._changes import Change
 from .._errors import LocalProtocolError
 from .._events import CancelCause
-from .._handles import IncomingRequest, Listener, Listing, OutgoingRequest, Ping
+from .._handles import IncomingRequest, Listener, Listing, OutgoingRequest, Peer, Ping
+from .._judge import refuse_to_ask
+from .._registry import MODERN_REVISIONS
 from .._values import JSONObject, JSONValue
 from ._answers import Answers
 from ._events import SessionEnd
@@ -52,7 +54,8 @@ class Verbs(Answers):
         """
         machine = self._machine_for(request, session, now, method)
         if not isinstance(machine, SessionMachine):
-            raise LocalProtocolError("STATE-006", f"{method} needs a session")
+            assert request is not None  # a session has a machine of its own
+            raise _not_asked(request.peer, method)
         call = machine.send_request(
             method,
             params,
@@ -66,6 +69,21 @@ class Verbs(Answers):
         )
         self._settle()
         return call
+
+    def session_to_ask(self, peer: Peer, method: str) -> Session:
+        """The session in which a client can be sent a request that belongs to none of its own.
+
+        Args:
+            peer: The client: `IncomingRequest.peer`.
+            method: What it is to be asked, for the message.
+
+        Raises:
+            LocalProtocolError: There is none. The message says what can be done instead.
+        """
+        session: Session | None = peer.session
+        if session is None:
+            raise _not_asked(peer, method)
+        return session
 
     def ping(
         self,
@@ -218,3 +236,9 @@ class Verbs(Answers):
         for session in self.sessions:
             self.end_session(session)
         self._settle()
+
+
+def _not_asked(peer: Peer, method: str) -> LocalProtocolError:
+    if peer.revision in MODERN_REVISIONS:
+        return refuse_to_ask(method)
+    return LocalProtocolError("STATE-006", f"{method} needs a session")
