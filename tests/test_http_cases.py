@@ -15,6 +15,7 @@ from sansmcp import (
     JSONObject,
     MessageIgnored,
     PingEnded,
+    ProtocolViolation,
     RequestCancelled,
     RequestReceived,
     ResourcesListChanged,
@@ -553,3 +554,36 @@ def test_what_cannot_be_kept_is_not_declared(streams: bool) -> None:
         message = call(5, "subscriptions/listen", params)
         assert answer(modern_post(endpoint, without, message)).status == 404
     assert endpoint.publish(ToolsListChanged()) is streams
+
+
+@case("c275")
+def test_a_batch_has_calls_or_responses_and_not_both() -> None:
+    """BATCH-004: one that mixes them is refused whole, and nothing in it has an effect."""
+    one = client("2025-03-26")
+    progress = {"name": "t", "arguments": {}, "_meta": {"progressToken": "p"}}
+    changed = note("notifications/roots/list_changed")
+    a = one.post([call(1, "tools/list"), changed, call(2, "tools/call", progress)])
+    first, second = [event.request for event in of(RequestReceived, drain(one.endpoint))]
+    one.endpoint.send_progress(second, 1)
+    one.endpoint.send_result(second, OK)
+    before = answer(a)
+    assert not before.ended
+    one.endpoint.send_result(first, {"tools": []})
+    response = more(a, before)
+    assert response.ended
+    answered = [*before.messages, *response.messages]
+    assert answered[0]["params"] == {"progressToken": "p", "progress": 1}
+    assert sorted(part["id"] for part in answered[1]) == [1, 2]
+    question = one.endpoint.send_request("roots/list", session=one.session)
+
+    refused = answer(one.post([result(question.id, {"roots": []}), call(3, "ping")]))
+    assert (refused.status, "id" in refused.json) == (400, False)
+    assert refused.json["error"]["code"] == -32600
+    assert question.open
+    (violation,) = drain(one.endpoint)
+    assert isinstance(violation, ProtocolViolation)
+    assert violation.rule == "BATCH-004"
+    accepted = answer(one.post([changed, note("notifications/cancelled", {"requestId": 99})]))
+    assert (accepted.status, accepted.body) == (202, b"")
+    assert answer(one.post([result(question.id, {"roots": []})])).status == 202
+    assert not question.open

@@ -190,9 +190,14 @@ def test_a_batch_is_answered_with_a_batch() -> None:
 def test_a_batch_without_requests_is_accepted() -> None:
     """BATCH-007: it has no answer."""
     one = client(BATCHED)
-    response = answer(one.post([note("notifications/roots/list_changed"), result(9, {})]))
+    changed = note("notifications/roots/list_changed")
+    for batch in ([changed, changed], [result(9, {}), result(10, {})]):
+        response = answer(one.post(batch))
+        assert (response.status, response.body) == (202, b"")
+    drain(one.endpoint)
 
-    assert (response.status, response.body) == (202, b"")
+    assert answer(one.post([changed, result(9, {})])).status == 400
+    assert broken(one.endpoint) == ["BATCH-004"]
 
 
 def test_a_batch_is_answered_at_once_where_the_core_can() -> None:

@@ -100,6 +100,19 @@ def judge_batch(dialect: Dialect, values: list[Any]) -> Breach | None:
     return None
 
 
+def judge_posted_batch(values: list[Any]) -> Breach | None:
+    """What is wrong with an array as the body of a POST: calls and answers are not mixed in it."""
+    objects = [value for value in values if is_object(value)]
+    calls = sum("method" in value for value in objects)
+    answers = sum(
+        "method" not in value and ("result" in value or "error" in value) for value in objects
+    )
+    if calls and answers:
+        text = "a batch has requests or notifications, or it has responses: not both"
+        return Breach("BATCH-004", text)
+    return None
+
+
 def judge_reserved_code(code: int, data: object) -> Breach | None:
     """What is wrong with an error code of the range that 2026-07-28 keeps, or with its `data`."""
     if not -32099 <= code <= -32020 or code == ErrorCode.HEADER_MISMATCH:

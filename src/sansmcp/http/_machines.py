@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from .._answering import Answering
 from .._errors import ErrorCode
 from .._events import CancelCause, CloseCause, FailureReason, NotificationReceived
+from .._framing import EXCERPT_BYTES
 from .._handles import Batch, IncomingRequest, OutgoingRequest, Peer
 from .._judge import Breach
 from .._lifecycle import RequestState
 from .._machine import Machine
 from .._timers import Timed
 from .._values import MISSING, JSONObject, RequestId, Side, id_key
+from .._wellformed import judge_posted_batch
 from ._events import MessageUndelivered, SessionEnd
 from ._statuses import refusal_status
 from ._streams import Stream
@@ -165,6 +167,14 @@ class HTTPMachine(Machine):
         id = b"" if key is None or key in self._incoming else b'"id":%b,' % self._encode(raw_id)
         body = self._error_bytes(breach.code, breach.text)
         route.refuse(400, b'{"jsonrpc":"2.0",%b"error":%b}' % (id, body))
+
+    def _receive_batch(self, values: list[Any], route: Any, data: bytes | bytearray) -> None:
+        if self._dialect_of_unreadable().has_batches:
+            breach = judge_posted_batch(values)
+            if breach is not None:
+                self._refuse_unreadable(breach, route, excerpt=bytes(data[:EXCERPT_BYTES]))
+                return
+        super()._receive_batch(values, route, data)
 
     # -------------------------------------------------------------------------- notifications
 
