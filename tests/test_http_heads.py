@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from sansmcp import MODERN_REVISIONS
+from sansmcp.http import OldPaths, Sessions
 from tests.support.http import (
     GET,
     JSON,
@@ -14,9 +15,13 @@ from tests.support.http import (
     body_of,
     broken,
     client,
+    connect,
+    drain,
     new_endpoint,
     post,
     request,
+    take,
+    tool_call,
 )
 from tests.support.wire import initialize
 
@@ -220,3 +225,40 @@ def test_a_length_is_read_as_the_number_that_it_is(length: str, is_refused: bool
     fields = [*POST.items(), ("content-length", length)]
 
     assert new_endpoint().exchange("POST", "/mcp", fields).refused is is_refused
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
+@pytest.mark.parametrize(
+    "field",
+    [
+        *("host", "origin", "accept", "content-type", "content-encoding", "content-length"),
+        *("mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"),
+        *("access-control-request-headers", "x", "\udc80"),
+    ],
+)
+def test_text_that_is_no_text_is_no_reason_to_raise(method: str, field: str) -> None:
+    """Servers decode fields that are no UTF-8 to surrogates, as aiohttp does."""
+    old = OldPaths(stream="/sse", post="/messages")
+    endpoint = new_endpoint(origins=["*"], old_paths=old)
+    session = connect(endpoint).headers
+    for target in ("/mcp", "/messages?session_id=\udc80", "/\udc80"):
+        for more in ({}, session):
+            fields = {**POST, **more, field: "a\udc80"}
+            exchange = endpoint.exchange(method, target, fields.items())
+            exchange.receive_data(body_of(tool_call(1)))
+            exchange.receive_end()
+            take(exchange)
+            exchange.receive_disconnect()
+            drain(endpoint)
+
+
+def test_a_session_id_that_is_no_text_names_no_session() -> None:
+    """However its bytes were decoded."""
+    endpoint = new_endpoint(sessions=Sessions(new_id=iter(["a?", "b"]).__next__))
+    session = connect(endpoint).headers
+    fields = {**POST, **session, "mcp-session-id": "a\udc80"}
+    exchange = endpoint.exchange("POST", "/mcp", fields.items())
+    exchange.receive_data(body_of(tool_call(1)))
+    exchange.receive_end()
+
+    assert answer(exchange).status == 404

@@ -9,22 +9,29 @@ from .http import JSON, SSE, body_of, modern_tool_call, tool_call
 from .modern import CAPABILITIES, LEVEL, MODERN, VERSION, envelope, listen, modern
 from .wire import INITIALIZED, call, initialize, note, result
 
-METHODS = st.sampled_from(["POST", "POST", "POST", "GET", "DELETE", "OPTIONS", "PUT", "", "\r\n"])
-NAMES = st.sampled_from(
+METHODS = st.sampled_from(
+    ["POST", "POST", "POST", "GET", "DELETE", "OPTIONS", "PUT", "", "\r\n", "\udc80"]
+)
+_NAMES = st.sampled_from(
     [
         *("accept", "content-type", "host", "origin", "mcp-session-id", "mcp-protocol-version"),
         *("mcp-method", "mcp-name", "mcp-param-x", "last-event-id", "content-encoding"),
         *("content-length", "access-control-request-method", "access-control-request-headers", "X"),
     ]
 )
+NAMES = _NAMES | _NAMES.map(str.encode)
+"""Servers give names and values as text, or as bytes."""
 VALUES = st.one_of(
     st.sampled_from(
         [
             *(JSON, SSE, "*/*", "s1", MODERN, "2025-11-25", "2025-03-26", "tools/call", "t"),
             *("localhost", "https://app.example", "null", "141538f0-1-1", "a\r\nx: y", "a\0", ""),
+            "s1\udc80",
         ]
     ),
-    st.text(max_size=8),
+    st.text(
+        st.characters(), max_size=8
+    ),  # with surrogates, as some servers decode what is no UTF-8
     st.binary(max_size=8),
 )
 MESSAGES: list[Any] = [
@@ -107,4 +114,9 @@ BODIES = st.one_of(
     broken_bytes(),
     st.binary(max_size=30),
 )
-TARGETS = st.sampled_from(["/mcp", "/sse", "/messages?session_id=s1", "/messages", "", "?", "\0"])
+TARGETS = st.sampled_from(
+    [
+        *("/mcp", "/sse", "/messages?session_id=s1", "/messages", "", "?", "\0", "/\udc80"),
+        "/messages?session_id=\udc80",
+    ]
+)

@@ -33,6 +33,11 @@ _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 _RESERVED: Final = re.compile(r"[^-._~A-Za-z0-9]")
 
 
+def _field_of(name: str) -> bytes:
+    """An id as bytes; what is no text, as some servers decode fields, is the id of no session."""
+    return name.encode("utf-8", "surrogatepass")
+
+
 class SessionTable:
     """All sessions, by what stands in the field for the id."""
 
@@ -118,7 +123,7 @@ class SessionTable:
                 text += f", or speak {endpoint._modern_revisions[-1]}, which has no sessions"
             exchange._refuse(400, Breach("SESS-006", text, code), id)
             return None
-        session = self.sessions.get(name.encode())
+        session = self.sessions.get(_field_of(name))
         # A session of somebody else is no session: nothing else may be learned of it.
         if session is None or session._is_old or session._principal != exchange.principal:
             breach = Breach("SESS-008", "there is no such session: open another by initialize")
@@ -212,7 +217,7 @@ class SessionTable:
                     lambda match: chr(int(match[1], 16)),
                     part.removeprefix(_OLD_QUERY),
                 )
-                session = self.sessions.get(name.encode())
+                session = self.sessions.get(_field_of(name))
                 if (
                     session is not None
                     and session._is_old
