@@ -7,10 +7,13 @@ import pytest
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from tests.support.http import (
     JSON,
+    LEGACY,
     POST,
     answer,
     asked,
     body_of,
+    connect,
+    drain,
     modern_headers,
     modern_tool_call,
     new_endpoint,
@@ -370,3 +373,23 @@ def test_a_lookup_that_fails_leaves_no_request_unanswered() -> None:
     response = answer(exchange)
     assert (response.status, response.json["id"]) == (500, 5)
     assert response.json["error"]["code"] == -32603
+
+
+def test_a_request_that_names_its_method_and_no_revision_is_told_which_field_is_missing() -> None:
+    """It is no request of a session: to miss the session id would lead its author astray."""
+    endpoint = new_endpoint()
+    fields = {"mcp-method": "tools/list"}
+    response = answer(post(endpoint, call(1, "tools/list"), fields))
+    assert (response.status, response.json["id"]) == (400, 1)
+    assert response.json["error"]["code"] == -32020
+    assert "MCP-Protocol-Version" in response.json["error"]["message"]
+    assert "Mcp-Session-Id" not in response.json["error"]["message"]
+    drain(endpoint)
+
+    one = connect(endpoint)  # a field of another revision is of no meaning in a session
+    assert one.asked(call(2, "tools/list"), fields)[1].revision == LEGACY
+    plain = answer(post(endpoint, call(3, "tools/list")))
+    assert "Mcp-Session-Id" in plain.json["error"]["message"]
+    legacy_only = new_endpoint(revisions=(LEGACY,))
+    response = answer(post(legacy_only, call(4, "tools/list"), fields))
+    assert "Mcp-Session-Id" in response.json["error"]["message"]

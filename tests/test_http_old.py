@@ -180,6 +180,20 @@ def test_a_session_is_its_owners() -> None:
     assert answer(request(endpoint, "GET", fields, principal="owner")).status == 404
 
 
+def test_two_session_ids_in_the_query_are_refused() -> None:
+    """As two fields are: whoever is in front of the server may have read the other one."""
+    endpoint = old_endpoint()
+    old = Old(endpoint)
+    drain(endpoint)
+    for query in ("session_id=s1&session_id=s1", "session_id=s1&x=1&session_id=s2"):
+        old.target = f"/messages?{query}"
+        response = old.post(initialize(0, REVISION))
+        assert response.status == 400
+        assert broken(endpoint) == ["SESS-006"]
+    old.target = "/messages?x=1&session_id=s1"
+    assert old.post(initialize(0, REVISION)).status == 202
+
+
 def test_a_session_id_of_any_signs_comes_back_as_it_was() -> None:
     """It stands in a query, where some signs have a meaning."""
     old = shaken(old_endpoint(sessions=Sessions(new_id=lambda: "a&b=c/%41+~'")))

@@ -112,10 +112,14 @@ def test_nothing_can_be_asked() -> None:
     endpoint = stateless()
     post(endpoint, tool_call(1))
     handle = asked(endpoint)
-    with pytest.raises(LocalProtocolError, match="STATE-006"):
+    why = r"STATE-006: .* a client of revision 2025-03-26 cannot be asked by a server without sess"
+    with pytest.raises(LocalProtocolError, match=why):
         endpoint.send_request("ping", request=handle)
-    with pytest.raises(LocalProtocolError, match="MRTR-008"):
+    with pytest.raises(LocalProtocolError, match=f"{why}ions") as raised:
         endpoint.require_input(handle, {"r": {"method": "roots/list"}})
+    assert raised.value.needed == {"roots": {}}
+    with pytest.raises(LocalProtocolError, match="MRTR-006"):
+        endpoint.require_input(handle, {"r": {"method": "un/known"}})
 
     assert handle.open
 

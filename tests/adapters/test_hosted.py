@@ -277,8 +277,9 @@ async def test_client_without_session_is_not_asked(shim: Shim, stateless: list[s
         stateless, revisions=[LEGACY], capabilities=CAPABILITIES, on_request=list_roots
     ) as client:
         for name in ("ask", "require"):
-            with pytest.raises(PeerError):
+            with pytest.raises(PeerError) as caught:
                 await client.request(*call_tool(name))
+        assert "cannot be asked by a server without sessions" in caught.value.message
         assert await text(client, "echo", text="on") == "on"
 
 

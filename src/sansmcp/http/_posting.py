@@ -74,11 +74,24 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
         is_named = field in endpoint._modern_revisions
         is_said = said is not MISSING
         if not endpoint._legacy_revisions or (
-            is_named and is_said if method == "initialize" else is_named or is_said
+            is_named and is_said
+            if method == "initialize"
+            else is_named or is_said or _lacks_version(exchange)
         ):
             _receive_modern(exchange, endpoint._modern_machine, value, field, said)
             return
     _receive_legacy(exchange, value, value, body)
+
+
+def _lacks_version(exchange: ServerExchange) -> bool:
+    """Whether a request without a session has fields of 2026-07-28, and not the one with that."""
+    raw = exchange._fields.raw
+    return (
+        exchange._endpoint._table is not None
+        and b"mcp-method" in raw
+        and VERSION_FIELD not in raw
+        and SESSION_FIELD not in raw
+    )
 
 
 def _decoded(exchange: ServerExchange, body: bytes | bytearray) -> Any:

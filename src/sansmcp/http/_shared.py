@@ -5,12 +5,12 @@ All that outlasts a request would mix up the clients: nothing does.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 from .._changes import Change
 from .._conversation import Conversation
-from .._errors import ErrorCode
+from .._errors import ErrorCode, LocalProtocolError
 from .._events import CancelCause, LimitReached, ProtocolViolation
 from .._handles import IncomingRequest, Listener, Peer
 from .._lifecycle import Phase, RequestState
@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 _LISTENERS: Final = 10
 """So many listeners that ask for all that one may have can be served at a time."""
+
+
+def needs_session(method: str, peer: Peer) -> str:
+    """Why a legacy client outside of a session is not asked: its answer could not come back."""
+    return (
+        f"{method} needs a session: a client of revision {peer.revision} cannot be asked by a "
+        "server without sessions"
+    )
 
 
 class SharedMachine(HTTPMachine):
@@ -132,6 +140,18 @@ class SharedMachine(HTTPMachine):
         return super()._handled(request)
 
     # ------------------------------------------------------------- what would outlast a request
+
+    def _check_questions(
+        self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
+    ) -> None:
+        try:
+            super()._check_questions(request, questions, state)
+        except LocalProtocolError as error:
+            if error.needed is None or request._is_modern:
+                raise
+            # What the client has declared is not known here, and would make no difference.
+            text = needs_session(next(iter(questions.values()))["method"], request._peer)
+            raise LocalProtocolError("STATE-006", text, error.needed) from None
 
     def _send_log(
         self,

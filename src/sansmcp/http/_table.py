@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SESSION_FIELD: Final = b"mcp-session-id"
 _OLD_QUERY: Final = "session_id="
+_QUOTED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 _RESERVED: Final = re.compile(r"[^-._~A-Za-z0-9]")
 
@@ -210,21 +211,18 @@ class SessionTable:
 
     def find_old(self, exchange: ServerExchange) -> Session | None:
         """The session that the query of a POST names; None where there is none."""
-        for part in exchange._query.split("&"):
-            if part.startswith(_OLD_QUERY):
-                name = re.sub(
-                    "%([0-9A-Fa-f]{2})",
-                    lambda match: chr(int(match[1], 16)),
-                    part.removeprefix(_OLD_QUERY),
-                )
-                session = self.sessions.get(_field_of(name))
-                if (
-                    session is not None
-                    and session._is_old
-                    and session._principal == exchange.principal
-                ):
-                    self.touch(session)
-                    return session
+        parts = exchange._query.split("&")
+        names = [part.removeprefix(_OLD_QUERY) for part in parts if part.startswith(_OLD_QUERY)]
+        if len(names) > 1:  # as for the field: whoever is in front may have read the other one
+            text = "session_id stands in the query more than once"
+            exchange._refuse(400, Breach("SESS-006", text))
+            return None
+        for quoted in names:
+            name = _QUOTED.sub(lambda match: chr(int(match[1], 16)), quoted)
+            session = self.sessions.get(_field_of(name))
+            if session is not None and session._is_old and session._principal == exchange.principal:
+                self.touch(session)
+                return session
         breach = Breach("SESS-008", "there is no such session: connect to the stream first")
         exchange._refuse(404, breach)
         return None

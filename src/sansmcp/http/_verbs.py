@@ -19,7 +19,7 @@ from ._answers import Answers
 from ._events import SessionEnd
 from ._machines import SessionMachine
 from ._sessions import Session
-from ._shared import SharedMachine
+from ._shared import SharedMachine, needs_session
 
 
 class Verbs(Answers):
@@ -241,4 +241,4 @@ class Verbs(Answers):
 def _not_asked(peer: Peer, method: str) -> LocalProtocolError:
     if peer.revision in MODERN_REVISIONS:
         return refuse_to_ask(method)
-    return LocalProtocolError("STATE-006", f"{method} needs a session")
+    return LocalProtocolError("STATE-006", needs_session(method, peer))
