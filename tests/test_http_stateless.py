@@ -112,10 +112,10 @@ def test_nothing_can_be_asked() -> None:
     endpoint = stateless()
     post(endpoint, tool_call(1))
     handle = asked(endpoint)
-    why = r"STATE-006: .* a client of revision 2025-03-26 cannot be asked by a server without sess"
+    why = r"revision 2025-03-26 cannot be asked by a server without sessions \[STATE-006"
     with pytest.raises(LocalProtocolError, match=why):
         endpoint.send_request("ping", request=handle)
-    with pytest.raises(LocalProtocolError, match=f"{why}ions") as raised:
+    with pytest.raises(LocalProtocolError, match=why) as raised:
         endpoint.require_input(handle, {"r": {"method": "roots/list"}})
     assert raised.value.needed == {"roots": {}}
     with pytest.raises(LocalProtocolError, match="MRTR-006"):
