@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests.support import schema
+from tests.support import processes, schema
 from tests.support.judged import judging
 from tests.support.judged_http import judging_http
 from tests.support.judged_http_client import judging_http_client
@@ -46,3 +46,9 @@ def everything_sent_is_valid(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     with judging(), judging_http(), judging_http_client():
         yield
+
+
+@pytest.fixture(autouse=True)
+def only_its_own_processes_count() -> None:
+    """A test that looks for what it has left must not find what another one has."""
+    processes.begin_to_count()

@@ -16,6 +16,7 @@ import pytest
 from sansmcp import LEGACY_REVISIONS, Event, JSONObject
 from sansmcp_io.asyncio import Client, ConnectionLost, PeerError, connect_stdio
 from tests.adapters.shims import server
+from tests.support.loops import ASYNCIO
 from tests.support.on_asyncio import SECONDS, on_asyncio
 from tests.support.processes import ROOT
 
@@ -252,13 +253,11 @@ async def test_records_of_threads_are_sent() -> None:
     assert sorted(told) == ["out of a thread", "out of the loop"]
 
 
-@pytest.mark.skipif(not hasattr(asyncio, "eager_task_factory"), reason="Python has it from 3.12 on")
+@pytest.mark.parametrize("loop_there", ASYNCIO)
 @on_asyncio
-async def test_tasks_may_begin_at_once() -> None:
-    """With an eager factory, a handler may have ended before its task is known."""
-    factory: Any = vars(asyncio)["eager_task_factory"]
-    asyncio.get_running_loop().set_task_factory(factory)
-    async with talking([*ODD, "eager"]) as client:
+async def test_servers_run_on_each_loop(loop_there: str) -> None:
+    """With tasks that begin at once, a handler may have ended before its task is known."""
+    async with talking([*ODD, loop_there]) as client:
         assert await text(client, "later") == "later"
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
@@ -341,18 +340,15 @@ def test_ctrl_c_ends_a_server_and_its_handlers() -> None:
     assert process.returncode == -signal.SIGINT
 
 
-def test_progress_is_told_before_the_answer() -> None:
+@on_asyncio
+async def test_progress_is_told_before_the_answer() -> None:
     """`on_progress` is called by the loop, in the order in which things came."""
     told: list[object] = []
 
     def on_progress(progress: float, total: float | None, message: str | None) -> None:
         told.append(progress)
 
-    @on_asyncio
-    async def run() -> None:
-        async with talking() as client:
-            await client.request(*call_tool("count"), on_progress=on_progress)
-            told.append("answer")
-
-    run()
+    async with talking() as client:
+        await client.request(*call_tool("count"), on_progress=on_progress)
+        told.append("answer")
     assert told == [1, 2, 3, "answer"]

@@ -4,8 +4,8 @@ import asyncio
 import socket
 import ssl
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncGenerator, Generator
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,7 @@ from sansmcp.http import AuthorizationRequired
 from sansmcp_io.asyncio import (
     Call,
     Client,
+    ConnectionLost,
     HTTPClientLimits,
     HTTPServer,
     McpError,
@@ -26,8 +27,10 @@ from sansmcp_io.asyncio import (
     connect_http,
     serve_http,
 )
+from tests.adapters.shims import listening, server
 from tests.support.certificates import certificate
 from tests.support.on_asyncio import on_asyncio
+from tests.support.processes import descriptors
 
 __all__ = ["certificate"]  # a fixture
 
@@ -37,6 +40,10 @@ LEGACY = LEGACY_REVISIONS[-1]
 
 def serve_nothing(call: ServerCall) -> JSONObject:
     return {}
+
+
+def list_nothing(call: ServerCall) -> JSONObject:
+    return {"tools": []}
 
 
 def text(value: str) -> JSONObject:
@@ -70,6 +77,99 @@ async def cancelled_within() -> None:
     future = asyncio.get_running_loop().create_future()
     future.cancel()
     await future
+
+
+# ------------------------------------------------------------------------------------ connections
+
+
+@pytest.mark.unjudged("hundreds of calls")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@on_asyncio
+async def test_calls_cancelled_while_their_connection_opens_leave_no_socket(host: str) -> None:
+    """A client that lives for months, and whose users are impatient, would run out of them."""
+
+    async def connect_and_cancel(*numbers_of_turns: int) -> None:
+        async with connect_http(url, info=INFO) as client:
+            for turns in numbers_of_turns:
+                calls = [asyncio.create_task(client.request("tools/list")) for _ in range(10)]
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                for call in calls:
+                    call.cancel()
+                await asyncio.wait(calls)
+
+    with listening(server("asyncio", "http")) as url:
+        url = url.replace("127.0.0.1", host)
+        await connect_and_cancel(1)  # the loop opens what it keeps
+        before = descriptors()
+        await connect_and_cancel(*range(1, 26))
+        assert descriptors() <= before
+
+
+@on_asyncio
+async def test_address_that_does_not_answer_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a broken IPv6 route, each name that has such an address would be out of reach."""
+    before = descriptors()
+    with silent_port() as silent:
+        async with serving(list_nothing, capabilities={"tools": {}}, hosts=[NAME]) as server:
+            resolve_to(monkeypatch, silent, server.port)
+            async with connect_http(f"http://{NAME}/mcp", info=INFO) as client:
+                assert (await client.request("tools/list"))["tools"] == []
+    left = {name for _, name in descriptors() - before}
+    assert not any(name.startswith("socket:") for name in left)  # uvloop keeps other things
+
+
+@on_asyncio
+async def test_address_that_refuses_is_followed_by_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`localhost` has two on most systems, and a server often listens on one."""
+    async with serving(list_nothing, capabilities={"tools": {}}, hosts=[NAME]) as server:
+        resolve_to(monkeypatch, refusing_port(), server.port)
+        async with connect_http(f"http://{NAME}/mcp", info=INFO) as client:
+            assert (await client.request("tools/list"))["tools"] == []
+
+
+@on_asyncio
+async def test_all_addresses_that_refuse_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the user looks for the fault at one of them only."""
+    ports = refusing_port(), refusing_port()
+    resolve_to(monkeypatch, *ports)
+    with pytest.raises(ConnectionLost) as caught:
+        async with connect_http(f"http://{NAME}/mcp", info=INFO):
+            pytest.fail("nobody listens")
+    assert all(str(port) in str(caught.value) for port in ports)
+
+
+NAME = "two.example"
+
+
+def resolve_to(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
+    """Have every name stand for these ports of this machine."""
+    found = [
+        (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))
+        for port in ports
+    ]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *about, **options: found)
+
+
+def refusing_port() -> int:
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextmanager
+def silent_port() -> Generator[int, None, None]:
+    """A port of which nobody hears anything, neither yes nor no: its queue is full."""
+    with closing(socket.create_server(("127.0.0.1", 0), backlog=0)) as full, ExitStack() as stack:
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        yield full.getsockname()[1]
 
 
 # ---------------------------------------------------------------------------------- cancellation

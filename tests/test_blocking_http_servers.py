@@ -193,7 +193,7 @@ def test_ctrl_c_while_it_opens_leaves_nothing() -> None:
         with pytest.raises(KeyboardInterrupt), connect_http(on_port(port), info=INFO):
             pass
         assert has_left.wait(SECONDS)
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 # ------------------------------------------------------------------------------------ addresses
@@ -535,7 +535,7 @@ def test_the_end_waits_for_a_server_for_a_moment_only() -> None:
             pass
         assert 0.5 < time.monotonic() - start < 20
         is_over.set()
-    assert descriptors() <= before + 1  # the one whose response still comes
+    assert len(descriptors() - before) <= 1  # the one whose response still comes
 
 
 def test_the_end_of_the_block_ends_the_calls_of_all_threads() -> None:

@@ -129,7 +129,7 @@ def test_interruption_of_the_end_leaves_no_process() -> None:
     before = descriptors()
     assert interrupted_at_its_end(partial(connect_stdio, bad("fragile"), info=INFO)) == 24
     assert not has_children()
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 def test_interruption_of_the_end_leaves_no_session() -> None:
@@ -137,7 +137,7 @@ def test_interruption_of_the_end_leaves_no_session() -> None:
     with listening(server("trio", "http")) as url:
         before = descriptors()
         assert interrupted_at_its_end(partial(connect_http, url, info=INFO)) == 24
-        assert descriptors() == before
+        assert descriptors() <= before
 
 
 def test_handler_that_goes_on_is_interrupted_again() -> None:

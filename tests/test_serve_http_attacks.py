@@ -5,7 +5,6 @@ import socket
 import struct
 import tracemalloc
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,9 @@ from .support import loops
 from .support.h11_client import head, posted, posted_modern
 from .support.http import LEGACY, POST, modern_tool_call
 from .support.http_on_loops import Talk, serving, talking
-from .support.loops import on_each_loop
+from .support.loops import STANDARD_LOOPS, on_each_loop
 from .support.modern import modern
+from .support.processes import descriptors
 from .support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 MIB = 1024 * 1024
@@ -48,11 +48,7 @@ async def is_served(server: HTTPServer) -> bool:
     return False
 
 
-def descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_slow_heads_are_given_up() -> None:
     """Each holds a connection, and costs its sender nothing."""
     limits = HTTPLimits(head=1.0, linger=0.1)
@@ -76,7 +72,7 @@ async def test_slow_heads_are_given_up() -> None:
     assert len(given_up) == MANY
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_large_bodies_are_not_read() -> None:
     """100 MB are refused at the head; where none says how much comes, at the limit."""
     config = Config(max_message_bytes=MIB)
@@ -95,7 +91,7 @@ async def test_large_bodies_are_not_read() -> None:
         assert await is_served(server)
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_a_client_that_is_refused_while_it_sends_can_read_why() -> None:
     """Closing at once would reset the connection, and the response with it."""
     config = Config(max_message_bytes=MIB)
@@ -105,7 +101,7 @@ async def test_a_client_that_is_refused_while_it_sends_can_read_why() -> None:
         assert (await talk.receive()).status == 413
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_clients_that_never_read_are_given_up() -> None:
     """What they do not take is bounded, and so is the time for which it waits."""
     limits = HTTPLimits(stall=0.3)
@@ -116,12 +112,12 @@ async def test_clients_that_never_read_are_given_up() -> None:
             for _ in range(8):
                 # Pipelined, so that the first alone is answered.
                 await talk.send(posted_modern(modern_tool_call(1, "x", size=8 * MIB)))
-            while descriptors() > before + 1:
+            while len(descriptors() - before) > 1:
                 await loops.sleep(0.01)  # until the server has closed its end
             assert await is_served(server)
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_a_flood_of_progress_is_bounded() -> None:
     """A handler that talks to a client which does not read is told so."""
     limits = HTTPLimits(stall=0.5)
@@ -135,7 +131,7 @@ async def test_a_flood_of_progress_is_bounded() -> None:
             await loops.sleep(0.01)  # until the handler was told
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_there_are_only_so_many_connections() -> None:
     """One more is told so; and there is room again when one of them ends."""
     limits = HTTPLimits(connections=3)
@@ -158,7 +154,7 @@ async def _is_let_in(server: HTTPServer) -> bool:
 
 
 @pytest.mark.unjudged("there is too much of it")
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_idle_streams_cost_little() -> None:
     """Hundreds of clients listen, and all of them hear."""
     async with serving(handle) as server, loops.open_nursery() as nursery:
@@ -193,14 +189,14 @@ async def test_idle_streams_cost_little() -> None:
 
 
 @pytest.mark.unjudged("there is too much of it")
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_clients_that_come_and_go_leave_nothing() -> None:
     """A storm of clients that come back at once must not grow the server."""
     async with serving(handle) as server:
         await _storm(server, 50)
         before = descriptors()
         await _storm(server, MANY)
-        while descriptors() > before:
+        while descriptors() - before:
             await loops.sleep(0.01)  # until the server has closed its ends
         assert server.open_requests == ()
         assert await is_served(server)
@@ -221,7 +217,7 @@ async def _storm(server: HTTPServer, number: int) -> None:
             nursery.start_soon(come_and_go)
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_what_breaks_in_one_connection_harms_no_other() -> None:
     """A client that resets its connection in the middle of anything is alone with it."""
     async with serving(handle) as server:

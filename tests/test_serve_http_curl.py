@@ -13,7 +13,7 @@ from sansmcp_io.trio import HTTPServer, ServerCall
 from .support import loops
 from .support.http import LEGACY, POST, modern_headers, modern_tool_call
 from .support.http_on_loops import serving
-from .support.loops import on_each_loop
+from .support.loops import STANDARD_LOOPS, on_each_loop
 from .support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 CURL = shutil.which("curl")
@@ -49,7 +49,7 @@ def fields(given: Any) -> list[str]:
     return [part for name, value in given.items() for part in ("-H", f"{name}: {value}")]
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_gets_an_answer() -> None:
     """One POST, one JSON object."""
     message = modern_tool_call(1, "size", text="abc")
@@ -61,7 +61,7 @@ async def test_curl_gets_an_answer() -> None:
     assert json.loads(body)["result"]["content"][0]["text"] == "3"
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_sends_a_large_body_without_waiting() -> None:
     """It asks whether to go on with one of more than a megabyte, and waits for that a second."""
     message = modern_tool_call(1, "size", text="x" * 2_000_000)
@@ -77,7 +77,7 @@ async def test_curl_sends_a_large_body_without_waiting() -> None:
         assert json.loads(one)["result"]["content"][0]["text"] == "2000000"
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_shows_a_stream() -> None:
     """`-N` shows events as they come; what is shown is readable."""
     message = modern_tool_call(1, "size", steps=2)
@@ -90,7 +90,7 @@ async def test_curl_shows_a_stream() -> None:
     assert body.count(b"data: ") == 3
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_walks_through_a_session() -> None:
     """initialize, initialized, a call, and DELETE."""
     async with serving(handle) as server:
@@ -120,7 +120,7 @@ async def test_curl_walks_through_a_session() -> None:
     ],
     ids=str,
 )
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_curl_is_told_what_is_wrong(arguments: list[str], status: int) -> None:
     """By status, and in words."""
     async with serving(handle) as server:

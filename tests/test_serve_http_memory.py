@@ -14,7 +14,7 @@ from .support import loops
 from .support.h11_client import head, posted_modern
 from .support.http import POST, modern_tool_call
 from .support.http_on_loops import serving, talking
-from .support.loops import on_each_loop
+from .support.loops import STANDARD_LOOPS, on_each_loop
 from .support.modern import modern
 
 MIB = 1024 * 1024
@@ -50,7 +50,7 @@ def growing_at_most(size: int) -> Generator[None, None, None]:
         tracemalloc.stop()
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_clients_that_go_in_the_middle_are_forgotten() -> None:
     """Whoever listens goes at some time: what is kept of each is a server that grows for ever."""
     async with serving(handle) as server:
@@ -73,7 +73,7 @@ async def test_clients_that_go_in_the_middle_are_forgotten() -> None:
         assert after - before < 200 * 1024
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_bodies_that_stop_take_so_much_and_no_more() -> None:
     """Each is shorter than a message may be, and together they would be all the memory there is."""
     limits = HTTPLimits(held_bytes=4 * MIB, linger=0.1)
@@ -99,7 +99,7 @@ async def test_bodies_that_stop_take_so_much_and_no_more() -> None:
         nursery.cancel()
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
     """To ask costs a client nothing, and the answer would wait for it."""
     limits = HTTPLimits(held_bytes=12 * MIB)
@@ -128,7 +128,7 @@ async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
         nursery.cancel()
 
 
-@on_each_loop()
+@on_each_loop(loops=STANDARD_LOOPS)
 async def test_what_was_held_is_given_back() -> None:
     """A server that forgot to count down would refuse everybody in the end."""
     limits = HTTPLimits(held_bytes=3 * MIB, stall=0.2)

@@ -196,7 +196,7 @@ async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
         result = await client.request("tools/call", params)
         assert result["content"] == text("hi")["content"]
         assert trio.lowlevel.current_statistics().tasks_living == tasks
-        assert descriptors() == open_before
+        assert descriptors() <= open_before
         assert memory() - before < 20_000_000
         tasks_there, open_there, memory_there = await usage_there()
         assert [tasks_there, open_there] == there[:2]

@@ -64,7 +64,7 @@ async def test_server_process_ends_with_the_block_and_leaves_nothing() -> None:
         assert lines == ["served"]
         assert not has_children()
         if number:
-            assert descriptors() == before
+            assert descriptors() <= before
 
 
 @on_trio()

@@ -18,7 +18,7 @@ from sansmcp.http import ClientExchange
 from ._async_http_client import HTTPAsking, sentence_of
 from ._asyncio_dispatching import ENDINGS, Dispatching
 from ._asyncio_http_link import Link, Pool
-from ._asyncio_tasks import Tasks
+from ._asyncio_tasks import Tasks, finished
 from ._surface import FLUSH_SECONDS
 
 
@@ -65,8 +65,10 @@ class HTTPSession(HTTPAsking, Dispatching):
                 if isinstance(event, ENDINGS):
                     self._handle(event)
             self._room.look()
-            self._pool.close()
-            await self._tasks.end()
+            try:
+                await self._tasks.end()
+            finally:
+                await finished(self._pool.close())
 
     def finish(self) -> None:
         """End it from this side."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from sansmcp.http import ClientExchange, Origin
 from ._addresses import address_text
 from ._async_callbacks import logged
 from ._async_http_client import sentence_of
+from ._asyncio_tasks import finished
+from ._asyncio_tcp import connect_tcp
 from ._h11_client import HTTPClientConnection
 from ._tls import TLS
 from ._trace import HTTPClientTrace
@@ -28,13 +31,18 @@ class Link(asyncio.Protocol):
     Attributes:
         used_at: When it was given back.
         moved: Called when something has come for the exchange, or the connection has ended.
+        is_made: Whether the socket belongs to it.
     """
 
     _transport: asyncio.Transport
     _name: str
 
     def __init__(
-        self, tls: ssl.SSLContext | None, host: str, trace: HTTPClientTrace | None
+        self,
+        tls: ssl.SSLContext | None,
+        host: str,
+        trace: HTTPClientTrace | None,
+        on_lost: Callable[[Link], object],
     ) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._tls = None if tls is None else TLS(tls, host)
@@ -46,6 +54,8 @@ class Link(asyncio.Protocol):
         self.http: Final = HTTPClientConnection()
         self.used_at = 0.0
         self.moved: Callable[[], object] = _nothing
+        self.is_made = False
+        self._on_lost: Final = on_lost
 
     async def opened(self) -> None:
         """Wait for the handshake, where there is one.
@@ -74,6 +84,8 @@ class Link(asyncio.Protocol):
         """Close it at once, without a good-bye that somebody would have to wait for."""
         self._is_over = True
         self.moved = _nothing
+        if not self._opened.cancel() and not self._opened.cancelled():
+            self._opened.exception()  # or Python complains that nobody has looked at it
         self._transport.abort()
 
     # ---------------------------------------------------------------------------- of the loop
@@ -81,6 +93,7 @@ class Link(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is open."""
         self._transport = cast(asyncio.Transport, transport)
+        self.is_made = True
         self._transport.set_write_buffer_limits(high=0)
         self._name = address_text(transport.get_extra_info("sockname"))
         if self._tls is None:
@@ -110,6 +123,7 @@ class Link(asyncio.Protocol):
         """It is closed."""
         if not self._is_over:
             self._failed(exc or ConnectionResetError("it was closed"))
+        self._on_lost(self)
 
     def pause_writing(self) -> None:
         """Part of a request has not been written."""
@@ -188,6 +202,8 @@ class Pool:
         self._trace = trace
         self._connect_seconds = connect_seconds
         self._idle: list[Link] = []
+        self._links: set[Link] = set()  # whose sockets are open
+        self._has_lost = asyncio.Event()
 
     def take(self) -> Link | None:
         """A connection that is open and unused, if there is one."""
@@ -209,25 +225,38 @@ class Pool:
             if self._tls is None:
                 self._tls = ssl.create_default_context()  # which takes long
             tls = self._tls
-        link = Link(tls, origin.host, self._trace)
-        loop = asyncio.get_running_loop()
+        link = Link(tls, origin.host, self._trace, self._lost)
         scope = asyncio.timeout(self._connect_seconds)
         try:
             async with scope:
-                await loop.create_connection(
-                    lambda: link, origin.host, origin.port, happy_eyeballs_delay=0.25
-                )
-                try:
-                    await link.opened()
-                except BaseException:
-                    link.close()
-                    raise
+                return await self._made(await connect_tcp(origin.host, origin.port), link)
         except TimeoutError as error:
             if not scope.expired():
                 raise  # the system has given up
             text = f"no connection to {origin.host} within {self._connect_seconds:g} s"
             raise OSError(text) from error
+
+    async def _made(self, connected: socket.socket, link: Link) -> Link:
+        """Give the socket to the link, and wait until that is open."""
+        loop = asyncio.get_running_loop()
+        self._links.add(link)
+        try:
+            # Not cancelled on the way: uvloop would close the descriptor and not the socket, whose
+            # number may be that of another descriptor then.
+            await finished(loop.create_connection(lambda: link, sock=connected))
+            await link.opened()
+        except BaseException:
+            if link.is_made:
+                link.close()
+            else:
+                self._links.discard(link)
+                connected.close()
+            raise
         return link
+
+    def _lost(self, link: Link) -> None:
+        self._links.discard(link)
+        self._has_lost.set()
 
     def give_back(self, link: Link) -> None:
         """Keep it, if it can carry anything more."""
@@ -238,7 +267,11 @@ class Pool:
         else:
             link.close()
 
-    def close(self) -> None:
-        """Close those that are kept."""
-        while self._idle:
-            self._idle.pop().close()
+    async def close(self) -> None:
+        """Close all connections, and wait until no socket is open."""
+        self._idle.clear()
+        for link in self._links:
+            link.close()
+        while self._links:
+            self._has_lost.clear()
+            await self._has_lost.wait()

@@ -1,4 +1,4 @@
-"""A server on asyncio that does what its tools are named after: `python -m ... [eager]`."""
+"""A server on asyncio that does what its tools are named after: `python -m ... [loop]`."""
 
 import asyncio
 import logging
@@ -9,6 +9,8 @@ from typing import Any
 
 from sansmcp import JSONObject
 from sansmcp_io.asyncio import LogHandler, ServerCall, serve_stdio
+
+from .loops import ASYNCIO
 
 SEEN: list[str] = []
 
@@ -85,14 +87,13 @@ def handle(call: ServerCall) -> JSONObject | Awaitable[JSONObject]:
     return TOOLS[name](call)
 
 
-async def main(is_eager: bool) -> None:
-    if is_eager:
-        factory: Any = vars(asyncio)["eager_task_factory"]  # from Python 3.12 on
-        asyncio.get_running_loop().set_task_factory(factory)
+async def main() -> None:
     info: JSONObject = {"name": "asyncio", "version": "1.0"}
     await serve_stdio(handle, info=info, capabilities={"tools": {}, "logging": {}})
     print("served", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    asyncio.run(main("eager" in sys.argv), debug=True)
+    new_loop = ASYNCIO[sys.argv[1] if sys.argv[1:] else "asyncio"]
+    with asyncio.Runner(debug=True, loop_factory=new_loop) as runner:
+        runner.run(main())

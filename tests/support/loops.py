@@ -4,7 +4,7 @@ import asyncio
 import gc
 import inspect
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from functools import wraps
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
@@ -12,31 +12,50 @@ from typing import Any, Final, ParamSpec, Protocol, TypeVar
 import pytest
 import sniffio
 import trio
+import uvloop
 
 Params = ParamSpec("Params")
 Returned = TypeVar("Returned")
-LOOPS: Final = ("trio", "asyncio")
+
+
+def _new_eager_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_task_factory(vars(asyncio)["eager_task_factory"])
+    return loop
+
+
+ASYNCIO: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {
+    "asyncio": asyncio.new_event_loop,
+    "uvloop": uvloop.new_event_loop,
+    # From Python 3.12 on a task can take its first step before anybody waits for it.
+    **({"eager": _new_eager_loop} if hasattr(asyncio, "eager_task_factory") else {}),
+}
+"""How each loop is made that tests of asyncio run on."""
+LOOPS: Final = ("trio", *ASYNCIO)
+STANDARD_LOOPS: Final = ("trio", "asyncio")
+"""For tests that cost much and say little about the loop."""
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 """What a stream raises whose other end is gone."""
 
 
 def on_each_loop(
-    seconds: float = 120,
+    seconds: float = 120, *, loops: Iterable[str] = LOOPS
 ) -> Callable[[Callable[Params, Awaitable[None]]], Callable[..., None]]:
     """Make a plain test of an async one, for each loop.
 
     Args:
         seconds: When it has failed.
+        loops: Their names.
     """
 
     def decorate(test: Callable[Params, Awaitable[None]]) -> Callable[..., None]:
-        @pytest.mark.parametrize("loop", LOOPS)
+        @pytest.mark.parametrize("loop", loops)
         @wraps(test)
         def run(*args: Any, loop: str, **kwargs: Any) -> None:
             if loop == "trio":
                 trio.run(_bounded, test, args, kwargs, seconds)
             else:
-                with asyncio.Runner(debug=True) as runner:
+                with asyncio.Runner(debug=True, loop_factory=ASYNCIO[loop]) as runner:
                     runner.run(_watched(test, args, kwargs, seconds))
                 gc.collect()  # what was never awaited is told now
 

@@ -1,23 +1,26 @@
-"""Tests that run on asyncio only, in debug mode, and leave nothing behind."""
+"""Tests that run on asyncio only: on each of its loops, in debug mode, and they leave nothing."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Final, ParamSpec
+from typing import Any, Final, ParamSpec
 
+import pytest
+
+from .loops import ASYNCIO
 from .processes import has_children
 
 Params = ParamSpec("Params")
 SECONDS: Final = 60
 
 
-def on_asyncio(
-    test: Callable[Params, Awaitable[None]],
-) -> Callable[Params, None]:
+def on_asyncio(test: Callable[Params, Awaitable[None]]) -> Callable[..., None]:
     """Run a test in debug mode; at its end nothing may be left, or have been complained of."""
 
+    @pytest.mark.parametrize("loop", ASYNCIO)
     @wraps(test)
-    def run(*args: Params.args, **kwargs: Params.kwargs) -> None:
+    def run(*args: Any, loop: str, **kwargs: Any) -> None:
         complaints: list[object] = []
 
         async def bounded() -> None:
@@ -27,8 +30,15 @@ def on_asyncio(
                 await test(*args, **kwargs)
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
-        asyncio.run(bounded(), debug=True)
+        with asyncio.Runner(debug=True, loop_factory=ASYNCIO[loop]) as runner:
+            runner.run(bounded())
         assert complaints == []
         assert not has_children()
 
-    return run
+    signature = inspect.signature(test)
+    extra = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
+    vars(run)["__signature__"] = signature.replace(
+        parameters=[*signature.parameters.values(), extra]
+    )
+    test_on_each: Callable[..., None] = run
+    return test_on_each

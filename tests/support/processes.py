@@ -2,6 +2,8 @@
 
 import os
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from sansmcp import JSONObject
@@ -28,15 +30,37 @@ def is_running(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
+_began_at = 0
+"""When the test that runs has begun, in ticks since the system was started."""
+
+
+def begin_to_count() -> None:
+    """A test begins: what an earlier one has left is not its fault."""
+    global _began_at
+    _began_at = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
 def has_children() -> bool:
-    """Whether this process has any, be they only not waited for."""
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return False
-    return True
+    """Whether a process that this test has started is left, be it only not waited for."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            with suppress(OSError):  # it has ended meanwhile
+                # proc_pid_stat(5): the fields after the name, of which the first is the third.
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parent, started_at = int(fields[1]), int(fields[19])
+                if parent == os.getpid() and started_at > _began_at:
+                    return True
+    return False
 
 
-def descriptors() -> int:
-    """How many descriptors this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+def descriptors() -> set[tuple[int, str]]:
+    """The descriptors that this process has open, by their numbers and what they stand for.
+
+    A test compares sets, not numbers of descriptors: another test may have left some open, which
+    may be closed at any time.
+    """
+    found: set[tuple[int, str]] = set()
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # that of the directory itself
+            found.add((int(number), os.readlink(f"/proc/self/fd/{number}")))
+    return found
