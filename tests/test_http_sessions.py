@@ -40,7 +40,7 @@ from tests.support.http import (
     take,
     tool_call,
 )
-from tests.support.wire import INITIALIZED, call, initialize, result
+from tests.support.wire import INITIALIZED, call, initialize, new_server, result
 
 REVISIONS = pytest.mark.parametrize("revision", STREAMABLE)
 
@@ -79,6 +79,13 @@ def test_a_session_is_a_conversation(revision: str) -> None:
     assert asked_for.peer is one.session.peer
     assert one.endpoint.send_result(asked_for, {"content": []})
     assert answer(exchange).json == result(5, {"content": []})
+
+
+def test_a_peer_is_shown_without_its_secrets() -> None:
+    """A log shows reprs: who it is (perhaps a token) and the session id are not for it."""
+    one = client()
+    assert repr(one.session.peer) == f"<Peer 'client' revision={LEGACY}>"
+    assert repr(new_server().peer) == "<Peer None revision=None>"
 
 
 def test_requests_know_their_exchange() -> None:

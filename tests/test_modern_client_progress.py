@@ -164,7 +164,7 @@ def test_id_of_a_cancelled_request_is_not_used_again() -> None:
     """Its answer may still come (ID-002)."""
     client = modern_client(config=Config(max_late_answers=1))
     client.cancel(client.send_request("tools/call", CALL, id="a"))
-    with pytest.raises(LocalProtocolError, match="ID-001"):
+    with pytest.raises(LocalProtocolError, match="ID-002"):
         client.send_request("tools/call", CALL, id="a")
     client.cancel(client.send_request("tools/call", CALL))
     assert len(of(LimitReached, drain(client))) == 1

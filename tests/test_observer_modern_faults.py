@@ -18,6 +18,7 @@ from tests.support.modern import (
     SUBSCRIPTION,
     URL,
     VERSION,
+    WHOLE_FILTER,
     acknowledged,
     complete,
     discovered,
@@ -682,6 +683,20 @@ FAULTS: dict[str, Fault] = {
         "SUBS-002",
         [*listening(1), told("notifications/prompts/list_changed", 1)],
         [[*listening(1), *listening(2, {"promptsListChanged": True})]],
+    ),
+    "a kind of change that was asked for and not granted": Fault(
+        S,
+        "SUBS-002",
+        [
+            *((C, listen(1, WHOLE_FILTER)), (S, acknowledged(1, {"promptsListChanged": True}))),
+            told(CHANGED, 1),
+        ],
+        [
+            [
+                *((C, listen(1, WHOLE_FILTER)), (S, acknowledged(1, TOOLS))),
+                told(CHANGED, 1),
+            ],
+        ],
     ),
     "an update that was not asked for": Fault(
         S,

@@ -54,7 +54,7 @@ def test_progress_reaches_the_request_it_is_for() -> None:
 
     assert pair.client_events == [
         ProgressReceived(request=ours, progress=0),
-        ProgressReceived(request=ours, progress=0.5, total=2, message="half"),
+        ProgressReceived(request=ours, progress=0.5, total=2, message="half", meta={"a": 1}),
         ProgressReceived(request=ours, progress=3, total=2),
     ]
     assert ours.open

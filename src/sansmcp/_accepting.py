@@ -68,7 +68,8 @@ class Accepting(Answering):
             return
         key: RequestKey = (route, id) if self._by_route else id
         if key in self._incoming:
-            self._refuse_duplicate(raw, route, batch)
+            is_modern = self._modern is not None and self._names_revision(message)
+            self._refuse_duplicate(raw, route, batch, "ID-002" if is_modern else "ID-001")
             return
         given: Any = message.get("params", MISSING)
         breach: Breach | None = None
@@ -113,8 +114,12 @@ class Accepting(Answering):
         if batch is not None:
             batch.pending += 1
         used = self._used
-        if is_modern or self._by_route:
-            pass  # an id may be used again once it is answered (ID-002)
+        if is_modern:  # an id may be used again once it is answered
+            if self._unanswered.discard(id):
+                text = f"the id {raw!r} is that of a cancelled request, which has no answer"
+                self._report(Breach("ID-002", text, tolerated=True), request=request)
+        elif self._by_route:
+            pass  # many clients use the same ids
         elif id == used.expected:
             used.expected += 1
         elif used.add(id):
@@ -122,10 +127,8 @@ class Accepting(Answering):
                 Breach("ID-001", f"the id {raw!r} was used before", tolerated=True),
                 request=request,
             )
-        elif used.forgotten and not self._told_forgotten:
-            self._told_forgotten = True
-            text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
-            self._events.append(LimitReached(rule="OWN-007", text=text))
+        elif used.forgotten:
+            self._tell_forgotten()
         if given is None:
             self._report(NULL_PARAMS, request=request)
         if breach is not None:
@@ -169,6 +172,13 @@ class Accepting(Answering):
             self._refuse_for_limit(request)
         elif spec is None or not spec.special or not self._handled(request):
             self._events.append(RequestReceived(request=request))
+
+    def _tell_forgotten(self) -> None:
+        """Say once that an id of the peer was forgotten."""
+        if not self._told_forgotten:
+            self._told_forgotten = True
+            text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
+            self._events.append(LimitReached(rule="OWN-007", text=text))
 
     def _envelope_of(self, method: str, params: JSONObject) -> Envelope | Breach | None:
         """What a request says of its sender; None where the handshake has said it."""
@@ -262,10 +272,18 @@ class Accepting(Answering):
 
     # ------------------------------------------------------------------------------ refusing
 
-    def _refuse_duplicate(self, raw: RequestId, route: Route | None, batch: Batch | None) -> None:
+    def _refuse_duplicate(
+        self, raw: RequestId, route: Route | None, batch: Batch | None, rule: str
+    ) -> None:
         """An error would answer the first request of that id: nothing can be sent."""
         text = f"a second request with the id {raw!r} while one is in flight"
-        self._report(Breach("ID-001", text))
+        self._report(Breach(rule, text))
+
+    def _names_revision(self, message: JSONObject) -> bool:
+        """Whether a request is one of the modern revision: it says so, or there is no other."""
+        params: Any = message.get("params")
+        meta: Any = params.get("_meta") if is_object(params) else None
+        return not self._legacy_revisions or (is_object(meta) and PROTOCOL_VERSION in meta)
 
     def _refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
         self._events.append(RequestAnswered(request=request, code=code))
@@ -339,8 +357,16 @@ class Accepting(Answering):
         elif request._task:
             self._ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
         else:
+            if self._modern is not None:
+                self._unanswered.add(key)
+                if self._unanswered.forgotten:
+                    self._tell_forgotten()
+            meta: Any = params.get("_meta")
             self._cancel_incoming(
-                request, CancelCause.PEER, reason if isinstance(reason, str) else None
+                request,
+                CancelCause.PEER,
+                reason if isinstance(reason, str) else None,
+                meta if is_object(meta) else None,
             )
 
     def _ignore_cancel(self, rule: str, text: str, raw: Any) -> None:

@@ -12,7 +12,7 @@ from ._events import (
     RequestCancelled,
 )
 from ._handles import Batch, Bridge, IncomingRequest, Route
-from ._ids import UsedIds
+from ._ids import CancelledIds, UsedIds
 from ._judge import misshapen_result
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._listing import ListingLayer
@@ -43,12 +43,14 @@ class Answering(ListingLayer):
         "_peer_tasks",
         "_peer_tokens",
         "_told_forgotten",
+        "_unanswered",
         "_used",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._used = UsedIds(self._config.max_used_ids)
+        self._unanswered = CancelledIds(self._config.max_used_ids)
         self._told_forgotten = False
         self._peer_tokens: set[ProgressToken] = set()
         self._peer_tasks: dict[str, IncomingRequest] = {}
@@ -230,7 +232,7 @@ class Answering(ListingLayer):
     @property
     def forgotten_ids(self) -> int:
         """How many ranges of the peer's ids were forgotten, so that a reuse goes unnoticed."""
-        return self._used.forgotten
+        return self._used.forgotten + self._unanswered.forgotten
 
     # ------------------------------------------------------------------------------- sending
 
@@ -312,21 +314,33 @@ class Answering(ListingLayer):
     # -------------------------------------------------------------------------------- ending
 
     def _cancel_incoming(
-        self, request: IncomingRequest, cause: CancelCause, reason: str | None = None
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None = None,
+        meta: JSONObject | None = None,
     ) -> None:
         bridge, request._bridge = request._bridge, None
         self._forget(request, _CANCELLED)
         if request._spec is not None and request._spec.special:
             self._came_to_nothing(request)
         # The application knows only the handle that it was given.
-        self._cancelled(request if bridge is None else bridge.asked, cause, reason)
+        self._cancelled(request if bridge is None else bridge.asked, cause, reason, meta)
         if bridge is not None:
             self._withdraw(bridge)
         if request._batch is not None and cause not in _SILENT:
             self._leave_batch(request._batch, request._route)
 
-    def _cancelled(self, request: IncomingRequest, cause: CancelCause, reason: str | None) -> None:
-        self._events.append(RequestCancelled(request=request, cause=cause, reason=reason))
+    def _cancelled(
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None,
+        meta: JSONObject | None,
+    ) -> None:
+        self._events.append(
+            RequestCancelled(request=request, cause=cause, reason=reason, meta=meta)
+        )
 
     def _withdraw(self, bridge: Bridge) -> None:
         """Cancel questions that nobody needs any more; a layer above knows how."""

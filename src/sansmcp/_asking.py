@@ -217,16 +217,17 @@ class Asking(Composing):
             raise LocalProtocolError("OWN-023", "a timeout needs a clock: pass now=")
 
     def _check_id(self, id: object) -> int | str:
+        rule = "ID-002" if self._conversation.dialect.is_modern else "ID-001"
         if isinstance(id, str):
             if id in self._own_names or id in self._outgoing or id in self._late:
-                raise LocalProtocolError("ID-001", f"the id {id!r} was used before")
+                raise LocalProtocolError(rule, f"the id {id!r} was used before")
             return id
         if type(id) is not int:
             raise LocalProtocolError("JSON-002", f"an id is a string or an integer, not {id!r}")
         self._encode(id)  # which refuses what has too many digits
         if id <= self._last_id:
             raise LocalProtocolError(
-                "ID-001", f"the id {id} is not above {self._last_id}, the last one used"
+                rule, f"the id {id} is not above {self._last_id}, the last one used"
             )
         return id
 

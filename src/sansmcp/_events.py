@@ -131,12 +131,15 @@ class CancelCause(enum.Enum):
 class RequestCancelled:
     """Stop working on this request; an answer would not be sent (`send_result` returns False).
 
+    `reason` and `meta` (the `_meta`) are those of the peer's cancellation; None where it has none.
+
     Source: MCP 2025-11-25, basic/utilities/cancellation.
     """
 
     request: IncomingRequest
     cause: CancelCause
     reason: str | None = None
+    meta: JSONObject | None = None
 
 
 @final
@@ -214,11 +217,15 @@ class ListenerAdded:
 @final
 @attrs.frozen(kw_only=True)
 class ListenerRemoved:
-    """A subscription of the client is over, for a reason that is not `end_listener`."""
+    """A subscription of the client is over, for a reason that is not `end_listener`.
+
+    `reason` and `meta` are as in `RequestCancelled`.
+    """
 
     listener: Listener
     cause: CancelCause
     reason: str | None = None
+    meta: JSONObject | None = None
 
 
 # ------------------------------------------------------------------ how our requests came out
@@ -296,11 +303,19 @@ class RequestFailed:
     """A request of ours ended without a proper answer from the peer. This is its one ending.
 
     It is not shaped like an error of the peer, so that the two cannot be confused.
+
+    Attributes:
+        request: The request of ours.
+        reason: Why it ended.
+        text: The reason in one sentence, with what is known of the cause.
+        result: The `result` member of the answer that was refused, where `reason` is
+            INVALID_ANSWER and the answer has one; else None.
     """
 
     request: OutgoingRequest
     reason: FailureReason
     text: str
+    result: JSONValue = None
 
 
 @final
@@ -308,13 +323,15 @@ class RequestFailed:
 class ProgressReceived:
     """The peer is getting on with a request of ours.
 
-    `progress` has increased since the last one; `total` has the same unit, where known.
+    `progress` has increased since the last one; `total` has the same unit, where known. `meta` is
+    the `_meta` of the notification, None where it has none.
     """
 
     request: OutgoingRequest
     progress: float
     total: float | None = None
     message: str | None = None
+    meta: JSONObject | None = None
 
 
 @final
@@ -346,7 +363,11 @@ class ListingEnd(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class ListingEnded:
-    """The one ending of a listing. `stale`: the peer said meanwhile that the list had changed.
+    """The one ending of a listing.
+
+    `stale`: what was listed is out of date, since the peer said meanwhile that the list had
+    changed, or refused a cursor with -32602. Throw away the pages that were kept, and list again
+    without a cursor.
 
     `code`, `message`, `data`, `status` and `retry_after` are those of the peer's error where
     `reason` is ERROR, as in `ErrorReceived`. `text` says in one sentence why a page has failed
@@ -413,13 +434,16 @@ class ProtocolViolation:
 class MessageIgnored:
     """A message that lost a race, or names nothing that is in flight. It is nobody's fault.
 
-    `method` is None for an answer; `id` is the request id or progress token it names.
+    `method` is None for an answer; `id` is the request id or progress token it names. `answer` is
+    the whole message where it is an answer: a late one to `server/discover` says what the server
+    speaks.
     """
 
     rule: str
     text: str
     method: str | None
     id: RequestId | None
+    answer: JSONObject | None = None
 
 
 @final

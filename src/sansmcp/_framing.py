@@ -14,7 +14,11 @@ SPACE: Final = 32
 
 NO_NEWLINE: Final = "the stream ended without a newline"
 
-_BOM: Final = b"\xef\xbb\xbf"
+BOM: Final = b"\xef\xbb\xbf"
+"""A byte order mark in UTF-8. JSON has none (RFC 8259, section 8.1), and some writers begin so."""
+
+MARKED: Final = "a byte order mark came before a message"
+
 _CR: Final = 13
 
 
@@ -105,9 +109,9 @@ class Trimmer:
         notes: list[str] = []
         if self.first:
             self.first = False
-            if line.startswith(_BOM):
+            if line.startswith(BOM):
                 notes.append("a byte order mark came before the first message")
-                line = line[len(_BOM) :]
+                line = line[len(BOM) :]
         if is_blank(line):
             if not self._seen_blank:
                 self._seen_blank = True

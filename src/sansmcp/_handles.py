@@ -52,6 +52,12 @@ class Peer:
         self.log_level: str | None = None
         self.session: Any = None
 
+    def __repr__(self) -> str:
+        """Name and revision; nothing that may be a secret, as the principal or the session id."""
+        name: Any = None if self.info is None else self.info.get("name")
+        shown = name[:80] if isinstance(name, str) else None
+        return f"<Peer {shown!r} revision={self.revision}>"
+
 
 class Route(Protocol):
     """The way that an answer takes, in a transport that has several; messages name theirs.
@@ -335,6 +341,7 @@ class Listing:
         "_cursor_bytes",
         "_cursors",
         "_empty",
+        "_has_cursor",
         "_items",
         "_max_timeout",
         "_method",
@@ -356,6 +363,7 @@ class Listing:
         self._max_timeout: float | None = None
         self._open = True
         self._stale = False
+        self._has_cursor = False  # whether the last page was asked for with one
         self._pages = 0
         self._items = 0
         self._empty = 0
@@ -380,7 +388,10 @@ class Listing:
 
     @property
     def stale(self) -> bool:
-        """Whether the peer said meanwhile that the list had changed."""
+        """Whether what was listed is out of date.
+
+        The peer said meanwhile that the list had changed, or refused a cursor with -32602.
+        """
         return self._stale
 
     @property
@@ -451,11 +462,20 @@ class Subscription:
         data: Anything; the slot is the caller's.
     """
 
-    __slots__ = ("__weakref__", "_acknowledged", "_asked", "_call", "_ended_by_server", "data")
+    __slots__ = (
+        "__weakref__",
+        "_acknowledged",
+        "_asked",
+        "_call",
+        "_ended_by_server",
+        "_uris",
+        "data",
+    )
 
     def __init__(self, asked: JSONObject) -> None:
         self._asked = asked
         self._acknowledged: JSONObject | None = None
+        self._uris = frozenset[str]()  # the resources in the acknowledgement
         self._call: OutgoingRequest | None = None
         self._ended_by_server = False
         self.data: Any = None

@@ -7,10 +7,44 @@ from typing import Final
 
 import attrs
 
-from ._values import IdKey
+from ._values import MISSING, IdKey
 
 _NAME_CHARACTERS: Final = 256
 """A longer string is not remembered: what is kept for ever must be small."""
+
+
+@attrs.define(eq=False)
+class CancelledIds:
+    """Ids of requests that were cancelled, so that no answer to them will come.
+
+    In 2026-07-28 an id may be used again once it was answered: these were not. Past `bound` the
+    oldest is forgotten and counted: a later reuse of it goes unnoticed.
+
+    Attributes:
+        bound: How many are remembered.
+        forgotten: How many were forgotten.
+
+    Source: MCP 2026-07-28, basic/index, Requests.
+    """
+
+    bound: int
+    forgotten: int = 0
+    # By their `repr`, whose hash a peer cannot choose, and which keeps 5 and "5" apart.
+    _keys: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
+
+    def add(self, key: IdKey) -> None:
+        """Remember the id of a request that was cancelled."""
+        if isinstance(key, str) and len(key) > _NAME_CHARACTERS:
+            self.forgotten += 1
+            return
+        self._keys[repr(key)] = None
+        if len(self._keys) > self.bound:
+            del self._keys[next(iter(self._keys))]
+            self.forgotten += 1
+
+    def discard(self, key: IdKey) -> bool:
+        """Forget an id that is used again; True if it was remembered."""
+        return bool(self._keys) and self._keys.pop(repr(key), MISSING) is None
 
 
 @attrs.define(eq=False)

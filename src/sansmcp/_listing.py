@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ._asking import Outcome
-from ._errors import LocalProtocolError
+from ._errors import ErrorCode, LocalProtocolError
 from ._events import (
     ErrorReceived,
     FailureReason,
@@ -223,6 +223,7 @@ class ListingLayer(Pinging):
 
     def _fetch(self, listing: Listing, cursor: str | None, params: bytes) -> None:
         if cursor is not None:
+            listing._has_cursor = True
             listing._cursors[cursor] = None
             listing._cursor_bytes += len(cursor)
             while listing._cursor_bytes > _CURSOR_BYTES:
@@ -248,6 +249,8 @@ class ListingLayer(Pinging):
         if isinstance(outcome, RequestFailed):
             self._end_listing(listing, _FAILURES[outcome.reason], text=outcome.text)
         elif isinstance(outcome, ErrorReceived):
+            if outcome.code == ErrorCode.INVALID_PARAMS and listing._has_cursor:
+                listing._stale = True  # the cursor was refused: a new start has none (CACHE-024)
             self._end_listing(listing, ListingEnd.ERROR, outcome)
         else:
             self._page_came(listing, call, outcome.result)

@@ -12,7 +12,7 @@ from ._events import (
     Event,
     MessageIgnored,
 )
-from ._framing import EXCERPT_BYTES
+from ._framing import BOM, EXCERPT_BYTES, MARKED
 from ._handles import Batch, Peer, Route
 from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
@@ -63,7 +63,7 @@ class Machine(Opening):
         if len(message) > self._config.max_message_bytes:
             self._receive_overlong(bytes(message[:EXCERPT_BYTES]))
         else:
-            self._receive(message)
+            self._receive_whole(message)
         if self._restless:
             self._settle()
 
@@ -136,10 +136,18 @@ class Machine(Opening):
         """End the connection from this side. Output queued before may still be written.
 
         Every open request ends: ours as lost, the peer's as cancelled; `ConnectionClosed` comes
-        last. A second call does nothing.
+        last. A server answers the open subscriptions of its client with a result, which is queued
+        behind the output that waits: write it before the transport is closed. A second call does
+        nothing.
+
+        Source: MCP 2026-07-28, basic/patterns/subscriptions.
         """
         if now is not None:
             self._tell(now)
+        if self._state is _OPEN:
+            self._complete_listeners()
+            if self._overflowing:
+                self._end_overflow()
         self._end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
         if self._restless:
             self._settle()
@@ -208,6 +216,14 @@ class Machine(Opening):
         return len(self._events) > self._config.max_events
 
     # ----------------------------------------------------------------------------- receiving
+
+    def _receive_whole(self, data: bytes | bytearray) -> None:
+        """One message that came by itself: a byte order mark may stand before it (OWN-017)."""
+        if data.startswith(BOM):
+            if self._state is _OPEN or self._state is State.SEND_CLOSED:
+                self._report(Breach("OWN-017", MARKED, tolerated=True))
+            data = data[len(BOM) :]
+        self._receive(data)
 
     def _receive(self, data: bytes | bytearray, route: Route | None = None) -> None:
         """One JSON text of the peer."""

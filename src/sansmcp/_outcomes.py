@@ -20,7 +20,7 @@ from ._handles import OutgoingRequest, Purpose
 from ._judge import Breach, misshapen_result
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger
 from ._tasks import finished_tasks, new_task
-from ._values import MISSING, IdKey, JSONObject, id_key
+from ._values import MISSING, IdKey, JSONObject, JSONValue, id_key, is_object
 from ._wellformed import (
     BAD_ANSWER_ID,
     NO_RESULT_TYPE,
@@ -73,7 +73,7 @@ class Outcomes(Asking):
             and not (call._is_modern and self._is_added(result))
         ):
             fault = Breach(spec.result_rule, f"result of {call._method}: {wrong}")
-            outcome = self._invalid(call, fault)
+            outcome = self._invalid(call, fault, result)
         else:
             if call._task and call._token is not None:
                 self._keep_token_for_task(call, result)
@@ -110,11 +110,10 @@ class Outcomes(Asking):
             else:
                 self._report(BAD_ANSWER_ID)
             return None
-        if self._late.pop(key, None) is not None:
+        if (late := self._late.pop(key, None)) is not None:
+            text = f"an answer to {late._method} came after the end"
             self._events.append(
-                MessageIgnored(
-                    rule="CANC-011", text="an answer came after the end", method=None, id=key
-                )
+                MessageIgnored(rule="CANC-011", text=text, method=None, id=key, answer=message)
             )
             return None
         other = retyped(key)
@@ -122,7 +121,11 @@ class Outcomes(Asking):
         if call is None:
             self._events.append(
                 MessageIgnored(
-                    rule="JSON-004", text="an answer names no request", method=None, id=key
+                    rule="JSON-004",
+                    text="an answer names no request",
+                    method=None,
+                    id=key,
+                    answer=message,
                 )
             )
         elif self._config.strict:
@@ -145,7 +148,7 @@ class Outcomes(Asking):
         """The outcome of an answer that is no plain result."""
         breach = judge_answer(message)
         if breach is not None:
-            return self._invalid(call, breach), breach
+            return self._invalid(call, breach, message.get("result")), breach
         error: Any = message["error"]
         return (
             ErrorReceived(
@@ -162,11 +165,12 @@ class Outcomes(Asking):
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
         """The outcome of a result that says that it is not complete. A layer above knows some."""
         breach = Breach("JSON-022", f"resultType {str(kind)[:80]!r} is not known")
-        return self._invalid(call, breach), breach
+        return self._invalid(call, breach, result), breach
 
     @staticmethod
-    def _invalid(call: OutgoingRequest, breach: Breach) -> RequestFailed:
-        return RequestFailed(request=call, reason=FailureReason.INVALID_ANSWER, text=breach.text)
+    def _invalid(call: OutgoingRequest, breach: Breach, result: JSONValue) -> RequestFailed:
+        reason = FailureReason.INVALID_ANSWER
+        return RequestFailed(request=call, reason=reason, text=breach.text, result=result)
 
     # ------------------------------------------------------------------------------ progress
 
@@ -200,10 +204,17 @@ class Outcomes(Asking):
         if text is not None and type(text) is not str:
             self._report(Breach("OWN-014", "message is no string", tolerated=True), request=call)
             text = None
+        meta: Any = params.get("_meta")
         call._progress = progress
         self._extend(call)
         self._events.append(
-            ProgressReceived(request=call, progress=progress, total=total, message=text)
+            ProgressReceived(
+                request=call,
+                progress=progress,
+                total=total,
+                message=text,
+                meta=meta if is_object(meta) else None,
+            )
         )
 
     def _extend(self, call: OutgoingRequest) -> None:

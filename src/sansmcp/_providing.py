@@ -130,7 +130,7 @@ class Providing(Notifying):
             return super()._interim(call, kind, result)
         fault = self._judge_questions(call, result)
         if fault is not None:
-            return self._invalid(call, fault), fault
+            return self._invalid(call, fault, result), fault
         if call._rounds >= self._config.max_input_rounds:
             text = f"{call._method} was answered with questions {call._rounds} times"
             reason = FailureReason.TOO_MANY_ROUNDS

@@ -93,12 +93,17 @@ class Serving(Subscribing):
             raise LocalProtocolError("OWN-022", f"{listener!r} belongs to another connection")
         if now is not None:
             self._tell(now)
+        self._complete_listener(listener)
+        return self._settle() if self._restless else True
+
+    def _complete_listener(self, listener: Listener) -> None:
+        """Answer the request of a subscription with its result."""
+        request = listener._request
         self._remove(listener)
         meta: JSONObject = {SUBSCRIPTION_ID: request._id, **self._server_meta()}
         body = self._encode({"resultType": "complete", "_meta": meta})
         self._answer(request, b'"result":', body)
         self._say_ended(listener)
-        return self._settle() if self._restless else True
 
     def _say_ended(self, listener: Listener) -> None:
         """Two pages of the specification ask for one ending each; clients take the first."""
@@ -256,12 +261,28 @@ class Serving(Subscribing):
         else:
             self._remove(listener)
 
-    def _cancelled(self, request: IncomingRequest, cause: CancelCause, reason: str | None) -> None:
+    def _cancelled(
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None,
+        meta: JSONObject | None,
+    ) -> None:
         listener = request._subject
         if isinstance(listener, Listener) and listener._held is None:
-            self._events.append(ListenerRemoved(listener=listener, cause=cause, reason=reason))
+            self._events.append(
+                ListenerRemoved(listener=listener, cause=cause, reason=reason, meta=meta)
+            )
         else:
-            super()._cancelled(request, cause, reason)
+            super()._cancelled(request, cause, reason, meta)
+
+    def _complete_listeners(self) -> None:
+        """This side closes the connection: each subscription ends as one that the server ends."""
+        for listener in list(self._listeners.values()):
+            if listener._held is None:
+                self._complete_listener(listener)
+                cause = CancelCause.CLOSED
+                self._events.append(ListenerRemoved(listener=listener, cause=cause))
 
     def _end_listeners(self, cause: CancelCause) -> None:
         for request in list(self._listeners):

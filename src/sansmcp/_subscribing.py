@@ -41,6 +41,14 @@ def _is_tagged(params: JSONObject) -> bool:
     return is_object(meta) and SUBSCRIPTION_ID in meta
 
 
+def _is_granted(uri: str, granted: frozenset[str]) -> bool:
+    """Whether an update is of a resource that was granted, or may be of a part of one.
+
+    Only the server knows what is part of a resource: a URI that continues a granted one may be.
+    """
+    return uri in granted or uri.startswith(tuple(granted))
+
+
 class Subscribing(Requiring):
     """`listen`, and what comes for a subscription."""
 
@@ -126,6 +134,8 @@ class Subscribing(Requiring):
             self._report(excess, request=call)
         self._timers.drop(call)  # from here on silence is what is to be expected
         subscription._acknowledged = kept
+        uris: Any = kept.get("resourceSubscriptions", ())
+        subscription._uris = frozenset(uris)
         self._events.append(
             SubscriptionAcknowledged(subscription=subscription, notifications=honoured)
         )
@@ -146,13 +156,20 @@ class Subscribing(Requiring):
     def _judge_wanted(
         self, subscription: Subscription, call: OutgoingRequest, method: str, params: JSONObject
     ) -> None:
-        asked = subscription._asked.get(FILTERS[method])
-        if subscription._acknowledged is None:
-            text = f"{method} came before the acknowledgement"
-            self._report(Breach("SUBS-005", text, tolerated=True), request=call)
-        elif not asked:
+        name = FILTERS[method]
+        granted = subscription._acknowledged
+        rule, uri = "SUBS-002", params.get("uri")
+        if granted is None:
+            rule, text = "SUBS-005", f"{method} came before the acknowledgement"
+        elif not subscription._asked.get(name):
             text = f"{method} was not asked for"
-            self._report(Breach("SUBS-002", text, tolerated=True), request=call)
+        elif not granted.get(name):
+            text = f"{method} was asked for, and the acknowledgement does not grant it"
+        elif isinstance(uri, str) and not _is_granted(uri, subscription._uris):
+            rule, text = "SUBS-003", f"the acknowledgement does not grant {uri[:200]!r}"
+        else:
+            return
+        self._report(Breach(rule, text, tolerated=True), request=call)
 
     def _judge_end(
         self, subscription: Subscription, call: OutgoingRequest, result: JSONObject

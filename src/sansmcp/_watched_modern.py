@@ -39,12 +39,14 @@ class Listening:
     Attributes:
         asked: The kinds that were asked for, and the URIs; None where the filter was a bad one.
         acknowledged: Whether an acknowledgement was seen.
+        granted: The kinds in a good acknowledgement; None before there was one.
         over: Whether the server has ended it.
         cancelled_at: The place of the client's cancellation among what it has sent; 0: none.
     """
 
     asked: Mapping[str, object] | None
     acknowledged: bool = False
+    granted: frozenset[str] | None = None
     over: bool = False
     cancelled_at: int = 0
 

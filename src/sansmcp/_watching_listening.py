@@ -19,6 +19,7 @@ from ._watching import Watching
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 LOG: Final = "notifications/message"
+_KINDS: Final = frozenset(FILTERS.values())
 
 
 class ListenWatching(Watching):
@@ -89,11 +90,17 @@ class ListenWatching(Watching):
             first, listening.acknowledged = not listening.acknowledged, True
             if not first:
                 return Breach("SUBS-004", "a subscription was acknowledged a second time")
-            return breach or self._judge_honoured(listening, params.get("notifications"))
+            honoured: Any = params.get("notifications")
+            breach = breach or self._judge_honoured(listening, honoured)
+            if breach is None and is_object(honoured):
+                listening.granted = frozenset(name for name in _KINDS if honoured.get(name))
+            return breach
         if not listening.acknowledged and half.readable:
             return Breach("SUBS-005", f"{method} came before the acknowledgement")
         if listening.asked is not None and not listening.asked[FILTERS[method]]:
             return Breach("SUBS-002", f"{method} was not asked for")
+        if listening.granted is not None and FILTERS[method] not in listening.granted:
+            return Breach("SUBS-002", f"{method} was not granted by the acknowledgement")
         return breach
 
     @staticmethod

@@ -17,9 +17,12 @@ from sansmcp import (
     StandardCodec,
 )
 
+from ..support.modern import input_required, modern_client
 from ..support.wire import (
     assert_usable,
+    broken,
     error,
+    of,
     only,
     ready_client,
     receive,
@@ -120,3 +123,47 @@ def test_integers_arrive_exactly(revision: str, codec: Codec, number: int) -> No
     event = only(ResponseReceived, receive(client, result(request.id, value)))
     assert event.result == value
     assert type(event.result["structuredContent"]["id"]) is int
+
+
+def test_an_invalid_result_comes_with_the_failure() -> None:
+    """Case c274: a `resultType` that nobody declared is no success, and is shown as it came."""
+    client = modern_client()
+    calls = [client.send_request("tools/call", {"name": "t"}) for _ in range(3)]
+    sent(client)
+    task = {"resultType": "task", "taskId": "T", "status": "working"}
+    cased = {"resultType": "Complete", "content": []}
+    known = {"resultType": "complete", "content": [], "x-unknown": {"k": 1}}
+    for request, refused in zip(calls, (task, cased), strict=False):
+        events = receive(client, result(request.id, refused))
+        (failure,) = of(RequestFailed, events)
+        assert (failure.request, failure.reason) == (request, FailureReason.INVALID_ANSWER)
+        assert failure.result == refused
+        assert broken(events) == ["JSON-022"]
+    event = only(ResponseReceived, receive(client, result(calls[2].id, known)))
+    assert event.result == known
+
+
+@pytest.mark.parametrize("refused", [[], "ok", False, {"content": "no list"}, {}])
+def test_a_result_of_the_wrong_shape_comes_with_the_failure(refused: object) -> None:
+    """Neighbour of case c274: to find the fault one has to see the result."""
+    client = ready_client("2025-11-25")
+    request = client.send_request("tools/call", {"name": "t"})
+    (failure,) = of(RequestFailed, receive(client, result(request.id, refused)))
+    assert failure.result == refused
+
+
+def test_questions_that_are_not_valid_come_with_the_failure() -> None:
+    """Neighbour of case c274: the same for a result that asks."""
+    client = modern_client()
+    request = client.send_request("tools/call", {"name": "t"})
+    answer = input_required(request.id, {"q": {"method": "tools/list"}})
+    (failure,) = of(RequestFailed, receive(client, answer))
+    assert failure.result == answer["result"]
+
+
+def test_a_failure_without_a_result_has_none() -> None:
+    """Neighbour of case c274: there is nothing to show."""
+    client = ready_client("2025-11-25")
+    request = client.send_request("tools/call", {"name": "t"})
+    (failure,) = of(RequestFailed, receive(client, {"jsonrpc": "2.0", "id": request.id}))
+    assert failure.result is None

@@ -13,6 +13,7 @@ from sansmcp import (
     FailureReason,
     LocalProtocolError,
     MessageIgnored,
+    ProgressReceived,
     ProtocolViolation,
     RequestCancelled,
     RequestFailed,
@@ -324,3 +325,42 @@ def test_a_server_cancels_its_requests_by_the_same_rules(revision: str) -> None:
     assert only(RequestFailed, drain(server)).reason is FailureReason.CANCELLED
     only(MessageIgnored, receive(server, result(request.id, SAMPLED)))
     assert_usable(server)
+
+
+def test_a_cancellation_of_a_question_to_the_client_says_why(revision: str) -> None:
+    """Case c270: a client went on with what nobody waited for, and lost what the server said."""
+    client = ready_client(revision)
+    question = asked(client, call("s1", "sampling/createMessage", SAMPLING))
+    said = {"com.example/k": 1}
+    event = only(
+        RequestCancelled, receive(client, cancelled("s1", reason="no longer needed", _meta=said))
+    )
+    assert (event.request, event.cause) == (question, CancelCause.PEER)
+    assert (event.reason, event.meta) == ("no longer needed", said)
+    assert client.send_result(question, SAMPLED) is False
+    assert sent(client) == []
+    assert_usable(client)
+
+
+@pytest.mark.parametrize("meta", [None, [], "text", 1])
+def test_a_meta_that_is_no_object_is_none(revision: str, meta: object) -> None:
+    """Neighbour of case c270: an application reads members of it without looking at its type."""
+    server = ready_server(revision)
+    request = asked(server, call(1, "tools/call", TOOL_CALL))
+    event = only(RequestCancelled, receive(server, cancelled(1, _meta=meta)))
+    assert (event.request, event.meta) == (request, None)
+
+    client = ready_client(revision)
+    ours = client.send_request("tools/call", TOOL_CALL, progress=True)
+    told = {"progressToken": ours.progress_token, "progress": 1, "_meta": meta}
+    progress = only(ProgressReceived, receive(client, note("notifications/progress", told)))
+    assert progress.meta is None
+
+
+def test_progress_comes_with_its_meta(revision: str) -> None:
+    """Neighbour of case c270: what a server says beside the numbers must arrive."""
+    client = ready_client(revision)
+    ours = client.send_request("tools/call", TOOL_CALL, progress=True)
+    told = {"progressToken": ours.progress_token, "progress": 1, "_meta": {"com.example/k": 1}}
+    progress = only(ProgressReceived, receive(client, note("notifications/progress", told)))
+    assert progress.meta == {"com.example/k": 1}

@@ -4,31 +4,44 @@ import pytest
 
 from sansmcp import (
     MODERN_REVISIONS,
+    CancelCause,
     Config,
+    ConnectionClosed,
     ConnectionFailed,
     FailureCause,
     IncomingRequest,
     InputRequired,
     JSONObject,
+    LimitReached,
+    ListenerRemoved,
     LocalProtocolError,
+    MessageIgnored,
+    NotificationReceived,
     PromptsListChanged,
     ProtocolViolation,
     Ready,
     RequestAnswered,
+    RequestCancelled,
     RequestReceived,
     ResponseReceived,
     ServerConnection,
+    SubscriptionAcknowledged,
     ToolsListChanged,
 )
 
 from ..support.modern import (
     BOTH,
     CAPABILITIES,
+    FILE,
     FORM,
     LEGACY,
     LISTEN,
     MODERN,
+    SUBSCRIPTION,
     VERSION,
+    acknowledged,
+    cancelled,
+    changed,
     discovered,
     envelope,
     input_required,
@@ -38,14 +51,18 @@ from ..support.modern import (
     modern_server,
     probing,
     requested,
+    subscribed,
 )
 from ..support.wire import (
     INITIALIZED,
     broken,
     call,
+    drain,
     error,
     initialize,
+    initialized_by,
     new_server,
+    note,
     of,
     only,
     receive,
@@ -73,7 +90,7 @@ def test_second_request_of_an_id_in_flight_is_not_served() -> None:
     first = requested(server, modern(5, "tools/list", {}, BARE))
     events = receive(server, modern(5, "tools/list", {}, BARE))
     assert [type(event) for event in events] == [ProtocolViolation]
-    assert broken(events) == ["ID-001"]
+    assert broken(events) == ["ID-002"]
     assert sent(server) == []
     assert server.send_result(first, {"tools": []})
     (answer,) = sent(server)
@@ -258,3 +275,171 @@ def test_only_what_was_asked_for_is_told() -> None:
     assert server.send_progress(listener.request, 1) is False
     assert server.send_log("error", "x", request=listener.request) is False
     assert sent(server) == []
+
+
+def test_only_what_was_granted_is_expected() -> None:
+    """Case c279: a server told of changes that it had not granted, and nobody noticed."""
+    client = modern_client()
+    first = subscribed(client, {"promptsListChanged": True})
+    second = client.listen({"toolsListChanged": True, "resourceSubscriptions": [FILE]})
+    (message,) = sent(client)
+    id = message["id"]
+
+    early, told = receive(client, changed(id))
+    assert isinstance(early, ProtocolViolation)
+    assert (early.rule, early.tolerated) == ("SUBS-005", True)
+    assert isinstance(told, NotificationReceived)
+    assert second.acknowledged is None
+    told = only(NotificationReceived, receive(client, changed(2, "prompts/list_changed")))
+    assert told.subscription is first
+
+    granted: JSONObject = {"resourceSubscriptions": [FILE]}
+    acknowledgement = only(SubscriptionAcknowledged, receive(client, acknowledged(id, granted)))
+    assert acknowledgement.notifications == granted
+    assert broken(receive(client, changed(id))) == ["SUBS-002"]
+    updated = "resources/updated"
+    told = only(NotificationReceived, receive(client, changed(id, updated, uri=FILE)))
+    assert told.subscription is second
+    assert broken(receive(client, changed(id, updated, uri="file:///b"))) == ["SUBS-003"]
+    untagged = note("notifications/tools/list_changed")
+    assert broken(receive(client, untagged)) == ["SUBS-009"]
+
+
+def test_what_was_refused_for_one_resource_is_not_expected_for_it() -> None:
+    """Neighbour of case c279: two were asked for, and one was granted."""
+    client = modern_client()
+    client.listen({"resourceSubscriptions": [FILE, "file:///b"]})
+    sent(client)
+    receive(client, acknowledged(2, {"resourceSubscriptions": [FILE]}))
+    events = receive(client, changed(2, "resources/updated", uri="file:///b"))
+    assert broken(events) == ["SUBS-003"]
+    (told,) = of(NotificationReceived, events)
+    assert told.params["uri"] == "file:///b"
+
+
+def test_close_ends_each_subscription_with_its_result() -> None:
+    """Case c280: clients took the end of the process for a crash, and subscribed again."""
+    server = modern_server()
+    receive(server, listen(1, TOOLS), listen(2, TOOLS))
+    gone, listener = server.listeners
+    open_call = requested(server, modern(3, "tools/call", {"name": "t"}))
+    sent(server)
+    only(ListenerRemoved, receive(server, cancelled(1)))
+    assert server.publish(ToolsListChanged())
+    assert sent(server) == [changed(2)]
+    assert only(MessageIgnored, receive(server, cancelled(1))).rule == "CANC-013"
+    with pytest.raises(LocalProtocolError, match="publish"):
+        server.send_notification("notifications/tools/list_changed", {"_meta": {SUBSCRIPTION: 1}})
+
+    server.close()
+    removed, call_over, closed = drain(server)
+    assert isinstance(removed, ListenerRemoved)
+    assert (removed.listener, removed.cause) == (listener, CancelCause.CLOSED)
+    assert isinstance(call_over, RequestCancelled)
+    assert call_over.request is open_call
+    assert isinstance(closed, ConnectionClosed)
+    answer, ending = sent(server)
+    assert answer["id"] == 2
+    assert answer["result"]["resultType"] == "complete"
+    assert answer["result"]["_meta"][SUBSCRIPTION] == 2
+    assert ending == cancelled(2)  # and none for 1 and 3
+    assert server.end_listener(gone) is False
+    assert sent(server) == []
+
+
+def test_close_takes_no_more_room_than_there_is() -> None:
+    """Neighbour of case c280: `ConnectionClosed` is the last event, whatever could not be sent."""
+    server = modern_server(config=Config(max_unsent_bytes=300, soft_unsent_bytes=200))
+    receive(server, listen(1, TOOLS))
+    sent(server)
+    receive(server, listen(2, TOOLS))
+    server.close()
+    events = drain(server)
+    assert broken(events) == ["OWN-012"]
+    assert isinstance(events[-1], ConnectionClosed)
+    assert len(of(ListenerRemoved, events)) == 2
+
+
+def test_a_subscription_without_acknowledgement_is_cancelled_by_close() -> None:
+    """Neighbour of case c280: a result would be the first message of it (SUBS-004)."""
+    server = modern_server(config=Config(manual={LISTEN}))
+    requested(server, listen(1, TOOLS))
+    server.close()
+    cancelled_request, _ = drain(server)
+    assert isinstance(cancelled_request, RequestCancelled)
+    assert sent(server) == []
+
+
+# ---------------------------------------------------------------------- ids and late answers
+
+
+def test_reuse_of_a_cancelled_id_is_served_and_reported() -> None:
+    """Case c269: the answer of a slow handler went out as that to the new request."""
+    server = modern_server()
+    old = asking(server, 5)
+    receive(server, cancelled(5))
+    violation, received = receive(server, modern(5, "tools/call", {"name": "other"}, BARE))
+    assert isinstance(violation, ProtocolViolation)
+    assert isinstance(received, RequestReceived)
+    new = received.request
+    assert (violation.rule, violation.tolerated, violation.request) == ("ID-002", True, new)
+    assert server.send_result(old, {"content": [{"type": "text", "text": "of the old call"}]}) is (
+        False
+    )
+    assert sent(server) == []
+    assert server.send_result(new, {"content": [{"type": "text", "text": "of the new call"}]})
+    (answer,) = sent(server)
+    assert answer["id"] == 5
+    assert answer["result"]["content"][0]["text"] == "of the new call"
+    assert broken(receive(server, modern(5, "tools/call", {"name": "t"}, BARE))) == []
+
+
+def test_cancelled_ids_keep_their_type_and_the_oldest_is_forgotten() -> None:
+    """Neighbour of case c269: 5 is not "5", and what is remembered has a bound that is told of."""
+    server = modern_server(config=Config(max_used_ids=2))
+    for id in (1, 2):
+        asking(server, id)
+        receive(server, cancelled(id))
+    assert broken(receive(server, modern("2", "tools/list"))) == []
+    asking(server, 3)
+    limit, _ = receive(server, cancelled(3))
+    assert isinstance(limit, LimitReached)
+    assert (limit.rule, server.forgotten_ids) == ("OWN-007", 1)
+    assert broken(receive(server, modern(1, "tools/list"))) == []
+    assert broken(receive(server, modern(2, "tools/list"))) == ["ID-002"]
+    long = "x" * 1_000
+    asking(server, long)
+    only(RequestCancelled, receive(server, cancelled(long)))
+    assert server.forgotten_ids == 2
+    assert broken(receive(server, modern(long, "tools/list"))) == []
+
+
+def test_a_late_answer_to_the_probe_is_shown() -> None:
+    """Case c277: the caller may correct what it has kept of this server."""
+    client = probing(now=0, probe_timeout=1)
+    client.handle_timeout(1)
+    (opening,) = sent(client)
+    assert opening["method"] == "initialize"
+    answer = result(1, discovered({"tools": {}}, [MODERN, LEGACY]))
+    late, log = receive(
+        client, answer, note("notifications/message", {"level": "info", "data": "hi"})
+    )
+    assert isinstance(late, MessageIgnored)
+    assert (late.rule, late.id, late.answer) == ("CANC-011", 1, answer)
+    assert "server/discover" in late.text
+    assert isinstance(log, NotificationReceived)
+    agreed = {**initialized_by(LEGACY), "capabilities": {"tools": {}, "logging": {}}}
+    assert only(Ready, receive(client, result(opening["id"], agreed))).revision == LEGACY
+    assert sent(client) == [INITIALIZED]
+    client.send_request("tools/list")
+    (request,) = sent(client)
+    assert "params" not in request
+    events = receive(client, result(request["id"], {"tools": []}))
+    assert only(ResponseReceived, events).result == {"tools": []}
+
+
+def test_an_answer_to_nothing_is_shown() -> None:
+    """Neighbour of case c277: whoever looks for a fault wants to see what came."""
+    client = modern_client()
+    answer = error(99, -32603)
+    assert only(MessageIgnored, receive(client, answer)).answer == answer

@@ -1,23 +1,35 @@
 """Failure class 6, lines of a byte stream: cuts, line ends, and noise between messages."""
 
+import json
+
 import pytest
 
 from sansmcp import (
     Codec,
     Config,
+    ErrorReceived,
     Event,
     MsgspecCodec,
     ProtocolViolation,
     RequestAnswered,
+    RequestReceived,
     ResponseReceived,
     StandardCodec,
 )
 
+from ..support.http import answer, modern_headers, new_endpoint, post
+from ..support.http import drain as drain_endpoint
+from ..support.http_client import answer as response
+from ..support.http_client import ask, opened, respond, stream
+from ..support.http_pair import events_of
+from ..support.modern import MODERN, envelope
 from ..support.wire import (
     asked,
     assert_usable,
     broken,
     call,
+    drain,
+    error,
     initialize,
     lines,
     new_server,
@@ -213,3 +225,83 @@ def test_only_the_start_of_a_long_line_of_noise_is_shown(revision: str) -> None:
     assert violation.excerpt == b"\xff" * len(violation.excerpt)
     assert 0 < len(violation.excerpt) < 1000
     assert_usable(client)
+
+
+MARK = "\ufeff"
+OPENING = initialize(1, "2025-11-25")
+
+
+@pytest.mark.parametrize("as_text", [True, False], ids=["text", "bytes"])
+def test_a_byte_order_mark_before_a_whole_message_is_dropped(as_text: bool) -> None:
+    """Case c288: a transport that keeps messages apart, and a writer that marks each of them."""
+    server = new_server(revisions=["2025-11-25"])
+    for message, answered in ((OPENING, 1), (call(2, "ping"), 2)):
+        text = MARK + json.dumps(message)
+        server.receive_message(text if as_text else text.encode())
+        violation, *others = drain(server)
+        assert isinstance(violation, ProtocolViolation)
+        assert (violation.rule, violation.tolerated) == ("OWN-017", True)
+        assert len(of(RequestAnswered, others)) == 1
+        (answer,) = sent(server)
+        assert answer["id"] == answered
+        assert "result" in answer
+
+
+def test_a_client_drops_a_byte_order_mark_before_a_whole_message() -> None:
+    """Case c288, the other side: and one that nobody receives any more is not reported."""
+    client = ready_client("2025-11-25")
+    request = client.send_request("tools/list")
+    client.receive_message(MARK + json.dumps(result(request.id, {"tools": []})))
+    events = drain(client)
+    assert broken(events) == ["OWN-017"]
+    assert len(of(ResponseReceived, events)) == 1
+    client.close()
+    drain(client)
+    client.receive_message(MARK + json.dumps(call(1, "ping")))
+    assert drain(client) == []
+
+
+def test_a_second_byte_order_mark_is_no_json() -> None:
+    """Neighbour of case c288: one is dropped, and no more."""
+    server = ready_server("2025-11-25")
+    server.receive_message(2 * MARK + json.dumps(call(1, "ping")))
+    assert broken(drain(server)) == ["OWN-017", "ERR-001"]
+
+
+def test_a_byte_order_mark_before_a_request_body_is_dropped() -> None:
+    """Case c288, over HTTP: some clients write their bodies as they write files."""
+    endpoint = new_endpoint()
+    message = call(1, "tools/call", {"name": "t", "arguments": {}, "_meta": envelope()})
+    fields = modern_headers(message)
+    posted = post(endpoint, (MARK + json.dumps(message)).encode(), fields)
+    assert not posted.refused
+    violation, received = drain_endpoint(endpoint)
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.tolerated) == ("OWN-017", True)
+    assert isinstance(received, RequestReceived)
+    assert endpoint.send_result(received.request, {"content": []})
+    assert answer(posted).status == 200
+
+
+@pytest.mark.parametrize("form", ["body", "error", "stream"])
+def test_a_byte_order_mark_before_a_response_body_is_dropped(form: str) -> None:
+    """Case c288, over HTTP, the other side: in JSON, in an error, and in the data of an event."""
+    client = opened(MODERN)
+    request, exchange = ask(client)
+    mark = MARK.encode()
+    if form == "body":
+        body = mark + json.dumps(response(client, request)).encode()
+        respond(exchange, 200, body, form="application/json")
+        kind: type[object] = ResponseReceived
+    elif form == "error":
+        refused = mark + json.dumps(error(request.id, -32602)).encode()
+        respond(exchange, 400, refused, form="application/json")
+        kind = ErrorReceived
+    else:
+        data = json.dumps(response(client, request)).encode()
+        stream(exchange, b"data: " + mark + data + b"\n\n")
+        kind = ResponseReceived
+    violation, ending = events_of(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.tolerated) == ("OWN-017", True)
+    assert isinstance(ending, kind)

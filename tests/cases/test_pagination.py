@@ -14,16 +14,19 @@ from sansmcp import (
     Listing,
     ListingEnd,
     ListingEnded,
+    MessageIgnored,
     PageReceived,
     ProtocolViolation,
     decode_cursor,
     paginate,
 )
 
+from ..support.modern import CACHE, modern_client
 from ..support.wire import (
     asked,
     assert_usable,
     call,
+    error,
     of,
     only,
     ready_client,
@@ -200,3 +203,42 @@ def test_a_cursor_that_was_never_issued_reaches_the_application(revision: str, c
     assert server.send_error(request, -32602, f"Invalid cursor: {caught.value}")
     assert refusals(sent(server)) == [(4, -32602)]
     assert_usable(server)
+
+
+@pytest.mark.parametrize("modern", [True, False], ids=["modern", "legacy"])
+def test_a_cursor_that_is_refused_marks_what_was_listed_as_stale(modern: bool) -> None:
+    """Case c271: a client kept the first page of a listing whose cursor was no longer good."""
+    client = modern_client() if modern else ready_client("2025-11-25")
+    listing = client.send_paginated("resources/list")
+    (request,) = sent(client)
+    page = {"resources": [{"uri": "file:///a", "name": "a"}], "nextCursor": "k"}
+    whole = {**page, "resultType": "complete", **CACHE} if modern else page
+    (first,) = of(PageReceived, receive(client, result(request["id"], whole)))
+    assert [item["uri"] for item in first.items] == ["file:///a"]
+    (request,) = sent(client)
+    refused = receive(client, error(request["id"], -32602, "Invalid cursor"))
+    ending = only(ListingEnded, refused)
+    assert (ending.reason, ending.code, ending.stale) == (ListingEnd.ERROR, -32602, True)
+    assert listing.stale
+    assert sent(client) == []  # it is not started again by itself
+    late = only(MessageIgnored, receive(client, result(request["id"], {"resources": []})))
+    assert (late.rule, late.id) == ("JSON-004", request["id"])
+
+
+def test_a_cursor_of_the_caller_that_is_refused_marks_the_listing_as_stale() -> None:
+    """Neighbour of case c271: the pages before it were listed by an earlier listing."""
+    client = ready_client("2025-11-25")
+    client.send_paginated("tools/list", {"cursor": "kept"})
+    (request,) = sent(client)
+    assert only(ListingEnded, receive(client, error(request["id"], -32602))).stale
+
+
+@pytest.mark.parametrize(("code", "pages"), [(-32602, 0), (-32603, 1)])
+def test_another_error_says_nothing_of_the_pages_before(code: int, pages: int) -> None:
+    """Neighbour of case c271: a page without a cursor cannot have a bad one."""
+    client = ready_client("2025-11-25")
+    client.send_paginated("tools/list")
+    for _ in range(pages):
+        answer_page(client, "tools", [TOOL], "next")
+    (request,) = sent(client)
+    assert not only(ListingEnded, receive(client, error(request["id"], code))).stale

@@ -155,7 +155,8 @@ def _key(id: object) -> str:
 
 
 def _decoded(line: Line) -> Any:
-    value: Any = json.loads(line)
+    # Of bytes, `json` drops a byte order mark by itself.
+    value: Any = json.loads(line.removeprefix("\ufeff") if isinstance(line, str) else line)
     odd = "\\u" if isinstance(line, str) else b"\\u"
     return _without_surrogates(value) if odd in line else value  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]  # of its own kind
 

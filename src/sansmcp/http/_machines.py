@@ -104,9 +104,13 @@ class HTTPMachine(Machine):
         super()._flush_batch(batch, route)
 
     def _cancel_incoming(
-        self, request: IncomingRequest, cause: CancelCause, reason: str | None = None
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None = None,
+        meta: JSONObject | None = None,
     ) -> None:
-        super()._cancel_incoming(request, cause, reason)
+        super()._cancel_incoming(request, cause, reason, meta)
         route: Any = request._route
         if not route.closing or route.over:
             return
@@ -143,8 +147,8 @@ class HTTPMachine(Machine):
             route: Any = request._route
             route.status = refusal_status(code, request._is_modern)
 
-    def _refuse_duplicate(self, raw: RequestId, route: Any, batch: Batch | None) -> None:
-        super()._refuse_duplicate(raw, route, batch)
+    def _refuse_duplicate(self, raw: RequestId, route: Any, batch: Batch | None, rule: str) -> None:
+        super()._refuse_duplicate(raw, route, batch, rule)
         if batch is None:
             # Without the id: a client would take it for the answer to the first request.
             body = self._error_bytes(ErrorCode.INVALID_REQUEST, f"the id {raw!r} is in use"[:300])
@@ -304,8 +308,8 @@ class SessionMachine(HTTPMachine):
         else:
             super()._refuse_unreadable(breach, route, **about)
 
-    def _refuse_duplicate(self, raw: RequestId, route: Any, batch: Batch | None) -> None:
+    def _refuse_duplicate(self, raw: RequestId, route: Any, batch: Batch | None, rule: str) -> None:
         if self._session._is_old:
-            Machine._refuse_duplicate(self, raw, route, batch)
+            Machine._refuse_duplicate(self, raw, route, batch, rule)
         else:
-            super()._refuse_duplicate(raw, route, batch)
+            super()._refuse_duplicate(raw, route, batch, rule)

@@ -11,7 +11,7 @@ from .._codec import refusal
 from .._envelope import PROTOCOL_VERSION
 from .._errors import ErrorCode
 from .._events import LimitReached
-from .._framing import EXCERPT_BYTES
+from .._framing import BOM, EXCERPT_BYTES, MARKED
 from .._judge import Breach
 from .._lifecycle import Phase
 from .._notifying import LISTEN
@@ -96,6 +96,9 @@ def _lacks_version(exchange: ServerExchange) -> bool:
 
 def _decoded(exchange: ServerExchange, body: bytes | bytearray) -> Any:
     """The value of a body; MISSING where it was refused."""
+    if body.startswith(BOM):
+        exchange._endpoint._report(Breach("OWN-017", MARKED, tolerated=True))
+        body = body[len(BOM) :]
     decoder = exchange._endpoint._decoder
     try:
         if len(body) <= decoder.unlimited:

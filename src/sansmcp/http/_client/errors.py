@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._errors import ErrorCode
+from ..._framing import BOM, MARKED
+from ..._judge import Breach
 from ..._values import JSONObject, is_object
 from ..._wellformed import is_error
 
@@ -32,9 +34,11 @@ def error_in(body: bytes, machine: ClientMachine) -> JSONObject | None:
     if not body:
         return None
     try:
-        value: Any = machine._decoder.decode(body)
+        value: Any = machine._decoder.decode(body.removeprefix(BOM))
     except (ValueError, RecursionError):
         return None
     if is_object(value) and "method" not in value and is_error(value.get("error")):
+        if body.startswith(BOM):
+            machine._report(Breach("OWN-017", MARKED, tolerated=True))
         return value
     return None

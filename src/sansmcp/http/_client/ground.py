@@ -201,7 +201,7 @@ class Ground:
             self._report(Breach("OWN-001", text), item.excerpt)
         elif item.type == "message" and item.data:
             machine._is_standalone = standalone
-            machine._receive(item.data)
+            machine._receive_whole(item.data)
             machine._is_standalone = False
 
     def _retry_after(self, head: Head) -> float | None:

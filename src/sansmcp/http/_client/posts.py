@@ -203,7 +203,7 @@ class Post(Lane):
             assert call is not None  # nobody reads what is said to anything else
             machine = self.machine
             machine._fault = ""
-            machine._receive(body)
+            machine._receive_whole(body)
             if not self.heard:
                 what = "it is empty" if not body else machine._fault or "it answers nothing"
                 text = f"the response to {call._method} (status {head.status}) holds no answer"
