@@ -810,3 +810,17 @@ async def test_notifications_that_come_too_fast_are_dropped(
     with caplog.at_level(logging.CRITICAL):
         await until(lambda: handled == 1100)
     assert caplog.text.count("some are dropped") == 1
+
+
+@on_asyncio
+async def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
+    """Also where a browser asks first whether it may send there."""
+    page = "https://app.example"
+    app = new_app(plain, path="/mcp", origins=[page])
+    found = await post(app, tool_call(), {"origin": page}, path="/else").ended()
+    assert (found.status, found.body) == (404, b"nothing is served at this path\n")
+    assert found.headers["access-control-allow-origin"] == page
+    fields = {"origin": page, "access-control-request-method": "POST"}
+    asked = await Request(app, "OPTIONS", fields, b"", path="/else").ended()
+    assert (asked.status, asked.body) == (204, b"")
+    assert asked.headers["access-control-allow-origin"] == page

@@ -687,3 +687,67 @@ def test_paths_are_ascii() -> None:
     """Others come in an encoded form, and would never be found."""
     with pytest.raises(UnicodeEncodeError):
         HTTPConnection(driven().endpoint, paths=("/müp",), now=0.0)
+
+
+PAGE = "https://app.example"
+PAGES = {"origins": [PAGE, "https://other.example"]}
+SENDING = {**POST, "origin": PAGE, "transfer-encoding": "chunked"}
+
+
+@pytest.mark.parametrize(
+    ("wire", "status"),
+    [
+        (head("POST", "/else", {**POST, "origin": PAGE, "content-length": "0"}), 404),
+        (head(fields={"origin": PAGE, "a": "x" * 20_000}), 431),
+        (head(fields=SENDING) + b"zz\r\n", 400),
+        (head(fields=SENDING) + b"5\r\n", 408),
+        (head(fields={"Origin": PAGE})[:-2], 408),
+    ],
+    ids=["path", "long head", "bad body", "slow body", "slow head"],
+)
+def test_a_page_can_read_why_it_is_refused(wire: bytes, status: int) -> None:
+    """Without the fields of CORS it would learn only that something failed."""
+    one = driven(about=PAGES)
+    one.receive(wire)
+    if status == 408:
+        one.wait(100.0)
+
+    (response,) = one.take("POST")
+    assert response.status == status
+    assert response.headers["access-control-allow-origin"] == PAGE
+    assert response.headers["vary"] == "Origin"
+
+
+def test_a_page_can_read_that_the_server_has_too_much_to_hold() -> None:
+    """And when it may come again."""
+    one = driven(about=PAGES)
+    one.receive(head(fields=SENDING) + b"5\r\n")
+    one.connection.give_up(now=0.0)
+    one.flush()
+
+    (response,) = one.take("POST")
+    assert response.status == 503
+    assert response.headers["access-control-allow-origin"] == PAGE
+    assert response.headers["retry-after"] == "5"
+
+
+def test_a_page_may_send_to_another_path_and_learns_that_nothing_is_there() -> None:
+    """A browser that is refused the preflight shows its page no status at all."""
+    one = driven(about=PAGES)
+    fields = {"origin": PAGE, "access-control-request-method": "POST"}
+    one.receive(head("OPTIONS", "/else", fields))
+    (response,) = one.take("OPTIONS")
+    assert (response.status, response.body) == (204, b"")
+    assert response.headers["access-control-allow-origin"] == PAGE
+    assert not response.closes
+    one.receive(head("OPTIONS", "/else"))
+    assert one.take("OPTIONS")[0].status == 404
+
+
+def test_a_head_that_never_came_to_its_origin_is_that_of_any_page() -> None:
+    """Where any may read it, nothing is given away."""
+    one = driven(about={"origins": ["*"]})
+    one.receive(b"GET /" + b"x" * 20_000)
+
+    (response,) = one.take("GET")
+    assert (response.status, response.headers["access-control-allow-origin"]) == (431, "*")

@@ -18,6 +18,8 @@ from tests.support.http import (
 )
 from tests.support.wire import initialize
 
+APP = "https://app.example"
+
 # ---------------------------------------------------------------------------------- Host, Origin
 
 
@@ -168,6 +170,66 @@ def test_a_name_that_nobody_can_have_raises(settings: dict[str, Any]) -> None:
         new_endpoint(**settings)
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("https://app.example:443", "write 'https://app.example'$"),
+        ("HTTP://app.example:80", "write 'HTTP://app.example'$"),
+        ("https://app.example:99999", "write a port from 1 to 65535, or none"),
+        ("https://app.example:08443", "write a port from 1 to 65535, or none"),
+        ("https://app.example:0", "write a port from 1 to 65535, or none"),
+        ("https://*.example", r'write each of them by itself, or "\*" for all'),
+        ("https://.app.example", "write each of them by itself"),
+        ("https://b\xfccher.example", r"write the name in ASCII \(xn--"),
+        ("https://app..example", "write a name of letters"),
+        ("https://app.example%20", "write a name of letters"),
+        ("https://[::g]", "is like"),
+        ("https://[:::]", "write an address of IPv6"),
+        ("https://[1.2.3.4]", "write an address of IPv6"),
+        ("https://[0:0::1]:8443", r"write the address in its shortest form, \[::1\]"),
+    ],
+)
+def test_an_origin_that_no_browser_sends_raises_and_says_what_to_write(name: str, why: str) -> None:
+    """It would be refused for ever, and nothing would say why."""
+    with pytest.raises(ValueError, match=why):
+        new_endpoint(origins=["https://other.example", name])
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("api.example:443", "write 'api.example'$"),
+        ("[2001:db8::1]:80", r"write '\[2001:db8::1\]'$"),
+        ("api.example:99999", "write a port from 1 to 65535, or none"),
+        ("*.api.example", r'write each of them by itself, or "\*" for all'),
+        ("b\xfccher.example", r"write the name in ASCII \(xn--"),
+        ("[2001:0db8::1]", r"write the address in its shortest form, \[2001:db8::1\]"),
+    ],
+)
+def test_a_host_that_no_client_sends_raises_and_says_what_to_write(name: str, why: str) -> None:
+    """As for origins."""
+    with pytest.raises(ValueError, match=why):
+        new_endpoint(hosts=["other.example", name])
+
+
+@pytest.mark.parametrize(
+    ("origins", "rule"),
+    [
+        (None, "only pages from loopback addresses may, as origins= is not set"),
+        ([APP], "only those in origins= of the endpoint may"),
+        ([], "only those in origins= of the endpoint may"),
+    ],
+)
+def test_a_refusal_of_an_origin_says_the_rule_that_holds(origins: Any, rule: str) -> None:
+    """Where origins are named, pages from loopback addresses are others."""
+    endpoint = new_endpoint(origins=origins)
+    origin = "https://evil.example" if origins is None else "http://localhost:3000"
+    response = answer(post(endpoint, initialize(1, "2025-11-25"), {"origin": origin}))
+
+    assert response.status == 403
+    assert rule in response.json["error"]["message"]
+
+
 @pytest.mark.parametrize("origin", ["https://[2001:db8::1]:8443", "vscode-webview://abc-1"])
 def test_origins_may_be_of_any_kind(origin: str) -> None:
     """Pages in programs have schemes of their own."""
@@ -178,8 +240,6 @@ def test_origins_may_be_of_any_kind(origin: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------- CORS
-
-APP = "https://app.example"
 
 
 def test_an_allowed_page_may_read_every_response() -> None:
@@ -266,3 +326,67 @@ def test_a_preflight_is_refused_where_no_origins_are_named() -> None:
     response = answer(request(new_endpoint(), "OPTIONS", fields))
 
     assert not [name for name in response.headers if name.startswith("access-control")]
+
+
+# ------------------------------------------------------------------------ what makes no exchange
+
+
+def fields_of(response: Any) -> tuple[int, dict[str, str], bytes]:
+    status, headers, body = response
+    return status, {name.decode(): value.decode() for name, value in headers}, body
+
+
+def test_a_page_can_read_what_the_transport_refuses() -> None:
+    """Another path, for example: else it learns only that something failed."""
+    endpoint = new_endpoint(origins=[APP])
+    refused = endpoint.refusal(404, "not here", method="POST", headers=[("Origin", APP)])
+    status, headers, body = fields_of(refused)
+    assert (status, body) == (404, b"not here\n")
+    assert headers["content-type"] == "text/plain; charset=utf-8"
+    assert headers["content-length"] == str(len(body))
+    assert headers["access-control-allow-origin"] == APP
+    assert "Retry-After" in headers["access-control-expose-headers"]
+
+    exchange = endpoint.exchange("POST", "/", {**POST, "origin": APP}.items())
+    status, headers, body = fields_of(exchange.refusal(408, "too slow"))
+    assert (status, body) == (408, b"too slow\n")
+    assert headers["access-control-allow-origin"] == APP
+    assert not exchange.ended
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({}, 204),
+        ({"origin": "https://evil.example"}, 404),
+        ({"host": "evil.example"}, 404),
+    ],
+)
+def test_a_preflight_for_another_path_lets_the_request_come(
+    more: dict[str, str], status: int
+) -> None:
+    """A browser reads no response to a request that it was not allowed to send."""
+    endpoint = new_endpoint(origins=[APP])
+    fields = {"origin": APP, "access-control-request-method": "POST", **more}
+    refused = endpoint.refusal(404, "not here", method="OPTIONS", headers=fields.items())
+    found, headers, body = fields_of(refused)
+
+    assert found == status
+    assert (body == b"") == (status == 204)
+    assert ("access-control-allow-methods" in headers) == (status == 204)
+    others = {"origin": APP}  # no preflight
+    refused = endpoint.refusal(404, "not here", method="OPTIONS", headers=others.items())
+    assert fields_of(refused)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("origins", "allowed"),
+    [(None, None), ([], None), ([APP], APP), (["*"], "*"), ([APP, "https://b.example"], None)],
+)
+def test_a_request_that_was_not_read_may_be_that_of_the_one_page(
+    origins: Any, allowed: str | None
+) -> None:
+    """Where several may call, it is not known which it was."""
+    headers = fields_of(new_endpoint(origins=origins).refusal(503, "too many"))[1]
+
+    assert headers.get("access-control-allow-origin") == allowed

@@ -266,3 +266,30 @@ async def test_who_never_reads_does_not_hold_up_the_end() -> None:
             await begun.wait()
             server.close()
             await ended.wait()
+
+
+@on_each_loop()
+async def test_a_page_can_read_every_refusal() -> None:
+    """Of another path, of a body that is too slow, and of one connection too many."""
+    page = "https://app.example"
+    limits = HTTPLimits(body=0.1, linger=0.1, connections=2)
+    async with (
+        serving(handle, limits=limits, origins=[page]) as server,
+        talking(server) as talk,
+        talking(server) as slow,
+    ):
+        await talk.send(head("POST", "/else", {"origin": page, "content-length": "0"}))
+        elsewhere = await talk.receive()
+        asks = {"origin": page, "access-control-request-method": "POST"}
+        await talk.send(head("OPTIONS", "/else", asks))
+        preflight = await talk.receive("OPTIONS")
+        async with talking(server) as many:
+            busy = await many.receive()
+        await slow.send(head("POST", "/mcp", {**POST, "origin": page, "content-length": "9"}))
+        late = await slow.receive()
+    found = [elsewhere, preflight, busy, late]
+    assert [response.status for response in found] == [404, 204, 503, 408]
+    for response in found:
+        assert response.headers["access-control-allow-origin"] == page
+    assert busy.closes
+    assert busy.headers["retry-after"] == "5"

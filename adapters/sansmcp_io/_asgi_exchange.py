@@ -58,15 +58,20 @@ async def carry(
             await _Stream(runner, exchange, receive, send).run()
             return
         runner.turn()  # what has waited for room in the output may follow now
-        status, headers, body = response
-        await send(_start(status, headers))
-        await send({"type": "http.response.body", "body": body})
+        await respond(send, response)
     except BaseException as error:
         exchange.receive_disconnect(now=time.monotonic())
         runner.turn()
         if not isinstance(error, OSError):
             raise
         LOGGER.debug("a client is gone: %s", error)  # as some servers tell it
+
+
+async def respond(send: Send, response: tuple[int, Headers, bytes]) -> None:
+    """Send a response that is complete."""
+    status, headers, body = response
+    await send(_start(status, headers))
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _skip_body(receive: Receive) -> None:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, cast
 
 from ._addresses import address_text
 from ._anomalies import LOGGER
-from ._http_service import BUSY
 from ._http_wire import HTTPWireBase
 from ._tls import TLS
 from .h11 import ConnectionState
@@ -54,7 +53,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         if not self._server.add(self):
             self._is_over = True
             if self._tls is None:
-                self._transport.write(BUSY)
+                self._transport.write(self._server.busy)
             self._transport.close()
             return
         self._transport.set_write_buffer_limits(high=0)

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 import h11
 
-from sansmcp.http import ServerExchange
+from sansmcp.http import ServerEndpoint, ServerExchange
 
 from ._http_date import http_date
 from ._http_heads import REASONS
@@ -14,7 +14,17 @@ from ._http_heads import REASONS
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 _CLOSE: Final = (b"connection", b"close")
-_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_BUSY: Final = 503
+RETRY_AFTER: Final = (b"retry-after", b"5")
+"""When a client may come again that is sent away because there are too many."""
+
+
+def busy_response(endpoint: ServerEndpoint) -> bytes:
+    """What a client is told that comes when there are too many, without a look at its request."""
+    text = "there are too many connections: try again later"
+    status, headers, body = endpoint.refusal(_BUSY, text)
+    fields = b"".join(b"%b: %b\r\n" % field for field in (*headers, RETRY_AFTER, _CLOSE))
+    return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (status, REASONS[status], fields, body)
 
 
 class Sending:
@@ -29,12 +39,13 @@ class Sending:
         self._closes = False  # after the response, or when nothing is under way
         self._out: list[bytes] = []
 
-    def _respond(self, status: int, text: str, *, closes: bool) -> None:
+    def _respond(self, response: tuple[int, Headers, bytes], *, closes: bool) -> None:
         """A response without an exchange."""
-        body = text.encode() + b"\n"
-        length = (b"content-length", b"%d" % len(body))
-        self._send_head(status, (_TEXT, length), closes)
-        if not self._is_head:
+        status, headers, body = response
+        if status == _BUSY:
+            headers += (RETRY_AFTER,)
+        self._send_head(status, headers, closes)
+        if body and not self._is_head:
             self._send(h11.Data(data=body))
         self._send(h11.EndOfMessage())
 

@@ -10,6 +10,7 @@ from sansmcp.http import ServerEndpoint
 from ._anomalies import LOGGER
 from ._async_loop import Loop
 from ._async_serving import Result
+from ._h11_sending import busy_response
 from ._http_calls import HTTPServerCall
 from ._http_limits import HTTPLimits
 from ._http_runner import EndpointRunner
@@ -20,12 +21,6 @@ from .h11 import HTTPConnection
 
 if TYPE_CHECKING:
     from ._http_wire import HTTPWireBase
-
-BUSY: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\n"
-    b"connection: close\r\n\r\n"
-)
-"""What a client is told that comes when there are too many."""
 
 
 class HTTPServiceBase(EndpointRunner):
@@ -64,6 +59,7 @@ class HTTPServiceBase(EndpointRunner):
         self._held = 0  # bytes, on all connections
         self._is_overfull = False  # it was said that they are too many
         self._is_full = False  # it was said that there are too many connections
+        self.busy: Final = busy_response(endpoint)
 
     # ---------------------------------------------------------------------------- connections
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import trio
 
-from ._http_service import BUSY, HTTPServiceBase
+from ._http_service import HTTPServiceBase
 from ._surface import FLUSH_SECONDS
 from ._trio_http_wire import HTTPWire
 from ._trio_loop import TrioLoop
@@ -54,7 +54,7 @@ class HTTPService(HTTPServiceBase):
             socket = TLSSocket(trio.SSLStream(stream, tls, server_side=True, https_compatible=True))
         if not self.admits_more():
             with suppress(OSError):
-                socket.send_now(BUSY)
+                socket.send_now(self.busy)
             await socket.aclose()
             return
         wire = HTTPWire(self, socket, self.new_connection(), client)

@@ -69,7 +69,7 @@ class Carrier:
             self._exchange = self._runner.endpoint.exchange(
                 environ["REQUEST_METHOD"],
                 f"{path}?{query}" if query else path,
-                _fields(environ),
+                fields_of(environ),
                 context=self,
                 now=time.monotonic(),
             )
@@ -229,8 +229,7 @@ class Carrier:
                 return
 
     def _begin(self, status: int, fields: Iterable[tuple[bytes, bytes]]) -> Any:
-        texts = [(name.decode("ascii").title(), value.decode("latin-1")) for name, value in fields]
-        return self._start_response(f"{status} {HTTPStatus(status).phrase}", texts)
+        return self._start_response(status_line(status), texts_of(fields))
 
     def _send(self, data: bytes) -> None:
         if self._write is None:
@@ -239,7 +238,17 @@ class Carrier:
             self._write(data)
 
 
-def _fields(environ: Environ) -> list[tuple[str, str]]:
+def status_line(status: int) -> str:
+    """A status as `start_response` takes it."""
+    return f"{status} {HTTPStatus(status).phrase}"
+
+
+def texts_of(fields: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """Header fields as `start_response` takes them."""
+    return [(name.decode("ascii").title(), value.decode("latin-1")) for name, value in fields]
+
+
+def fields_of(environ: Environ) -> list[tuple[str, str]]:
     """The fields of a request, under names that are near enough to their own."""
     fields = [
         (key[5:].replace("_", "-"), value)

@@ -12,7 +12,7 @@ from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
 from sansmcp.http import OldPaths, ServerEndpoint, Session, Sessions, ToolSchema
 
 from ._asgi_calls import Scope, ServerCall
-from ._asgi_exchange import Authenticate, Receive, Send, carry
+from ._asgi_exchange import Authenticate, Receive, Send, carry, respond
 from ._asgi_runner import Result, Runner
 from ._async_server import Server
 from ._asyncio_tasks import finished
@@ -54,11 +54,7 @@ loop moves before it returns.
 ReadyHandler: TypeAlias = Callable[[Server], object]
 """Called once the client of a session is ready; an async function runs as long as the session."""
 
-_NOT_FOUND: Final = b"nothing is served at this path\n"
-_TEXT: Final = (
-    (b"content-type", b"text/plain; charset=utf-8"),
-    (b"content-length", b"%d" % len(_NOT_FOUND)),
-)
+_NOT_FOUND: Final = "nothing is served at this path"
 
 
 class App:
@@ -170,8 +166,10 @@ class App:
         """
         if scope["type"] == "http":
             if self._path is not None and not self._serves(scope):
-                await send({"type": "http.response.start", "status": 404, "headers": list(_TEXT)})
-                await send({"type": "http.response.body", "body": _NOT_FOUND})
+                response = self._runner.endpoint.refusal(
+                    404, _NOT_FOUND, method=scope["method"], headers=scope["headers"]
+                )
+                await respond(send, response)
                 return
             await carry(self._runner_here(), self._authenticate, scope, receive, send)
         elif scope["type"] == "lifespan":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import re
 from collections.abc import Collection
 from typing import Any, Final, final
 
@@ -18,6 +19,7 @@ from ._http_limits import HTTPLimits
 __all__ = ["ConnectionState", "HTTPConnection", "HTTPLimits", "RequestHead"]
 
 _BLANK: Final = b"\r\n"
+_ORIGIN: Final = re.compile(rb"\norigin:[ \t]*([!-~]+)[ \t]*\r?\n", re.IGNORECASE)
 
 
 class ConnectionState(enum.Enum):
@@ -268,7 +270,10 @@ class HTTPConnection(Sending):
         if not target.startswith(b"/"):
             target, headers = origin_form(target, headers)
         if target.partition(b"?")[0] not in self._paths:
-            self._respond(404, "nothing is served at this path", closes=not self._is_short())
+            response = self._endpoint.refusal(
+                404, "nothing is served at this path", method=request.method, headers=headers
+            )
+            self._respond(response, closes=not self._is_short())
             self._finish()
             return
         exchange = self._endpoint.exchange(
@@ -323,6 +328,11 @@ class HTTPConnection(Sending):
         waits = self._h11.they_are_waiting_for_100_continue  # who knows whether it sends a body?
         return self._left <= self._limits.drained_bytes and not waits
 
+    def _read_origin(self) -> list[tuple[bytes, bytes]] | None:
+        """The field `Origin` of a head that is not complete; None where it has not come."""
+        match = _ORIGIN.search(self._h11.trailing_data[0])
+        return None if match is None else [(b"origin", match[1])]
+
     def _lose_exchange(self) -> None:
         self._awaiting = None
         exchange, self._exchange = self._exchange, None
@@ -331,9 +341,14 @@ class HTTPConnection(Sending):
 
     def _break_off(self, status: int, text: str) -> None:
         """The request cannot be read any further."""
+        exchange = self._exchange
         self._lose_exchange()
         if self._h11.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self._respond(status, text, closes=True)
+            if exchange is not None:
+                response = exchange.refusal(status, text)
+            else:
+                response = self._endpoint.refusal(status, text, headers=self._read_origin())
+            self._respond(response, closes=True)
         self._linger()
 
     # ---------------------------------------------------------------------------------- sending

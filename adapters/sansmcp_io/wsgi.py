@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias
 
 from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
@@ -27,7 +26,16 @@ from ._errors import (
 from ._http_settings import session_settings
 from ._surface import NotificationHandler, ProgressHandler
 from ._wsgi_calls import Environ, Server, ServerCall
-from ._wsgi_exchange import Authenticate, Carrier, Result, Serving, StartResponse
+from ._wsgi_exchange import (
+    Authenticate,
+    Carrier,
+    Result,
+    Serving,
+    StartResponse,
+    fields_of,
+    status_line,
+    texts_of,
+)
 from ._wsgi_runner import Runner
 
 __all__ = [
@@ -54,7 +62,7 @@ Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`. A plain function, which
 several threads may call at a time."""
 
-_NOT_FOUND: Final = b"nothing is served at this path\n"
+_NOT_FOUND: Final = "nothing is served at this path"
 
 
 class App:
@@ -148,12 +156,11 @@ class App:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one HTTP request. It returns when the response is complete."""
         if self._path is not None and environ.get("PATH_INFO") != self._path:
-            fields = [
-                ("Content-Type", "text/plain; charset=utf-8"),
-                ("Content-Length", str(len(_NOT_FOUND))),
-            ]
-            start_response(f"404 {HTTPStatus.NOT_FOUND.phrase}", fields)
-            return (_NOT_FOUND,)
+            status, fields, body = self._runner.endpoint.refusal(
+                404, _NOT_FOUND, method=environ["REQUEST_METHOD"], headers=fields_of(environ)
+            )
+            start_response(status_line(status), texts_of(fields))
+            return (body,)
         return Carrier(self._serving, environ, start_response).run()
 
     def close(self, *, drain: float = 0.0) -> None:

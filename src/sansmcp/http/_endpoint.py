@@ -14,7 +14,7 @@ from .._registry import ALL_REVISIONS
 from .._values import JSONObject
 from ._events import HTTPEvent
 from ._exchange import ServerExchange
-from ._headers import Fields, Text
+from ._headers import Fields, Headers, Text
 from ._heads import Heads
 from ._modern_headers import ToolSchema
 from ._origins import Origins
@@ -65,8 +65,9 @@ class ServerEndpoint(Verbs):
         revisions: The revisions to speak.
         hosts: Names in `Host` that are served, beside the loopback ones: `"api.example"` (any
             port), `"api.example:8443"`, or `"*"` for all. Against DNS rebinding.
-        origins: Origins of web pages that may call, such as `"https://app.example"`, or `"*"`;
-            they get the CORS fields. None: pages from loopback addresses only, without CORS.
+        origins: Origins of web pages that may call, and no others, such as
+            `"https://app.example"`, or `"*"` for all; they get the CORS fields. None: pages from
+            loopback addresses only, without CORS.
         sessions: How sessions of the legacy revisions are kept; None: they are not, and each of
             their requests is served by itself. Then `listChanged`, `resources.subscribe` and
             `logging` are not declared to these clients: they need a stream or a log level that
@@ -88,8 +89,8 @@ class ServerEndpoint(Verbs):
         wake: Called when output, an event or an earlier deadline appears where none was.
 
     Raises:
-        ValueError: A revision is unknown, `info` is incomplete, a name in `hosts` or `origins` has
-            not their form, or settings contradict each other.
+        ValueError: A revision is unknown, `info` is incomplete, a name in `hosts` or `origins` is
+            one that is never sent, or settings contradict each other.
         LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form.
     """
 
@@ -177,6 +178,30 @@ class ServerEndpoint(Verbs):
         if self._wake is not None:
             self._settle()
         return exchange
+
+    def refusal(
+        self,
+        status: int,
+        text: str,
+        *,
+        method: Text = "",
+        headers: Iterable[tuple[Text, Text]] | None = None,
+    ) -> tuple[int, Headers, bytes]:
+        """The response for a request that the transport refuses before there is an exchange.
+
+        For another path, or a head that cannot be read. Pages of `origins` can read it; where a
+        browser asks before it sends the request (a preflight of CORS), it is told to send it.
+
+        Args:
+            status: From 400 to 599.
+            text: One sentence for people.
+            method: The method, if it was read.
+            headers: The fields, as `exchange` takes them; None: they were not read.
+
+        Returns:
+            Status, header fields and body, as `ServerExchange.response` has them.
+        """
+        return self._heads.refusal(status, text, method, headers)
 
     def handle_timeout(self, now: float) -> None:
         """The time is `now`: fire what is due, in all sessions and exchanges."""

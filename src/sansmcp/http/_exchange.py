@@ -14,7 +14,7 @@ from ._getting import receive_delete, receive_get, receive_options
 from ._headers import NO_FIELDS, Fields, Headers, Text, text_of
 from ._heads import CLOSING
 from ._negotiation import Accepted
-from ._output import Output
+from ._output import Output, plain_response
 from ._posting import receive_post
 
 if TYPE_CHECKING:
@@ -202,6 +202,14 @@ class ServerExchange(Output):
         self._answer(status, endpoint._error_body(text), more)
         endpoint._settle()
         return True
+
+    def refusal(self, status: int, text: str) -> tuple[int, Headers, bytes]:
+        """The response to send where this exchange cannot be carried on: as that of an endpoint.
+
+        For a body that cannot be read, or takes too long. It changes nothing: tell the exchange by
+        `receive_disconnect`.
+        """
+        return plain_response(status, text, self._common)
 
     # ------------------------------------------------------------------------------- looking
 

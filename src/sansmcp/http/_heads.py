@@ -5,13 +5,15 @@ Source: MCP 2025-11-25, basic/transports, Security Warning; RFC 9110.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from .._errors import ErrorCode
 from .._judge import Breach
-from ._headers import MAX_FIELDS, Headers, Text, text_of
+from ._headers import MAX_FIELDS, Fields, Headers, Text, text_of
 from ._negotiation import Accepted, accepted
 from ._origins import Origins
+from ._output import plain_response
 from ._posting import judge_post_head
 
 if TYPE_CHECKING:
@@ -113,6 +115,20 @@ class Heads:
         elif exchange._method == "GET" and not exchange._accepted.stream:
             text = "Accept does not take text/event-stream"
             exchange._refuse(406, Breach("HTTP-021", text))
+
+    def refusal(
+        self, status: int, text: str, method: Text, headers: Iterable[tuple[Text, Text]] | None
+    ) -> tuple[int, Headers, bytes]:
+        """The response by which the transport refuses what is no request of this endpoint."""
+        if headers is None:
+            return plain_response(status, text, self.origins.cors_of_unread())
+        fields = Fields(headers)
+        common = self.origins.cors(fields)
+        if text_of(method) == "OPTIONS" and self.origins.refusal(fields) is None:
+            preflight = self.origins.preflight(fields, b", ".join(_METHODS))
+            if preflight:
+                return 204, preflight + common, b""
+        return plain_response(status, text, common)
 
     def methods_at(self, exchange: ServerExchange) -> tuple[bytes, ...]:
         """What may be done with this target."""

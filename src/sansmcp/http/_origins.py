@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from ipaddress import IPv6Address
 from typing import Final
 
 from ._headers import Fields, Headers
@@ -18,17 +19,75 @@ _TOKENS: Final = re.compile(
     r"[-!#$%&'*+.^_`|~0-9A-Za-z]+(?:[ \t]*,[ \t]*[-!#$%&'*+.^_`|~0-9A-Za-z]+)*"
 )
 _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
-_AUTHORITY: Final = r"(?:[^\x00-\x20:/?#@\[\]]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?"
-_HOST: Final = re.compile(r"\*|" + _AUTHORITY)
-_ORIGIN: Final = re.compile(r"\*|null|[A-Za-z][-A-Za-z0-9+.]*://" + _AUTHORITY)
+_AUTHORITY: Final = r"([^\x00-\x20:/?#@\[\]]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]+))?"
+_HOST: Final = re.compile("()" + _AUTHORITY)
+_ORIGIN: Final = re.compile(r"([A-Za-z][-A-Za-z0-9+.]*)://" + _AUTHORITY)
+_NAME: Final = re.compile(r"[-0-9A-Za-z_]+(?:\.[-0-9A-Za-z_]+)*\.?|\[.*\]")
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
+_MAX_PORT: Final = 65_535
+_DEFAULT_PORTS: Final = {"http": ("80",), "https": ("443",), "": ("80", "443")}
+"""Ports that are left out of an origin, and of `Host`, of which the scheme is not known here."""
 _SHOWN: Final = 80
 
-_EXPOSED: Final = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
+_EXPOSED: Final = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
 _ALLOWED_FIELDS: Final = (
     b"Accept, Authorization, Content-Type, Last-Event-ID, Mcp-Method, Mcp-Name, "
     b"MCP-Protocol-Version, Mcp-Session-Id"
 )
 _PREFLIGHT_SECONDS: Final = b"600"
+
+
+def _check_host(name: str) -> None:
+    """Raise if no client sends this in `Host`."""
+    match = _HOST.fullmatch(name)
+    if match is None:
+        raise ValueError(f'a host is like "api.example", "[::1]:8443" or "*", not {name!r}')
+    if why := _fault_of(match):
+        raise ValueError(f"no client sends the host {name!r}: {why}")
+
+
+def _check_origin(name: str) -> None:
+    """Raise if no browser sends this in `Origin`."""
+    match = _ORIGIN.fullmatch(name)
+    if match is None:
+        raise ValueError(f'an origin is like "https://app.example" or "*", not {name!r}')
+    if why := _fault_of(match):
+        raise ValueError(f"no browser sends the origin {name!r}: {why}")
+
+
+def _fault_of(match: re.Match[str]) -> str | None:
+    """What is wrong with scheme, name and port, and what to write instead."""
+    scheme, name, port = match[1].lower(), match[2], match[3]
+    if not name.isascii():
+        return "write the name in ASCII (xn--...), as location.host has it in a browser"
+    if "*" in name or name.startswith("."):
+        return 'names are no patterns: write each of them by itself, or "*" for all'
+    if not _NAME.fullmatch(name):
+        return "write a name of letters, digits, - and _, with dots between its parts"
+    if name.startswith("["):
+        try:
+            address = IPv6Address(name[1:-1])
+        except ValueError:
+            return "write an address of IPv6 in the brackets"
+        # The form of an address with IPv4 inside is not the same everywhere: any is taken.
+        if "." not in address.compressed and address.compressed != name[1:-1].lower():
+            return f"write the address in its shortest form, [{address.compressed}]"
+    if port is not None:
+        if not _PORT.fullmatch(port) or int(port) > _MAX_PORT:
+            return f"write a port from 1 to {_MAX_PORT}, or none"
+        if port in _DEFAULT_PORTS.get(scheme, ()):
+            return (
+                f"the port of the scheme is left out: write {match[0].removesuffix(':' + port)!r}"
+            )
+    return None
+
+
+def _readable_by(origin: str) -> Headers:
+    return (
+        (b"access-control-allow-origin", origin.encode()),
+        (b"access-control-expose-headers", _EXPOSED),
+        (b"vary", b"Origin"),
+    )
 
 
 class Origins:
@@ -37,11 +96,11 @@ class Origins:
     Args:
         hosts: Names in `Host` that are served beside the loopback ones: with a port (exactly that
             one) or without (any). `"*"`: all.
-        origins: Origins of web pages that may call, `"*"`: all; None: pages from loopback
-            addresses only, and without CORS.
+        origins: Origins of web pages that may call, and no others; `"*"`: all; None: pages from
+            loopback addresses only, and without CORS.
 
     Raises:
-        ValueError: One of them cannot stand in such a field.
+        ValueError: One of them is never sent in such a field.
     """
 
     __slots__ = ("_any_host", "_any_origin", "_hosts", "_origins")
@@ -52,11 +111,11 @@ class Origins:
                 raise ValueError(f"hosts and origins are sequences of names, not {given!r}")
         # What no browser or client ever sends would refuse all of them without a word.
         for name in hosts:
-            if not _HOST.fullmatch(name):
-                raise ValueError(f'a host is like "api.example", "[::1]:8443" or "*", not {name!r}')
+            if name != "*":
+                _check_host(name)
         for name in origins or ():
-            if not _ORIGIN.fullmatch(name):
-                raise ValueError(f'an origin is like "https://app.example" or "*", not {name!r}')
+            if name not in ("*", "null"):
+                _check_origin(name)
         self._hosts = frozenset(name.lower() for name in hosts)
         self._any_host = "*" in self._hosts
         self._origins = None if origins is None else frozenset(name.lower() for name in origins)
@@ -72,10 +131,10 @@ class Origins:
             )
         origin = fields.get(b"origin")
         if origin is not None and not self._serves_origin(origin):
-            return (
-                f"the origin {origin[:_SHOWN]!r} may not call: only loopback origins may, or "
-                "those in origins= of the endpoint"
-            )
+            rule = "only those in origins= of the endpoint may"
+            if self._origins is None:
+                rule = "only pages from loopback addresses may, as origins= is not set"
+            return f"the origin {origin[:_SHOWN]!r} may not call: {rule}"
         return None
 
     def _serves_host(self, host: str) -> bool:
@@ -101,11 +160,15 @@ class Origins:
             return ()
         if not self._serves_origin(origin) or not _PRINTABLE.fullmatch(origin):
             return ((b"vary", b"Origin"),)
-        return (
-            (b"access-control-allow-origin", origin.encode()),
-            (b"access-control-expose-headers", _EXPOSED),
-            (b"vary", b"Origin"),
-        )
+        return _readable_by(origin)
+
+    def cors_of_unread(self) -> Headers:
+        """What a response says to a request whose `Origin` was not read, where only one can be."""
+        if self._any_origin:
+            return _readable_by("*")
+        if self._origins is not None and len(self._origins) == 1:
+            return _readable_by(*self._origins)
+        return ()
 
     def preflight(self, fields: Fields, methods: bytes) -> Headers:
         """What a browser is told that asks before it calls."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._streams import Stream
 
 _JSON: Final = (b"content-type", b"application/json")
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _NO_BODY: Final[Headers] = ((b"content-length", b"0"),)
 _STREAM: Final[Headers] = (
     (b"content-type", b"text/event-stream"),
@@ -44,6 +45,12 @@ class SendBody:
 @attrs.frozen
 class SendEnd:
     """The response is over."""
+
+
+def plain_response(status: int, text: str, common: Headers) -> tuple[int, Headers, bytes]:
+    """A response with one sentence of text, for a person to read."""
+    body = text.encode() + b"\n"
+    return status, (_TEXT, (b"content-length", b"%d" % len(body)), *common), body
 
 
 Sent: TypeAlias = SendHead | SendBody | SendEnd
