@@ -8,6 +8,7 @@ from sansmcp import (
     LEGACY_REVISIONS,
     CancelCause,
     Config,
+    JSONObject,
     LimitReached,
     LocalProtocolError,
     MessageIgnored,
@@ -145,7 +146,7 @@ def test_what_needs_a_session_is_not_declared(revision: str) -> None:
     """A log level, a subscription and a stream last in a session only: no promise is broken."""
     endpoint = stateless()
     response = answer(post(endpoint, initialize(0, revision), at(revision)))
-    declared = {"tools": {}, "resources": {}, "prompts": {}}
+    declared: JSONObject = {"tools": {}, "resources": {}, "prompts": {}}
     if revision >= "2025-03-26":
         declared["completions"] = {}
     assert response.json["result"]["capabilities"] == declared

@@ -12,7 +12,6 @@ from .._values import RequestId
 from ._events import MessageUndelivered
 from ._getting import receive_delete, receive_get, receive_options
 from ._headers import NO_FIELDS, Fields, Headers, Text, text_of
-from ._heads import CLOSING
 from ._negotiation import Accepted
 from ._output import Output, plain_response
 from ._posting import receive_post
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from ._reply import Reply
     from ._streams import Stream
 
+CLOSING: Final = Breach("OWN-021", "the server is closing", ErrorCode.INTERNAL_ERROR)
+"""Why nothing is served any more. The request is not to blame for it."""
 _NAME: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _OURS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})

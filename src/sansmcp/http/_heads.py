@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from .._errors import ErrorCode
 from .._judge import Breach
+from ._exchange import CLOSING
 from ._headers import MAX_FIELDS, Fields, Headers, Text, text_of
 from ._negotiation import Accepted, accepted
 from ._origins import Origins
@@ -25,8 +25,6 @@ _METHODS_WITHOUT_DELETE: Final = (b"GET", b"POST", b"OPTIONS")
 _METHODS_WITHOUT_GET: Final = (b"POST", b"DELETE", b"OPTIONS")
 _POST_ONLY: Final = (b"POST", b"OPTIONS")
 _OLD_STREAM_METHODS: Final = (b"GET", b"OPTIONS")
-CLOSING: Final = Breach("OWN-021", "the server is closing", ErrorCode.INTERNAL_ERROR)
-"""Why nothing is served any more. The request is not to blame for it."""
 _KNOWN_HEADS: Final = 256
 _KNOWN_HEAD_BYTES: Final = 1024
 
