@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +18,7 @@ from sansmcp_io.asyncio import (
     Client,
     ConnectionLost,
     HTTPClientLimits,
+    HTTPLimits,
     HTTPServer,
     McpError,
     RequestRefused,
@@ -29,6 +30,8 @@ from sansmcp_io.asyncio import (
 )
 from tests.adapters.shims import listening, server
 from tests.support.certificates import certificate
+from tests.support.h11_client import posted_modern
+from tests.support.http import modern_tool_call
 from tests.support.on_asyncio import on_asyncio
 from tests.support.processes import descriptors
 
@@ -141,6 +144,58 @@ async def test_all_addresses_that_refuse_are_named(monkeypatch: pytest.MonkeyPat
         async with connect_http(f"http://{NAME}/mcp", info=INFO):
             pytest.fail("nobody listens")
     assert all(str(port) in str(caught.value) for port in ports)
+
+
+@pytest.mark.unjudged("one of them is large")
+@on_asyncio
+async def test_transport_that_drops_its_buffer_late_is_given_up_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The loop would never get to the moment in which it drops it."""
+
+    class Transport:
+        def __init__(self, transport: asyncio.Transport) -> None:
+            self._transport = transport
+            self._kept = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._transport, name)
+
+        def abort(self) -> None:
+            self._kept = self._transport.get_write_buffer_size()
+            self._transport.abort()
+
+        def get_write_buffer_size(self) -> int:
+            return self._kept or self._transport.get_write_buffer_size()
+
+    async def create_server(factory: Any, *where: Any, **options: Any) -> asyncio.Server:
+        def new_protocol() -> asyncio.BaseProtocol:
+            protocol = factory()
+            made = protocol.connection_made
+            protocol.connection_made = lambda transport: made(Transport(transport))
+            return cast(asyncio.BaseProtocol, protocol)
+
+        return await real_create_server(new_protocol, *where, **options)
+
+    def answer(call: ServerCall) -> JSONObject:
+        return text("x" * call.params["arguments"]["size"])
+
+    loop = asyncio.get_running_loop()
+    real_create_server: Any = loop.create_server
+    monkeypatch.setattr(loop, "create_server", create_server)
+    limits = HTTPLimits(held_bytes=1_000_000)
+    async with serving(answer, capabilities={"tools": {}}, limits=limits) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(posted_modern(modern_tool_call(1, "x", size=32_000_000)))
+        with suppress(ConnectionError):
+            while await reader.read(65_536):
+                pass
+        writer.close()
+        async with connecting(server) as client:
+            result: Any = await client.request(
+                "tools/call", {"name": "x", "arguments": {"size": 1}}
+            )
+        assert result["content"] == text("x")["content"]
 
 
 NAME = "two.example"

@@ -3,6 +3,8 @@
 import itertools
 import math
 import re
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -751,3 +753,89 @@ def test_a_head_that_never_came_to_its_origin_is_that_of_any_page() -> None:
 
     (response,) = one.take("GET")
     assert (response.status, response.headers["access-control-allow-origin"]) == (431, "*")
+
+
+# -------------------------------------------------------------------------- what must not go out
+
+SECRET_HEADS = [
+    b"GET /mcp HTTP/1.1\r\nhost: localhost\r\nAuthorization : Bearer secret\r\n\r\n",
+    b"GET /mcp HTTP/1.1\r\nhost: localhost\r\nAuthorization: Bearer \x00'secret\r\n\r\n",
+    b'GET /mcp HTTP/1.1\r\nhost: localhost\r\n"secret": Bearer\r\n\r\n',
+    b"GET /mcp HTTP/1.1\r\n Authorization: secret\r\n\r\n",
+    b"GET /mcp?token=secret\r\n\r\n",
+    b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: secret\r\n\r\n",
+    b"POST /mcp HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: secret\r\n\r\n",
+    head("POST", "/mcp", {**POST, "transfer-encoding": "chunked"}) + b"secret\r\n",
+]
+
+
+@pytest.mark.parametrize("data", SECRET_HEADS)
+def test_what_cannot_be_read_is_not_repeated(data: bytes) -> None:
+    """It may be a credential, and a proxy may log the response. Nor is it shown as Python does."""
+    one = driven()
+    one.receive(data)
+    (response,) = one.take()
+    assert response.status in (400, 501)
+    assert re.fullmatch(rb"[A-Za-z][A-Za-z:, -]+\n", response.body)
+    assert b"secret" not in response.body
+
+
+INJECTION = """
+from sansmcp.http import ClientEndpoint, ServerEndpoint
+from sansmcp_io._h11_client import HTTPClientConnection
+from sansmcp_io.h11 import HTTPConnection
+from tests.support.h11_client import posted_modern
+from tests.support.http import modern_tool_call, new_endpoint
+
+EVIL = (b"x", VALUE)
+
+
+class Injecting:
+    "An exchange with one field more, which no exchange lets pass."
+
+    def __init__(self, exchange):
+        self._exchange = exchange
+
+    def __getattr__(self, name):
+        return getattr(self._exchange, name)
+
+    @property
+    def headers(self):
+        return (*self._exchange.headers, EVIL)
+
+    def response(self):
+        status, headers, body = self._exchange.response()
+        return status, (*headers, EVIL), body
+
+
+class InjectingEndpoint(Injecting):
+    def exchange(self, *args, **options):
+        return Injecting(self._exchange.exchange(*args, **options))
+
+
+def outcome(function, *args, **options):
+    try:
+        return function(*args, **options)
+    except ValueError as error:
+        return str(error)
+
+
+endpoint = new_endpoint()
+server = HTTPConnection(InjectingEndpoint(endpoint), now=0.0)
+server.receive_data(posted_modern(modern_tool_call()), now=0.0)
+endpoint.send_result(endpoint.next_event().request, {"content": []})
+print(outcome(server.data_to_send, now=0.0))
+
+client = ClientEndpoint("http://localhost/mcp", info={"name": "x", "version": "1"})
+client.start(now=0.0)
+print(outcome(HTTPClientConnection().send, Injecting(client.next_exchange())))
+"""
+
+
+@pytest.mark.parametrize("value", [b"a\r\nb: c", b"a\nb: c", b"a\rb: c", b"a\0b"])
+def test_field_that_holds_a_line_end_is_not_sent_with_optimization_either(value: bytes) -> None:
+    """`python -O` leaves out each `assert`: a guard against another request must be none."""
+    code = f"VALUE = {value!r}\n{INJECTION}"
+    command = [sys.executable, "-O", "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.splitlines() == ["a header field contains CR, LF or NUL, and is not sent"] * 2

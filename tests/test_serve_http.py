@@ -71,6 +71,19 @@ async def test_handlers_have_a_context_of_their_own() -> None:
 
 
 @on_each_loop()
+async def test_what_cannot_be_read_is_neither_answered_nor_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It may be a credential with a typing error beside it."""
+    caplog.set_level("DEBUG")
+    async with serving(handle) as server, talking(server) as talk:
+        await talk.send(b"GET /mcp HTTP/1.1\r\nhost: x\r\nAuthorization : Bearer secret\r\n\r\n")
+        response = await talk.receive()
+    assert (response.status, response.body) == (400, b"illegal header line\n")
+    assert "secret" not in caplog.text
+
+
+@on_each_loop()
 async def test_errors_of_handlers_are_answers() -> None:
     """What a handler raises reaches the client if it is meant for it."""
     async with serving(handle) as server, talking(server) as talk:

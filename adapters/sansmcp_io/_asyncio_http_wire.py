@@ -44,6 +44,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._unread = 0  # bytes that the transport had when it was looked at last
         self._has_sent_eof = False
         self._is_over = False
+        self._is_aborted = False
 
     # ---------------------------------------------------------------------------- of the loop
 
@@ -244,7 +245,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """End it here and now."""
-        self._is_over = True
+        self._is_over = self._is_aborted = True
         self._transport.abort()
 
     def _break_off(self) -> None:
@@ -253,7 +254,8 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._lose_client()
 
     def _unwritten(self) -> int:
-        return self._transport.get_write_buffer_size()
+        # Some loops drop what an aborted transport holds only later: it is not to be waited for.
+        return 0 if self._is_aborted else self._transport.get_write_buffer_size()
 
 
 def client_of(transport: asyncio.Transport) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, final
 
 import h11
 
 from sansmcp.http import ClientExchange
 
+from ._http_heads import check_lines, sentence_without_quotes
+
 _NO_RESPONSE: Final = "the server has closed the connection without a response"
-_QUOTED: Final = re.compile(r":? (?:bytearray\()?b['\"]")
-"""Where h11 quotes what the server wrote: as long as that was, and secrets that it repeats."""
 MAX_HEAD_BYTES: Final = 65_536
 """What a response's head may have; servers of other people set large cookies."""
 # What h11 is told instead of the request: of that, only the method matters for what may come back.
@@ -36,8 +35,7 @@ def _written(exchange: ClientExchange) -> bytes:
     if exchange.method == "POST":
         lines.append(b"content-length: %d" % len(body))
     head = b"\r\n".join(lines)
-    # A line end in a field would be another request, and nobody else looks for one any more.
-    assert head.count(b"\n") == len(lines), "a field holds the end of a line"
+    check_lines(head, len(lines))  # a line end in a field would be another request
     return head + b"\r\n\r\n" + body
 
 
@@ -98,7 +96,7 @@ class HTTPClientConnection:
         except h11.RemoteProtocolError as error:
             # h11's own words on a cut stream would not say what the user has to know.
             if data:
-                text = f"no valid HTTP response: {_QUOTED.split(str(error))[0]}"
+                text = f"no valid HTTP response: {sentence_without_quotes(error)}"
             elif self._has_head:
                 text = "the server has closed the connection in the midst of its response"
             else:

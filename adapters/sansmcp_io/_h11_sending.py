@@ -9,7 +9,7 @@ import h11
 from sansmcp.http import ServerEndpoint, ServerExchange
 
 from ._http_date import http_date
-from ._http_heads import REASONS
+from ._http_heads import REASONS, check_lines
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
@@ -58,8 +58,7 @@ class Sending:
         lines += [b"%b: %b\r\n" % field for field in headers]
         lines.append(b"date: %b\r\n" % http_date())
         head = b"".join(lines)
-        # Those in a field would begin another one: h11 would not take it either.
-        assert head.count(b"\r") == head.count(b"\n") == len(lines), "a field holds a line end"
+        check_lines(head, len(lines))  # a line end in a field would be another response
         self._out.append(b"%b\r\n%b" % (head, body))
 
     def _send_head(self, status: int, headers: Headers, closes: bool) -> None:

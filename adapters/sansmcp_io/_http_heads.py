@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, final
@@ -28,6 +29,26 @@ REASONS: Final[Mapping[int, bytes]] = {
     500: b"Internal Server Error",
     503: b"Service Unavailable",
 }
+
+_QUOTED: Final = re.compile(r":? ?(?:bytearray\(|memoryview\()?b?['\"].*", re.DOTALL)
+"""Where h11 quotes what the peer wrote, as Python shows bytes."""
+
+
+def sentence_without_quotes(error: h11.RemoteProtocolError) -> str:
+    """What h11 found wrong, without what the peer wrote: that may be long, or a credential."""
+    return _QUOTED.sub("", str(error))
+
+
+def check_lines(head: bytes, lines: int) -> None:
+    """Refuse a head that holds more lines than it was made of.
+
+    It is written past h11, which looks at each field for itself. This looks once at all of them.
+
+    Raises:
+        ValueError: A field contains CR, LF or NUL.
+    """
+    if not head.count(b"\r") == head.count(b"\n") == lines or b"\0" in head:
+        raise ValueError("a header field contains CR, LF or NUL, and is not sent")
 
 
 @final

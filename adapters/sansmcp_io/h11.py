@@ -13,7 +13,13 @@ import h11
 from sansmcp.http import SendBody, SendEnd, SendHead, ServerEndpoint, ServerExchange
 
 from ._h11_sending import Sending
-from ._http_heads import RequestHead, body_bytes, head_of, origin_form
+from ._http_heads import (
+    RequestHead,
+    body_bytes,
+    head_of,
+    origin_form,
+    sentence_without_quotes,
+)
 from ._http_limits import HTTPLimits
 
 __all__ = ["ConnectionState", "HTTPConnection", "HTTPLimits", "RequestHead"]
@@ -150,7 +156,7 @@ class HTTPConnection(Sending):
             if self._awaiting is None:
                 self._read_events()
         except h11.RemoteProtocolError as error:
-            self._break_off(error.error_status_hint, str(error))
+            self._break_off(error.error_status_hint, sentence_without_quotes(error))
 
     def receive_eof(self, *, now: float) -> None:
         """The client is gone, or sends nothing more, which for HTTP is taken as the same."""
@@ -186,7 +192,7 @@ class HTTPConnection(Sending):
             self._go_on_with(exchange)
             self._read_events()
         except h11.RemoteProtocolError as error:
-            self._break_off(error.error_status_hint, str(error))
+            self._break_off(error.error_status_hint, sentence_without_quotes(error))
 
     def refuse(self, status: int, text: str, challenge: str | None = None, *, now: float) -> None:
         """Refuse the request that waits, with 401 or 403.
@@ -210,7 +216,7 @@ class HTTPConnection(Sending):
         try:
             self._read_events()
         except h11.RemoteProtocolError as error:
-            self._break_off(error.error_status_hint, str(error))
+            self._break_off(error.error_status_hint, sentence_without_quotes(error))
 
     def give_up(self, *, now: float) -> None:
         """Let go of the request that is under way: all clients together take too much memory.
