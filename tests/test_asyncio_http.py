@@ -175,7 +175,8 @@ async def test_transport_that_drops_its_buffer_late_is_given_up_once(
             protocol.connection_made = lambda transport: made(Transport(transport))
             return cast(asyncio.BaseProtocol, protocol)
 
-        return await real_create_server(new_protocol, *where, **options)
+        server: asyncio.Server = await real_create_server(new_protocol, *where, **options)
+        return server
 
     def answer(call: ServerCall) -> JSONObject:
         return text("x" * call.params["arguments"]["size"])

@@ -1,5 +1,6 @@
 """`connect_http` on real sockets: what they do with servers, good and bad."""
 
+import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -181,6 +182,32 @@ async def test_certificates_are_checked(certificate: str) -> None:
         with pytest.raises(ConnectionLost, match="certificate is not valid: self"):
             async with connect_http(url, info=INFO):
                 pass
+
+
+@on_each_loop()
+async def test_server_that_is_not_trusted_is_told_so(certificate: str) -> None:
+    """Its operator learns from the alert that a certificate is the cause, and not the network."""
+    inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    inside.load_cert_chain(certificate)
+    reasons: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+
+        def accept() -> None:
+            with listener.accept()[0] as raw:
+                raw.settimeout(60)
+                with pytest.raises(ssl.SSLError) as caught:
+                    inside.wrap_socket(raw, server_side=True).recv(1)
+            reasons.append(caught.value.reason)
+
+        async with loops.open_nursery() as nursery:
+            nursery.start_soon(loops.in_thread, accept)
+            with pytest.raises(ConnectionLost):
+                async with connect_http(
+                    f"https://localhost:{listener.getsockname()[1]}/mcp", info=INFO
+                ):
+                    pass
+    assert reasons == ["TLSV1_ALERT_UNKNOWN_CA"]
 
 
 # ------------------------------------------------------------------------------------ who it is

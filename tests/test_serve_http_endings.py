@@ -1,5 +1,6 @@
 """`serve_http` on real sockets: how a server begins and ends, and what it waits for."""
 
+import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
@@ -194,6 +195,35 @@ async def test_who_does_not_begin_with_tls_is_not_waited_for(certificate: str) -
         talking(server) as talk,
     ):
         assert await talk.ended()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@on_each_loop()
+async def test_client_without_a_certificate_is_told_so(
+    certificate: str, version: ssl.TLSVersion
+) -> None:
+    """A connection that ends without an alert looks like a network that fails."""
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.load_cert_chain(certificate)
+    ours.load_verify_locations(certificate)
+    ours.verify_mode = ssl.CERT_REQUIRED
+    theirs = ssl.create_default_context(cafile=certificate)
+    theirs.minimum_version = theirs.maximum_version = version
+
+    def refused() -> ssl.SSLError:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as raw:
+            try:
+                with theirs.wrap_socket(raw, server_hostname="localhost") as secure:
+                    secure.recv(1)
+            except ssl.SSLError as error:
+                return error
+        pytest.fail("it was let in")
+
+    async with serving(handle, tls=ours) as server:
+        assert "ALERT" in (await loops.in_thread(refused)).reason
+        theirs.load_cert_chain(certificate)
+        async with talking(server, theirs) as talk:
+            assert said(await talk.call(modern_tool_call(1, "echo", text="a"))) == "a"
 
 
 # ------------------------------------------------------------------------------------------ times

@@ -65,6 +65,11 @@ class TLS:
             with suppress(ssl.SSLError):
                 self._object.unwrap()
 
+    @property
+    def has_output(self) -> bool:
+        """Whether there is something to be written."""
+        return self._outgoing.pending > 0
+
     def take(self) -> bytes:
         """What is to be written now."""
         return self._outgoing.read()

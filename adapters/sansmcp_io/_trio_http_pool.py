@@ -10,6 +10,7 @@ import trio
 from sansmcp.http import Origin
 
 from ._h11_client import HTTPClientConnection
+from ._tls import TLS
 from ._trio_socket import NoWaitSocket, TLSSocket, address_of
 
 _MOST_IDLE: Final = 20
@@ -26,22 +27,16 @@ class Link:
         used_at: When it was given back.
     """
 
-    def __init__(
-        self, name: str, stream: NoWaitSocket | TLSSocket, raw: trio.SocketStream | None
-    ) -> None:
+    def __init__(self, name: str, stream: NoWaitSocket | TLSSocket) -> None:
         self.name: Final = name
         self.stream: Final = stream
         self.http: Final = HTTPClientConnection()
         self.is_writing = False
         self.used_at = 0.0
-        self._raw = raw
 
     async def aclose(self) -> None:
         """Close it at once, without a good-bye that somebody would have to wait for."""
-        if self._raw is None:
-            await self.stream.aclose()
-        else:
-            await trio.aclose_forcefully(self._raw)
+        await self.stream.aclose_forcefully()
 
     def is_stale(self) -> bool:
         """Whether the server has closed it, or has said something that nobody asked for."""
@@ -90,18 +85,18 @@ class Pool:
             await self._idle.pop().aclose()
 
     async def _open(self, origin: Origin) -> Link:
-        stream = await trio.open_tcp_stream(origin.host, origin.port)
-        name = address_of(stream)
         if origin.scheme == "http":
-            return Link(name, NoWaitSocket(stream), None)
+            stream = await trio.open_tcp_stream(origin.host, origin.port)
+            return Link(address_of(stream), NoWaitSocket(stream))
         if self._tls is None:
             self._tls = ssl.create_default_context()  # which takes long: it reads all certificates
-        secure = trio.SSLStream(
-            stream, self._tls, server_hostname=origin.host, https_compatible=True
-        )
+        tls = TLS(self._tls, origin.host)
+        stream = await trio.open_tcp_stream(origin.host, origin.port)
+        name, secure = address_of(stream), TLSSocket(stream, tls)
         try:
             await secure.do_handshake()
         except BaseException:
-            await trio.aclose_forcefully(stream)
+            with trio.CancelScope(shield=True):
+                await secure.aclose_forcefully()
             raise
-        return Link(name, TLSSocket(secure), stream)
+        return Link(name, secure)

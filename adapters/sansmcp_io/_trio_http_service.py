@@ -10,6 +10,7 @@ import trio
 
 from ._http_service import HTTPServiceBase
 from ._surface import FLUSH_SECONDS
+from ._tls import TLS
 from ._trio_http_wire import HTTPWire
 from ._trio_loop import TrioLoop
 from ._trio_serving import Serving
@@ -48,10 +49,7 @@ class HTTPService(HTTPServiceBase):
         """Serve one client."""
         client = "" if self.trace is None else client_of(stream)
         socket: NoWaitSocket | TLSSocket
-        if tls is None:
-            socket = NoWaitSocket(stream)
-        else:
-            socket = TLSSocket(trio.SSLStream(stream, tls, server_side=True, https_compatible=True))
+        socket = NoWaitSocket(stream) if tls is None else TLSSocket(stream, TLS(tls))
         if not self.admits_more():
             with suppress(OSError):
                 socket.send_now(self.busy)
