@@ -113,7 +113,7 @@ def test_a_line_over_the_limit_is_reported_once_and_its_neighbours_are_served(
     assert rules(events) == ["OWN-001"]
     assert greetings(events) == 2
     (violation,) = of(ProtocolViolation, events)
-    assert violation.excerpt == text[:120]
+    assert violation.excerpt == text[:120] + b" ... (cut: more than 256 bytes in all)"
     assert [answer["error"]["code"] for answer in sent(server)] == [-32600]
 
 
@@ -135,14 +135,16 @@ def test_two_lines_over_the_limit_are_two_reports() -> None:
 
 
 def test_the_excerpt_of_a_short_limit_is_no_longer_than_that() -> None:
-    """An excerpt shows the start of the line, however small the limit is."""
+    """An excerpt shows the start of the line, however small the limit is, and says that it does."""
     server = ServerConnection(
         info={"name": "s", "version": "1"}, config=Config(max_message_bytes=10)
     )
     server.receive_data(b"0123")
     server.receive_data(b"456789abc")
 
-    assert [event.excerpt for event in of(ProtocolViolation, drain(server))] == [b"0123456789"]
+    assert [event.excerpt for event in of(ProtocolViolation, drain(server))] == [
+        b"0123456789 ... (cut: more than 10 bytes in all)"
+    ]
 
 
 def test_a_message_without_framing_has_the_same_limit() -> None:

@@ -344,6 +344,22 @@ def test_a_body_over_the_limit_is_not_kept(revision: str) -> None:
     assert client.aborts() == [exchange]
 
 
+@ERAS
+def test_a_body_over_the_limit_is_told_with_its_size_where_the_head_tells_it(revision: str) -> None:
+    """Whoever raises the limit wants to know how far. A head may be wrong, though."""
+    for said, size in ((b"2000", "2000"), (b"900", "more than 1000"), (b"no", "more than 1000")):
+        client = opened(revision, config=Config(max_message_bytes=1000))
+        _, exchange = ask(client)
+        exchange.receive_head(
+            200, [(b"Content-Type", b"application/json"), (b"Content-Length", said)]
+        )
+        exchange.receive_data(b" " * 1001)
+        failed = only(RequestFailed, events_of(client)[1:])
+        assert failed.text == (
+            f"tools/call: the body has {size} bytes; the limit of Config.max_message_bytes is 1000"
+        )
+
+
 def test_a_body_may_be_over_the_limit_at_once() -> None:
     """The report shows how it begins."""
     client = opened(LEGACY, config=Config(max_message_bytes=1000))
@@ -353,15 +369,15 @@ def test_a_body_may_be_over_the_limit_at_once() -> None:
     exchange.receive_data(b"x" * 1001)
     violation, refused = events_of(client)
     assert isinstance(violation, ProtocolViolation)
-    assert violation.excerpt == b"x" * 120
+    assert violation.excerpt == b"x" * 120 + b" ... (cut: more than 1000 bytes in all)"
     assert refused == MessageRefused(status=400)
 
 
-def test_an_event_over_the_limit_is_passed_over() -> None:
-    """The stream goes on, and the answer may still come."""
+def test_a_notification_over_the_limit_is_passed_over() -> None:
+    """Its start says that it is not the answer, which may still come."""
     client = opened(MODERN, config=Config(max_message_bytes=1000))
     call, exchange = ask(client)
-    stream(exchange, b"data: " + b"x" * 1001 + b"\n\n", event(answer(client, call)))
+    stream(exchange, event(note("notifications/x", {"y": "z" * 1000})), event(answer(client, call)))
     events = events_of(client)
     assert only(ProtocolViolation, events).rule == "OWN-001"
     assert only(ResponseReceived, events).request is call

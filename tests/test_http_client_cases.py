@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from sansmcp import (
+    Config,
     ConnectionFailed,
     ErrorReceived,
     FailureReason,
@@ -313,6 +314,37 @@ def test_events_that_are_no_messages_are_reported(revision: str) -> None:
         b'{"type":"heartbeat"}',
         b"not json",
     ]
+
+
+@case("c276")
+@at(*STREAMABLE, MODERN)
+@pytest.mark.parametrize("cut", [80, 1_000_000, 3_200_017])
+def test_an_event_over_the_limit_fails_its_stream_and_no_other(revision: str, cut: int) -> None:
+    """The call ended as lost, once the event had come to an end, if it ever did."""
+    client = opened(revision, config=Config(max_message_bytes=2**20))
+    one, broken = ask(client)
+    two, whole = ask(client)
+    flood = b'data: {"x":"' + b"y" * 3_200_000
+    stream(broken, flood[:12])
+    stream(whole)
+    for start in range(12, len(flood), cut):
+        broken.receive_data(flood[start : start + cut])
+        if broken.aborted:
+            break
+    whole.receive_data(event(answer(client, two)))
+    whole.receive_end()
+    broken.receive_data(b'"}\n\n' + event(answer(client, one)))
+    broken.receive_end()
+    violation, failed, response = events_of(client)
+
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.request) == ("OWN-001", one)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (one, FailureReason.INVALID_ANSWER)
+    assert f"more than {2**20} bytes" in failed.text
+    assert isinstance(response, ResponseReceived)
+    assert response.request is two
+    assert client.aborts() == [broken]
 
 
 @case("c186")

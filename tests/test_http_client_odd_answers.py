@@ -1,6 +1,7 @@
 """What servers say at moments, or in ways, in which nobody else says it."""
 
 import tracemalloc
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from sansmcp import (
     FailureCause,
     FailureReason,
     Phase,
+    ProtocolViolation,
     Ready,
     RequestFailed,
     ResponseReceived,
@@ -34,6 +36,7 @@ from tests.support.http_client import (
     event,
     head,
     initialized,
+    kinds,
     message_of,
     opened,
     respond,
@@ -45,9 +48,9 @@ from tests.support.modern import MODERN, discovered
 from tests.support.wire import result
 
 
-def old_client() -> tuple[ClientEndpoint, ClientExchange]:
+def old_client(**settings: Any) -> tuple[ClientEndpoint, ClientExchange]:
     """A client that speaks HTTP+SSE, and the stream that brings all answers."""
-    client = begun("2024-11-05", 0.0)
+    client = begun("2024-11-05", 0.0, **settings)
     respond(take(client), 405)
     listening = take(client)
     stream(listening, b"event: endpoint\ndata: /messages\n\n")
@@ -79,25 +82,42 @@ def test_a_stream_whose_place_was_taken_back_is_lost(id: str) -> None:
 
 @pytest.mark.parametrize("is_resumed", [False, True])
 def test_a_stream_whose_answer_was_too_long_is_not_taken_up(is_resumed: bool) -> None:
-    """The server believes that it has answered: it would be asked for the rest for ever."""
+    """The server believes that it has answered: it would be asked for the rest for ever. What is
+    not known to be something else ends the call when it crosses the limit, not at its end."""
     client = opened(now=0.0, config=Config(max_message_bytes=500))
     call, exchange = ask(client)
     if is_resumed:
         stream(exchange, b"id: a\ndata:\n\n", ends=True)
         client.handle_timeout(1.0)
         exchange = take(client)
-    stream(exchange, b"id: b\ndata: %b\n\n" % (b"x" * 600), ends=True)
-    failed = only(RequestFailed, events_of(client)[1:])
-    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    stream(exchange, b"id: b\ndata: %b" % (b"x" * 600))
+    violation, failed = events_of(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.request) == ("OWN-001", call)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (call, FailureReason.INVALID_ANSWER)
+    assert failed.text == (
+        "the answer to tools/call has more than 500 bytes; "
+        "the limit of Config.max_message_bytes is 500"
+    )
+    assert client.aborts() == [exchange]
     assert client.next_timeout() is None
 
 
-def test_an_answer_may_follow_what_was_too_long() -> None:
-    """That was something else."""
-    client = opened(config=Config(max_message_bytes=500))
-    call, exchange = ask(client)
-    stream(exchange, b"data: %b\n\n" % (b"x" * 600), event(result(call.id, OK)))
-    assert only(ResponseReceived, events_of(client)[1:]).request is call
+def test_an_answer_over_the_limit_on_the_one_stream_of_an_old_server_ends_its_call() -> None:
+    """All answers come there: the start of the event says which one it is."""
+    client, listening = old_client(config=Config(max_message_bytes=1000))
+    one, posted = ask(client)
+    two, _ = ask(client)
+    respond(posted, 202)
+    large = event(result(one.id, {"content": [{"type": "text", "text": "x" * 1000}]}))
+    listening.receive_data(large[:-9])
+    failed = only(RequestFailed, events_of(client)[1:])
+    assert (failed.request, failed.reason) == (one, FailureReason.INVALID_ANSWER)
+    listening.receive_data(large[-9:] + event(result(two.id, OK)))
+    assert only(ResponseReceived, events_of(client)).request is two
+    listening.receive_data(b"data: " + b"x" * 2000)
+    assert kinds(events_of(client)) == [ProtocolViolation]
 
 
 def test_a_stream_is_not_taken_up_without_any_pause() -> None:

@@ -185,12 +185,36 @@ def test_a_long_line_of_another_kind_is_skipped(start: bytes) -> None:
 
 
 def test_a_line_without_end_takes_no_memory() -> None:
-    """A broken server may send one for hours."""
+    """A broken server may send one for hours: it is reported when it crosses the limit."""
     decoder = SSEDecoder(1000)
+    assert decoder.feed(b"data: " + b"x" * 1002) == []
+    assert decoder.feed(b"x") == [OverlongEvent(excerpt=b"x" * 120)]
     for _ in range(200):
-        decoder.feed(b"data: " + b"x" * 1000)
+        assert decoder.feed(b"x" * 1000) == []
 
-    assert decoder.feed(b"\n\n") == [OverlongEvent(excerpt=b"x" * 120)]
+    assert decoder.feed(b"\ndata: x\n\ndata: y\n\n") == [event(b"y")]
+
+
+def test_the_lines_before_count_towards_the_limit() -> None:
+    """Else an event of two lines could be twice as long before that is noticed."""
+    decoder = SSEDecoder(100)
+    assert decoder.feed(b"data: " + b"x" * 90 + b"\ndata: " + b"y" * 9) == []
+    assert decoder.feed(b"y" * 9) == [OverlongEvent(excerpt=b"x" * 90 + b"\n" + b"y" * 12)]
+    assert decoder.feed(b"\nid: 7\ndata: z\n\ndata: a\n\n") == [event(b"a", id="7")]
+
+
+def test_an_id_after_much_data_counts() -> None:
+    """The stream is resumed from there."""
+    assert decoded(b"data: " + b"x" * 100 + b"\nid: 12345\n\n", limit=100) == [
+        event(b"x" * 100, id="12345")
+    ]
+
+
+def test_a_mark_before_a_long_first_line_is_no_part_of_it() -> None:
+    """The line is the event's data all the same."""
+    decoder = SSEDecoder(100)
+
+    assert decoder.feed(b"\xef\xbb\xbfdata:" + b"x" * 200) == [OverlongEvent(excerpt=b"x" * 101)]
 
 
 def test_the_cost_of_a_byte_does_not_grow() -> None:

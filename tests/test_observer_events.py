@@ -268,7 +268,10 @@ def test_a_stream_may_end_within_a_line(rest: bytes, rules: list[str]) -> None:
     observer.receive_data(S, rest)
     observer.receive_eof(S)
 
-    assert [rule for _, rule in accused(taken(observer))] == rules
+    events = taken(observer)
+    assert [rule for _, rule in accused(events)] == rules
+    for text in of(TextSeen, events):
+        assert text.text.startswith("the stream ended without a newline, and the last line is no")
 
 
 def test_a_line_that_is_too_long_is_shown_by_its_start() -> None:
@@ -278,7 +281,9 @@ def test_a_line_that_is_too_long_is_shown_by_its_start() -> None:
     [text] = of(TextSeen, taken(observer))
 
     assert text.data == b"x" * 120
-    assert text.text == "a message is longer than 16777216 bytes"
+    assert text.text == "a message has more than 16777216 bytes; here are the first 120"
+    observer.receive_data(C, b"x\n")
+    assert taken(observer) == []
 
 
 def test_messages_and_lines_give_the_same_findings() -> None:

@@ -321,6 +321,16 @@ class Accepting(Answering):
         be read, else without one from 2025-11-25 on.
         """
         self._report(breach, excerpt=excerpt, code=breach.code)
+        self._answer_unreadable(breach, route, raw_id=raw_id, batch=batch)
+
+    def _answer_unreadable(
+        self,
+        breach: Breach,
+        route: Route | None,
+        *,
+        raw_id: Any = None,
+        batch: Batch | None = None,
+    ) -> None:
         if self._side is Side.CLIENT or self._state is not State.OPEN:
             return
         body = self._error_bytes(breach.code, breach.text)

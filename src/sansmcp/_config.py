@@ -68,7 +68,8 @@ class Config:
     """
 
     max_message_bytes: int = _limit(16 * MIB)
-    """Bytes of one incoming message; a longer one is discarded unread and reported (OWN-001)."""
+    """Bytes of one incoming message; a longer one is discarded and reported (OWN-001). The request
+    that it answers, as far as that is known, ends at once as an invalid answer."""
     max_json_depth: int = _limit(200)
     """Levels of nesting in one incoming message; a deeper one is a parse error (OWN-002)."""
     max_integer_digits: int = _limit(4_300)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._codec import refusal
+from ._errors import ErrorCode
 from ._framing import (
-    EXCERPT_BYTES,
+    BOM,
     NO_NEWLINE,
     SPACE,
     Line,
     LineReader,
+    OverlongEnd,
     OverlongLine,
     Trimmer,
     is_blank,
@@ -52,7 +55,7 @@ class Connection(Machine):
             return
         for line in self._lines.feed(data):
             if (
-                isinstance(line, OverlongLine)
+                isinstance(line, OverlongLine | OverlongEnd)
                 or self._trimmer.first
                 or not line
                 or line[-1] <= SPACE
@@ -86,11 +89,14 @@ class Connection(Machine):
         """Take all queued output as buffers for a vectored write; `[]` means that there is none."""
         return [message for message, _ in self._take_output()]
 
-    def _receive_odd_line(self, line: Line) -> None:
+    def _receive_odd_line(self, line: Line | OverlongEnd) -> None:
         """The first line, one that is too long or empty, or one that ends in white space."""
         if isinstance(line, OverlongLine):
             self._trimmer.first = False
-            self._receive_overlong(line.excerpt)
+            self._receive_overlong(line.head)
+            return
+        if isinstance(line, OverlongEnd):
+            self._overlong_ended(line)
             return
         text, notes = self._trimmer.trim(line)
         for note in notes:
@@ -101,11 +107,22 @@ class Connection(Machine):
     def _input_ended(self) -> None:
         """A whole message without a newline is served, a piece of one reported."""
         rest = self._lines.end()
-        if rest is not None and not is_blank(rest):
-            self._note(NO_NEWLINE, rule="OWN-018", excerpt=bytes(rest))
+        if rest is None or is_blank(rest) or not self._listens:
+            return
+        try:
+            self._decoder.decode(rest.removeprefix(BOM))
+        except (ValueError, RecursionError) as raised:
+            text = f"{NO_NEWLINE}, and the last line is no whole message: {refusal(raised)}"
+            breach = Breach("OWN-018", text, ErrorCode.PARSE_ERROR)
+            self._refuse_unreadable(breach, None, excerpt=self._excerpt(rest))
+        else:
+            self._report(Breach("OWN-018", NO_NEWLINE, tolerated=True), excerpt=self._excerpt(rest))
             self._receive_odd_line(rest)
 
-    def _note(self, text: str, *, rule: str = "OWN-017", excerpt: bytes | None = None) -> None:
-        if self._state is State.OPEN or self._state is State.SEND_CLOSED:
-            cut = None if excerpt is None else excerpt[:EXCERPT_BYTES]
-            self._report(Breach(rule, text, tolerated=True), excerpt=cut)
+    @property
+    def _listens(self) -> bool:
+        return self._state is State.OPEN or self._state is State.SEND_CLOSED
+
+    def _note(self, text: str) -> None:
+        if self._listens:
+            self._report(Breach("OWN-017", text, tolerated=True))

@@ -11,6 +11,7 @@ from ._config import Config
 from ._conversation import Conversation
 from ._errors import LocalProtocolError
 from ._events import CancelCause, CloseCause, ConnectionClosed, Event, ProtocolViolation
+from ._framing import excerpt_of
 from ._handles import IncomingRequest, OutgoingRequest, Peer, Route
 from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
@@ -292,6 +293,10 @@ class Core:
                 code=code,
             )
         )
+
+    def _excerpt(self, data: bytes | bytearray, *, over: int | None = None) -> bytes:
+        """The start of a bad message, as events show it."""
+        return excerpt_of(data, over=over)
 
     # -------------------------------------------------------------------------------- ending
 

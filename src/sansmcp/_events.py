@@ -414,8 +414,9 @@ class ProtocolViolation:
         text: What was wrong, in one sentence.
         tolerated: The message was handled all the same.
         fatal: The connection ends because of it; `ConnectionClosed` follows.
-        excerpt: The start of the offending bytes, where they were no message. Not for logs that
-            others read: it is the peer's data.
+        excerpt: The start of the offending bytes, where they were no message; a note in it says
+            where it is cut, and how long the whole was. Not for logs that others read: it is the
+            peer's data.
         code: The JSON-RPC error code that was or would be answered, where there is one.
         request: The request of ours, or of the peer's, that this is about, where there is one.
     """

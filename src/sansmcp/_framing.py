@@ -9,6 +9,10 @@ import attrs
 EXCERPT_BYTES: Final = 120
 """How much of a bad line an event shows."""
 
+HEAD_BYTES: Final = 512
+TAIL_BYTES: Final = 512
+"""How much of the start and of the end of a line over the limit is kept, to read its id."""
+
 SPACE: Final = 32
 """A line that ends in a byte up to this one needs a closer look (`Trimmer`)."""
 
@@ -24,9 +28,17 @@ _CR: Final = 13
 
 @attrs.frozen
 class OverlongLine:
-    """The first bytes of a line that was thrown away because it grew over the limit."""
+    """A line has grown over the limit: its first bytes. The rest of it is discarded."""
 
-    excerpt: bytes
+    head: bytes
+
+
+@attrs.frozen
+class OverlongEnd:
+    """A line over the limit has ended: its last bytes, and how many bytes it had."""
+
+    tail: bytes
+    size: int
 
 
 Line: TypeAlias = bytes | bytearray | OverlongLine
@@ -36,52 +48,57 @@ Line: TypeAlias = bytes | bytearray | OverlongLine
 class LineReader:
     """Cuts a byte stream into lines of at most `max_bytes`, the newline not counted.
 
-    A longer line is reported once, as soon as it is known to be longer, and thrown away up to its
-    end without being kept.
+    A longer line is reported as soon as it is known to be longer, and again when it ends. Between
+    the two nothing of it is kept but its last bytes.
     """
 
     max_bytes: int
     _partial: bytearray = attrs.field(factory=bytearray, init=False)
-    _discarding: bool = attrs.field(default=False, init=False)
+    _discarded: int = attrs.field(default=0, init=False)  # bytes of a line over the limit; 0: none
+    _tail: bytes = attrs.field(default=b"", init=False)
 
-    def feed(self, data: bytes | bytearray | memoryview) -> list[Line]:
+    def feed(self, data: bytes | bytearray | memoryview) -> list[Line | OverlongEnd]:
         """The lines that `data` completes, without their newlines."""
         if not isinstance(data, bytes):
             data = bytes(data)
         lines: list[Any] = data.split(b"\n")
         rest: bytes = lines.pop()
-        if self._partial or self._discarding or len(data) > self.max_bytes:
-            lines = [line for piece in lines if (line := self._complete(piece)) is not None]
+        if self._partial or self._discarded or len(data) > self.max_bytes:
+            pieces, lines = lines, []
+            for piece in pieces:
+                self._keep(piece, lines)
+                lines.append(self._complete())
         # Else, as nearly always, they are whole lines, and none can be too long.
-        if rest and (overlong := self._keep(rest)) is not None:
-            lines.append(overlong)
+        if rest:
+            self._keep(rest, lines)
         return lines
 
-    def _complete(self, piece: bytes) -> Line | None:
-        """The line that ends with this piece; None where it was given up before."""
-        if self._discarding:
-            self._discarding = False
-            return None
-        overlong = self._keep(piece)
-        if overlong is not None:
-            self._discarding = False
-            return overlong
+    def _complete(self) -> Line | OverlongEnd:
+        """The line is at its end."""
+        if self._discarded:
+            end = OverlongEnd(self._tail, self._discarded)
+            self._discarded, self._tail = 0, b""
+            return end
         line, self._partial = self._partial, bytearray()
         return line
 
-    def _keep(self, piece: bytes) -> OverlongLine | None:
-        """Add to the unfinished line, or give it up where it has grown too long."""
-        if self._discarding:
-            return None
+    def _keep(self, piece: bytes, lines: list[Line | OverlongEnd]) -> None:
+        """Add to the unfinished line, or discard it where it has grown too long."""
+        if self._discarded:
+            self._discarded += len(piece)
+            self._tail = (self._tail + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
+            return
         partial = self._partial
-        if len(partial) + len(piece) <= self.max_bytes:
+        size = len(partial) + len(piece)
+        if size <= self.max_bytes:
             partial += piece
-            return None
-        shown = min(self.max_bytes, EXCERPT_BYTES)
-        excerpt = bytes(partial[:shown]) + piece[: max(0, shown - len(partial))]
+            return
+        shown = min(self.max_bytes, HEAD_BYTES)
+        head = bytes(partial[:shown]) + piece[: max(0, shown - len(partial))]
+        lines.append(OverlongLine(head))
+        self._discarded = size
+        self._tail = (bytes(partial[-TAIL_BYTES:]) + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
         self._partial = bytearray()
-        self._discarding = True
-        return OverlongLine(excerpt)
 
     def end(self) -> bytearray | None:
         """The bytes of an unfinished last line, once no more will come."""
@@ -121,6 +138,25 @@ class Trimmer:
             self._seen_crlf = True
             notes.append("a line ends in CR LF; further ones are not reported")
         return line, notes
+
+
+def excerpt_of(
+    data: bytes | bytearray, *, over: int | None = None, start: bytes | None = None
+) -> bytes:
+    """The start of a message for an event, with a note where it is cut.
+
+    Args:
+        data: The message, or the start of one that was not kept.
+        over: How many bytes the whole has at least, where it was not kept.
+        start: What to show instead of the first bytes, where these hold a secret.
+    """
+    if start is None:
+        start = bytes(data[:EXCERPT_BYTES])
+    if over is not None:
+        return b"%b ... (cut: more than %d bytes in all)" % (start[:over], over)
+    if len(data) > EXCERPT_BYTES:
+        return b"%b ... (cut: %d bytes in all)" % (start, len(data))
+    return start
 
 
 def is_blank(line: bytes | bytearray) -> bool:

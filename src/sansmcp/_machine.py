@@ -12,11 +12,12 @@ from ._events import (
     Event,
     MessageIgnored,
 )
-from ._framing import BOM, EXCERPT_BYTES, MARKED
+from ._framing import BOM, HEAD_BYTES, MARKED, TAIL_BYTES, OverlongEnd
 from ._handles import Batch, Peer, Route
 from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._opening import Opening
+from ._outline import Kind, read_head, read_tail
 from ._timers import Timed
 from ._values import JSONObject, JSONValue
 from ._wellformed import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
@@ -36,11 +37,12 @@ class DrainTimer:
 class Machine(Opening):
     """Message-level entry points, endings, and the properties to look at."""
 
-    __slots__ = ("_drain",)
+    __slots__ = ("_drain", "_spoilt")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._drain = DrainTimer()
+        self._spoilt: Kind | None = None  # of the message over the limit whose id is not known yet
 
     # -------------------------------------------------------------------- from the transport
 
@@ -61,7 +63,8 @@ class Machine(Opening):
             # Lone surrogates have no UTF-8 form; the decoder refuses the bytes they become.
             message = message.encode("utf-8", "surrogatepass")
         if len(message) > self._config.max_message_bytes:
-            self._receive_overlong(bytes(message[:EXCERPT_BYTES]))
+            end = OverlongEnd(bytes(message[-TAIL_BYTES:]), len(message))
+            self._receive_overlong(bytes(message[:HEAD_BYTES]), end)
         else:
             self._receive_whole(message)
         if self._restless:
@@ -238,7 +241,7 @@ class Machine(Opening):
         except (ValueError, RecursionError) as raised:
             error = refusal(raised)
             breach = Breach(error.rule, str(error), ErrorCode.PARSE_ERROR)
-            self._refuse_unreadable(breach, route, excerpt=bytes(data[:EXCERPT_BYTES]))
+            self._refuse_unreadable(breach, route, excerpt=self._excerpt(data))
             return
         if type(value) is dict:
             method: Any = value.get("method")
@@ -249,7 +252,7 @@ class Machine(Opening):
         elif type(value) is list:
             self._receive_batch(value, route, data)
         else:
-            self._refuse_unreadable(NO_OBJECT, route, excerpt=bytes(data[:EXCERPT_BYTES]))
+            self._refuse_unreadable(NO_OBJECT, route, excerpt=self._excerpt(data))
 
     def _receive_object(
         self,
@@ -293,7 +296,7 @@ class Machine(Opening):
         self._refuse_unreadable(
             judge_neither(message),
             route,
-            excerpt=bytes(data[:EXCERPT_BYTES]),
+            excerpt=self._excerpt(data),
             raw_id=raw,
             batch=batch,
         )
@@ -304,7 +307,7 @@ class Machine(Opening):
     def _receive_batch(
         self, values: list[Any], route: Route | None, data: bytes | bytearray
     ) -> None:
-        excerpt = bytes(data[:EXCERPT_BYTES])
+        excerpt = self._excerpt(data)
         breach = judge_batch(self._dialect_of_unreadable(), values)
         if breach is not None:
             self._refuse_unreadable(breach, route, excerpt=excerpt)
@@ -332,11 +335,49 @@ class Machine(Opening):
         batch.complete = True
         self._flush_batch(batch, route)
 
-    def _receive_overlong(self, excerpt: bytes) -> None:
+    def _receive_overlong(self, head: bytes, end: OverlongEnd | None = None) -> None:
+        """A message has grown over the limit: its first bytes may tell whose it is (OWN-001).
+
+        Many peers write the id last; `end` is there where the message has come as a whole.
+        """
+        self._spoilt = None
         if self._state is not _OPEN and self._state is not State.SEND_CLOSED:
             return
-        text = f"a message is longer than {self._config.max_message_bytes} bytes"
-        self._refuse_unreadable(Breach("OWN-001", text), None, excerpt=excerpt)
+        limit = self._config.max_message_bytes
+        size = f"more than {limit}" if end is None else str(end.size)
+        kind, id = read_head(head)
+        if end is not None and id is None and kind is not Kind.UNKNOWN:
+            id = read_tail(end.tail)
+        call = self._answered_by(id) if kind is Kind.ANSWER else None
+        if call is not None:
+            text = self._too_long(call, size)
+            self._conclude_unread(call, text)
+            return
+        text = f"a message has {size} bytes; the limit of Config.max_message_bytes is {limit}"
+        if id is None and kind is not Kind.CALL and (waiting := len(self._outgoing)):
+            text += f"; it may answer one of {waiting} open requests, which then times out"
+        breach = Breach("OWN-001", text)
+        excerpt = self._excerpt(head, over=limit)
+        if end is None and id is None and kind is not Kind.UNKNOWN:
+            self._spoilt = kind
+            self._report(breach, excerpt=excerpt, code=breach.code)
+        elif kind is Kind.ANSWER:
+            self._report(breach, excerpt=excerpt)
+        else:
+            self._refuse_unreadable(breach, None, excerpt=excerpt, raw_id=id)
+
+    def _overlong_ended(self, end: OverlongEnd) -> None:
+        """The last bytes of a message over the limit, which was reported."""
+        kind, self._spoilt = self._spoilt, None
+        if kind is None:
+            return
+        id = read_tail(end.tail)
+        if kind is Kind.CALL:
+            limit = self._config.max_message_bytes
+            text = f"a message has {end.size} bytes; the limit is {limit}"
+            self._answer_unreadable(Breach("OWN-001", text), None, raw_id=id)
+        elif (call := self._answered_by(id)) is not None:
+            self._conclude_unread(call, self._too_long(call, str(end.size)), is_told=True)
 
     # -------------------------------------------------------------------------------- ending
 

@@ -6,7 +6,15 @@ from typing import Any
 
 from ._codec import is_no_json, refusal
 from ._config import Config
-from ._framing import NO_NEWLINE, SPACE, Line, OverlongLine, is_blank
+from ._framing import (
+    EXCERPT_BYTES,
+    NO_NEWLINE,
+    SPACE,
+    Line,
+    OverlongEnd,
+    OverlongLine,
+    is_blank,
+)
 from ._judge import Breach
 from ._observations import (
     BlindCause,
@@ -78,6 +86,8 @@ class Observer(CallWatching):
         if half is None:
             return
         for line in half.lines.feed(data):
+            if isinstance(line, OverlongEnd):
+                continue
             self._count(half)
             self._bytes = True
             if (
@@ -118,7 +128,7 @@ class Observer(CallWatching):
         rest = half.lines.end()
         if rest is not None and not is_blank(rest):
             self._count(half)
-            self._bytes = half.fragment = True  # it may be a piece of a message
+            self._bytes = half.fragment = half.ended = True  # it may be a piece of a message
             if self._see_odd_line(half, rest):
                 self._accuse(half, Breach("OWN-018", NO_NEWLINE))
         half.ended = True
@@ -184,8 +194,9 @@ class Observer(CallWatching):
         half.is_new = False
         if isinstance(line, OverlongLine):
             half.fragment = half.trimmer.first = False
-            limit = self._config.max_message_bytes
-            self._no_message(half, line.excerpt, f"a message is longer than {limit} bytes")
+            limit, start = self._config.max_message_bytes, line.head[:EXCERPT_BYTES]
+            why = f"a message has more than {limit} bytes; here are the first {len(start)}"
+            self._no_message(half, start, why)
             self._unreadable(half)
             return False
         text: bytes | bytearray | None = line
@@ -215,7 +226,10 @@ class Observer(CallWatching):
     def _see_no_message(
         self, half: Half, text: bytes | bytearray, error: ValueError | RecursionError
     ) -> None:
-        self._no_message(half, text, str(refusal(error)))
+        why = str(refusal(error))
+        if half.ended:
+            why = f"{NO_NEWLINE}, and the last line is no whole message: {why}"
+        self._no_message(half, text, why)
         certain = is_no_json(error)
         if certain and not half.fragment:
             self._accuse(half, _NO_MESSAGE[half.side])

@@ -139,6 +139,29 @@ class Outcomes(Asking):
             )
         return call
 
+    def _answered_by(self, id: IdKey | None) -> OutgoingRequest | None:
+        """The open call that an answer with this id means, if any."""
+        call = None if id is None else self._outgoing.get(id)
+        if call is None and id is not None and not self._config.strict:
+            other = retyped(id)
+            call = None if other is None else self._outgoing.get(other)
+        return call
+
+    def _too_long(self, call: OutgoingRequest, size: str) -> str:
+        limit = self._config.max_message_bytes
+        return (
+            f"the answer to {call._method} has {size} bytes; "
+            f"the limit of Config.max_message_bytes is {limit}"
+        )
+
+    def _conclude_unread(self, call: OutgoingRequest, text: str, *, is_told: bool = False) -> None:
+        """The answer to a call came, and was over the limit (OWN-001)."""
+        self._conclude(call, _ANSWERED)
+        if not is_told:
+            self._report(Breach("OWN-001", text), request=call)
+        failed = RequestFailed(request=call, reason=FailureReason.INVALID_ANSWER, text=text)
+        self._ended(call, failed)
+
     def _nameless_error(self) -> None:
         """The peer could not read a message of ours; a layer above may know which."""
 

@@ -174,5 +174,19 @@ def recorder(path: str) -> None:
                 write(answer(message))
 
 
+def verbose(place: str) -> None:
+    """Says more than it is asked for to `large`; its ids stand first or last."""
+    for message in requests():
+        line = answer(message)
+        if message["method"] != "initialize":
+            text = message["params"]["arguments"]["text"]
+            text = "x" * 200_000 if text == "large" else text
+            result = {"content": [{"type": "text", "text": text}]}
+            id = {"jsonrpc": "2.0", "id": message["id"]}
+            members = {**id, "result": result} if place == "first" else {"result": result, **id}
+            line = json.dumps(members).encode() + b"\n"
+        write(line)
+
+
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from .._answering import Answering
 from .._errors import ErrorCode
 from .._events import CancelCause, CloseCause, FailureReason, NotificationReceived
-from .._framing import EXCERPT_BYTES
 from .._handles import Batch, IncomingRequest, OutgoingRequest, Peer
 from .._judge import Breach
 from .._lifecycle import RequestState
@@ -176,7 +175,7 @@ class HTTPMachine(Machine):
         if self._dialect_of_unreadable().has_batches:
             breach = judge_posted_batch(values)
             if breach is not None:
-                self._refuse_unreadable(breach, route, excerpt=bytes(data[:EXCERPT_BYTES]))
+                self._refuse_unreadable(breach, route, excerpt=self._excerpt(data))
                 return
         super()._receive_batch(values, route, data)
 

@@ -11,7 +11,7 @@ from .._codec import refusal
 from .._envelope import PROTOCOL_VERSION
 from .._errors import ErrorCode
 from .._events import LimitReached
-from .._framing import BOM, EXCERPT_BYTES, MARKED
+from .._framing import BOM, MARKED, excerpt_of
 from .._judge import Breach
 from .._lifecycle import Phase
 from .._notifying import LISTEN
@@ -58,7 +58,7 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
         if is_list(value):
             _receive_legacy(exchange, value, None, body)
         else:
-            exchange._refuse(400, NO_OBJECT, excerpt=bytes(body[:EXCERPT_BYTES]))
+            exchange._refuse(400, NO_OBJECT, excerpt=excerpt_of(body))
         return
     method: Any = value.get("method")
     params: Any = value.get("params")
@@ -112,7 +112,7 @@ def _decoded(exchange: ServerExchange, body: bytes | bytearray) -> Any:
     except (ValueError, RecursionError) as raised:
         error = refusal(raised)
         breach = Breach(error.rule, str(error), ErrorCode.PARSE_ERROR)
-    exchange._refuse(400, breach, excerpt=bytes(body[:EXCERPT_BYTES]))
+    exchange._refuse(400, breach, excerpt=excerpt_of(body))
     return MISSING
 
 
@@ -399,7 +399,7 @@ def _receive_old(exchange: ServerExchange, value: JSONValue, body: bytes | bytea
     elif is_list(value):
         machine._receive_batch(value, route, body)
     else:
-        machine._refuse_unreadable(NO_OBJECT, route, excerpt=bytes(body[:EXCERPT_BYTES]))
+        machine._refuse_unreadable(NO_OBJECT, route, excerpt=excerpt_of(body))
     machine._sender = None
     if machine._restless:
         machine._settle()

@@ -17,6 +17,7 @@ from .._errors import LocalProtocolError
 DEFAULT_MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
+_DATA: Final = b"data:"
 _NAME_BYTES: Final = 8
 """No name of a field is longer, so that much of a line says which field it is."""
 _RETRY_DIGITS: Final = 15
@@ -42,11 +43,11 @@ class ServerSentEvent:
 @final
 @attrs.frozen(kw_only=True)
 class OverlongEvent:
-    """An event that was thrown away, up to its end, because it grew over the limit.
+    """An event that has grown over the limit. The rest of it, up to its end, is discarded.
 
     Attributes:
         excerpt: The first bytes of its data. Not for logs that others read.
-        id: As in `ServerSentEvent`.
+        id: The last event id of the stream so far. That of this event may still follow.
     """
 
     excerpt: bytes
@@ -62,7 +63,7 @@ class SSEDecoder:
 
     Args:
         max_event_bytes: Bytes of one event's data, and of one line of any kind; a longer event
-            becomes one `OverlongEvent`, and a longer comment nothing at all.
+            becomes one `OverlongEvent` as soon as it is longer, and a longer comment nothing.
         last_event_id: Where the stream is resumed: the id of the last event before.
 
     Attributes:
@@ -97,7 +98,7 @@ class SSEDecoder:
         self._bytes = 0
         self._type = ""
         self._id = last_event_id
-        self._overlong: bytes | None = None
+        self._overlong = False  # the event is over the limit, and was reported
         self.last_event_id: str = last_event_id
         self.retry_ms: int | None = None
 
@@ -119,48 +120,54 @@ class SSEDecoder:
         rest = lines.pop()
         items: list[StreamItem] = []
         for piece in lines:
-            item = self._end_line(piece)
-            if item is not None:
-                items.append(item)
-        self._keep(rest)
+            self._keep(piece, items)
+            self._end_line(items)
+        self._keep(rest, items)
         return items
 
     # ------------------------------------------------------------------------------- lines
 
-    def _keep(self, piece: bytes) -> None:
+    def _keep(self, piece: bytes, items: list[StreamItem]) -> None:
         """Add to the unfinished line, or only to what tells which field it is."""
         if self._skipping:
             return
-        self._line += piece
-        if len(self._line) > self._limit + _NAME_BYTES:
-            self._skipping = True
-            del self._line[_NAME_BYTES + _EXCERPT_BYTES :]
+        line = self._line
+        line += piece
+        size, limit = len(line), self._limit + _NAME_BYTES
+        if size + self._bytes <= limit:
+            return
+        mark = len(_BOM) if not self._started and line.startswith(_BOM) else 0
+        if line.startswith(_DATA, mark):
+            # No more than what has come in any case, however the stream is cut.
+            start = bytes(line[mark + len(_DATA) : max(limit + 1 - self._bytes, 0)])
+            self._data.append(start[: _EXCERPT_BYTES + 1].removeprefix(b" "))
+            self._give_up(items)
+        elif size <= limit:
+            return
+        self._skipping = True
+        del line[_NAME_BYTES:]
 
-    def _end_line(self, piece: bytes) -> StreamItem | None:
-        self._keep(piece)
+    def _end_line(self, items: list[StreamItem]) -> None:
         line, self._line = bytes(self._line), bytearray()
         skipped, self._skipping = self._skipping, False
         if not self._started:
             self._started = True
             line = line.removeprefix(_BOM)
-        if not line:
-            return self._end_event()
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
         if skipped:
-            if name == b"data" and self._overlong is None:
-                self._give_up(value)
+            return
+        if line:
+            name, _, value = line.partition(b":")
+            self._field(name, value.removeprefix(b" "), items)
         else:
-            self._field(name, value)
-        return None
+            self._end_event(items)
 
-    def _field(self, name: bytes, value: bytes) -> None:
+    def _field(self, name: bytes, value: bytes, items: list[StreamItem]) -> None:
         if name == b"data":
-            if self._overlong is None:
+            if not self._overlong:
                 self._bytes += len(value) + 1
                 self._data.append(value)
                 if self._bytes > self._limit + 1:
-                    self._give_up(b"\n".join(self._data))
+                    self._give_up(items)
         elif name == b"id":
             if b"\0" not in value:
                 self._id = value.decode("utf-8", "replace")
@@ -169,22 +176,24 @@ class SSEDecoder:
         elif name == b"retry" and value.isdigit() and len(value) <= _RETRY_DIGITS:
             self.retry_ms = int(value)
 
-    def _give_up(self, start: bytes) -> None:
-        self._overlong = start[:_EXCERPT_BYTES]
-        self._data = []
+    def _give_up(self, items: list[StreamItem]) -> None:
+        """The event is over the limit: it is reported now, and what follows of it is discarded."""
+        data, self._data = self._data, []
+        if not self._overlong:
+            self._overlong = True
+            start = b"\n".join(data)[:_EXCERPT_BYTES]
+            items.append(OverlongEvent(excerpt=start, id=self._id))
 
     # ------------------------------------------------------------------------------ events
 
-    def _end_event(self) -> StreamItem | None:
+    def _end_event(self, items: list[StreamItem]) -> None:
         self.last_event_id = self._id
         data, self._data, self._bytes = self._data, [], 0
         kind, self._type = self._type, ""
-        overlong, self._overlong = self._overlong, None
-        if overlong is not None:
-            return OverlongEvent(excerpt=overlong, id=self._id)
-        if not data:
-            return None
-        return ServerSentEvent(data=b"\n".join(data), type=kind or "message", id=self._id)
+        overlong, self._overlong = self._overlong, False
+        if data and not overlong:
+            data_bytes = b"\n".join(data)
+            items.append(ServerSentEvent(data=data_bytes, type=kind or "message", id=self._id))
 
 
 def encode_event(

@@ -16,8 +16,6 @@ from .urls import URL, Origin
 if TYPE_CHECKING:
     from .lanes import Lane
 
-_EXCERPT_BYTES = 120
-
 
 @final
 class ExchangePurpose(enum.Enum):
@@ -185,10 +183,15 @@ class ClientExchange:
             self._size += len(data)
             if self._size > endpoint._config.max_message_bytes:
                 limit = endpoint._config.max_message_bytes
-                text = f"the body of a response is longer than {limit} bytes"
-                start = bytes(self._parts[0] if self._parts else data)[:_EXCERPT_BYTES]
-                endpoint._report(Breach("OWN-001", text), start)
                 assert self._head is not None  # a body comes after it
+                length = self._head.length or 0
+                size = length if length > limit else f"more than {limit}"
+                text = (
+                    f"the body has {size} bytes; the limit of Config.max_message_bytes is {limit}"
+                )
+                first = self._parts[0] if self._parts else bytes(data)
+                start = endpoint._excerpt(first, over=limit)
+                endpoint._report(Breach("OWN-001", text), excerpt=start)
                 self._lane.unreadable(self._head, text)
                 self._abort()
             else:

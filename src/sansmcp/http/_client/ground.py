@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..._config import Config
+from ..._framing import EXCERPT_BYTES, excerpt_of
 from ..._judge import Breach
 from ..._timers import Timed, Timers
 from .._headers import Headers
@@ -20,7 +21,6 @@ from .posts import Post
 from .retry_after import retry_after
 from .urls import URL
 
-_EXCERPT_BYTES: Final = 120
 _SHOWN_OF_SECRETS: Final = 3
 _SPARE: Final = 8
 _LINGER: Final = 5.0
@@ -197,8 +197,7 @@ class Ground:
         """An event of any stream; those of another type than `message` mean nothing here."""
         machine = self._machine
         if isinstance(item, OverlongEvent):
-            text = f"an event is longer than {self._config.max_message_bytes} bytes"
-            self._report(Breach("OWN-001", text), item.excerpt)
+            machine._receive_overlong(item.excerpt)
         elif item.type == "message" and item.data:
             machine._is_standalone = standalone
             machine._receive_whole(item.data)
@@ -208,16 +207,19 @@ class Ground:
         fields = head.fields
         return retry_after(fields.get("retry-after"), fields.get("date"), head.at)
 
-    def _report(self, breach: Breach, excerpt: bytes | None = None) -> None:
-        self._machine._report(breach, excerpt=excerpt)
+    def _report(self, breach: Breach, **about: Any) -> None:
+        self._machine._report(breach, **about)
 
-    def _excerpt(self, data: bytes) -> bytes:
+    def _excerpt(self, data: bytes | bytearray, *, over: int | None = None) -> bytes:
         """The start of what the server has said, without what the caller keeps secret."""
+        return excerpt_of(data, over=over, start=self._shown(data))
+
+    def _shown(self, data: bytes | bytearray) -> bytes:
         secrets = self._secrets if self._session is None else (*self._secrets, self._session)
-        start = data[: _EXCERPT_BYTES + max(map(len, secrets), default=0)]
+        start = bytes(data[: EXCERPT_BYTES + max(map(len, secrets), default=0)])
         for secret in secrets:
             start = start.replace(secret, b"***")
-        start = start[:_EXCERPT_BYTES]
+        start = start[:EXCERPT_BYTES]
         for secret in secrets:
             # What is cut off in the midst of a secret still shows the start of it.
             for size in range(min(len(secret) - 1, len(start)), _SHOWN_OF_SECRETS, -1):

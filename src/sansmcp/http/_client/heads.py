@@ -9,13 +9,13 @@ from .._headers import Text, text_of
 
 _WANTED: Final = frozenset(
     {
-        *("content-encoding", "content-type", "date", "location", "mcp-session-id"),
-        *("retry-after", "www-authenticate"),
+        *("content-encoding", "content-length", "content-type", "date", "location"),
+        *("mcp-session-id", "retry-after", "www-authenticate"),
     }
 )
 _UNWANTED: Final = (
     *("access-control-allow-origin", "access-control-expose-headers", "allow", "cache-control"),
-    *("connection", "content-length", "keep-alive", "server", "transfer-encoding", "vary"),
+    *("connection", "keep-alive", "server", "transfer-encoding", "vary"),
     *("x-accel-buffering", "x-powered-by"),
 )
 
@@ -70,6 +70,12 @@ class Head:
     def media_type(self) -> str:
         """The form of the body, without parameters; `""` where it is not said."""
         return self.fields.get("content-type", "").partition(";")[0].strip(" \t").lower()
+
+    @property
+    def length(self) -> int | None:
+        """How many bytes the body has; None where it is not said."""
+        text = self.fields.get("content-length", "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
     @property
     def is_good(self) -> bool:

@@ -21,7 +21,6 @@ from ..._judge import Breach
 from ..._lifecycle import STATES, Phase, PhaseTrigger, RequestState, State, StateTrigger
 from ..._machine import Machine
 from ..._values import JSONObject, Side, id_key, is_list, is_object
-from ..._wellformed import retyped
 from .._headers import Headers
 from .exchange import ExchangePurpose
 from .fields import message_fields
@@ -106,11 +105,12 @@ class ClientMachine(Machine):
         post.body = message
         post.send()
 
-    def _report(self, breach: Breach, *, excerpt: bytes | None = None, **about: Any) -> None:
-        if excerpt is not None:
-            excerpt = self._endpoint._excerpt(excerpt)
+    def _report(self, breach: Breach, **about: Any) -> None:
         self._fault = breach.text
-        super()._report(breach, excerpt=excerpt, **about)
+        super()._report(breach, **about)
+
+    def _excerpt(self, data: bytes | bytearray, *, over: int | None = None) -> bytes:
+        return self._endpoint._excerpt(data, over=over)
 
     # -------------------------------------------------------------------------------- opening
 
@@ -187,17 +187,8 @@ class ClientMachine(Machine):
 
     # ------------------------------------------------------------------------------- answers
 
-    def _call_of(self, raw: object) -> OutgoingRequest | None:
-        key = id_key(raw)
-        if key is None:
-            return None
-        call = self._outgoing.get(key)
-        if call is None and not self._config.strict and (other := retyped(key)) is not None:
-            call = self._outgoing.get(other)
-        return call
-
     def _receive_answer(self, message: JSONObject) -> None:
-        call = self._call_of(message.get("id"))
+        call = self._answered_by(id_key(message.get("id")))
         if self._is_standalone:
             text = "an answer came on a stream that belongs to no request"
             self._report(Breach("SSE-024", text, tolerated=True), request=call)

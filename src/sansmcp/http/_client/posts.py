@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..._events import FailureCause, FailureReason
 from ..._handles import Listing, OutgoingRequest, Ping, Purpose, Start, Subscription
 from ..._judge import Breach
+from ..._outline import Kind, read_head
 from ..._values import JSONObject, id_key
 from .._events import MessageUndelivered
 from .._headers import Headers
@@ -64,7 +65,6 @@ class Post(Lane):
             body of it differ.
         refusal: What the server has said to it, until it is certain that this counts.
         retried: It was sent a second time with other fields.
-        spoilt: An event of its stream was too long: that may have been the answer.
         status: Of the response to it; None: there is none yet.
         wait: Seconds after which the server wants to be asked again; None: it did not say.
     """
@@ -81,7 +81,6 @@ class Post(Lane):
         "refresh",
         "refusal",
         "retried",
-        "spoilt",
         "status",
         "wait",
     )
@@ -104,7 +103,6 @@ class Post(Lane):
         self.body: bytes | None = None
         self.heard = False
         self.retried = False
-        self.spoilt = False
         self.status: int | None = None
         self.wait: float | None = None
         self.pages = 0
@@ -190,8 +188,20 @@ class Post(Lane):
             exchange._abort()  # it would never end
 
     def event(self, exchange: ClientExchange, item: ServerSentEvent | OverlongEvent) -> None:
-        self.spoilt = self.spoilt or isinstance(item, OverlongEvent)
-        self.endpoint._receive_event(item, standalone=False)
+        call = self.call
+        if (
+            isinstance(item, OverlongEvent)
+            and call is not None
+            and call.open
+            and read_head(item.excerpt)[0] is not Kind.CALL
+        ):
+            limit = self.endpoint._config.max_message_bytes
+            text = self.machine._too_long(call, f"more than {limit}")
+            excerpt = self.endpoint._excerpt(item.excerpt, over=limit)
+            self.endpoint._report(Breach("OWN-001", text), excerpt=excerpt, request=call)
+            self._fail(call, _INVALID, text)
+        else:
+            self.endpoint._receive_event(item, standalone=False)
 
     def whole(self, head: Head, body: bytes) -> None:
         call = self.call
@@ -241,11 +251,8 @@ class Post(Lane):
 
     @property
     def _has_place(self) -> bool:
-        """Whether it can be said where the stream is to be taken up, and there is a use in that.
-
-        A server does not send the same event again.
-        """
-        return not self.spoilt and event_id_value(self.last_event_id) is not None
+        """Whether it can be said where the stream is to be taken up."""
+        return event_id_value(self.last_event_id) is not None
 
     def lost(self, text: str) -> None:
         assert self.call is not None  # nothing else has a stream

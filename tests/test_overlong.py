@@ -1,0 +1,262 @@
+"""Messages over `max_message_bytes`: their first or last bytes tell which request they end."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    ClientConnection,
+    Config,
+    Event,
+    FailureReason,
+    JSONObject,
+    ListingEnd,
+    ListingEnded,
+    OutgoingRequest,
+    ProtocolViolation,
+    RequestFailed,
+    ResponseReceived,
+)
+from sansmcp.testing import plain
+from tests.support.wire import (
+    SAMPLING,
+    assert_usable,
+    broken,
+    drain,
+    only,
+    ready_client,
+    ready_server,
+    receive,
+    result,
+    sent,
+)
+
+REVISION = LEGACY_REVISIONS[-1]
+LIMIT = 1_000
+CONFIG = Config(max_message_bytes=LIMIT)
+# What looks like an id inside of a string, or of an object in the message, is none.
+LARGE = {"content": [{"type": "text", "text": ',"id":2}' * 500}], "x": {"id": 2}}
+EARLY = f"the answer to tools/call has more than {LIMIT} bytes; "
+EARLY += f"the limit of Config.max_message_bytes is {LIMIT}"
+UNKNOWN = f"a message has more than {LIMIT} bytes; the limit of "
+UNKNOWN += f"Config.max_message_bytes is {LIMIT}"
+MAYBE = "; it may answer one of 2 open requests, which then times out"
+
+
+def calling(**settings: Any) -> tuple[ClientConnection, OutgoingRequest, OutgoingRequest]:
+    """A client that waits for two answers."""
+    client = ready_client(REVISION, config=Config(max_message_bytes=LIMIT, **settings))
+    one, two = (client.send_request("tools/call", {"name": name}) for name in "ab")
+    sent(client)
+    return client, one, two
+
+
+def line(separators: tuple[str, str] = (",", ":"), **members: object) -> bytes:
+    """A message whose members stand in this order."""
+    return json.dumps(members, separators=separators).encode() + b"\n"
+
+
+def invalid(events: list[Event], call: OutgoingRequest) -> str:
+    """The text of the one violation and the one ending that these events are."""
+    violation, failed = events
+    assert isinstance(violation, ProtocolViolation)
+    assert isinstance(failed, RequestFailed)
+    assert (violation.rule, violation.request, violation.excerpt) == ("OWN-001", call, None)
+    assert (failed.request, failed.reason) == (call, FailureReason.INVALID_ANSWER)
+    assert failed.text == violation.text
+    return failed.text
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (" , ", " : ")])
+@pytest.mark.parametrize("member", ["result", "error"])
+@pytest.mark.parametrize("id_first", [True, False])
+def test_an_answer_over_the_limit_ends_its_call_when_it_crosses_the_limit(
+    separators: tuple[str, str], member: str, id_first: bool
+) -> None:
+    """The call hung until its timeout, and nothing said why."""
+    client, one, two = calling()
+    value = LARGE if member == "result" else {"code": 1, "message": "no", "data": LARGE}
+    head: JSONObject = {"id": two.id, "jsonrpc": "2.0"} if id_first else {}
+    head = head or {"jsonrpc": "2.0", "id": two.id}
+    text = line(separators, **head, **{member: value})
+    client.receive_data(text[:LIMIT])
+    assert drain(client) == []
+    client.receive_data(text[LIMIT : LIMIT + 1])
+    assert invalid(drain(client), two) == EARLY
+    assert receive(client, text[LIMIT + 1 :]) == []
+    assert only(ResponseReceived, receive(client, result(one.id, {"content": []}))).request is one
+    assert_usable(client)
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (" , ", " : ")])
+@pytest.mark.parametrize("id_last", [True, False])
+def test_an_id_behind_the_result_ends_the_call_at_the_end_of_the_line(
+    separators: tuple[str, str], id_last: bool
+) -> None:
+    """Some servers write it there. Before that end, the report says what may be."""
+    client, one, two = calling()
+    members: JSONObject = {"jsonrpc": "2.0", "id": two.id}
+    if not id_last:
+        members = {"id": two.id, "jsonrpc": "2.0"}
+    text = line(separators, result=LARGE, **members)
+    client.receive_data(text[:-1])
+    early = only(ProtocolViolation, drain(client))
+    assert (early.rule, early.request, early.text) == ("OWN-001", None, UNKNOWN + MAYBE)
+    assert one.open
+    assert two.open
+    client.receive_data(b"\r\n")
+    failed = only(RequestFailed, drain(client))
+    assert (failed.request, failed.reason) == (two, FailureReason.INVALID_ANSWER)
+    expected = f"the answer to tools/call has {len(text)} bytes; the limit of "
+    assert failed.text == expected + f"Config.max_message_bytes is {LIMIT}"
+    assert_usable(client)
+
+
+@pytest.mark.parametrize("start", [b'{"x":{"id":1},', b"[", b"", b'{"id":1'])
+def test_where_the_id_cannot_be_told_the_report_names_the_possibility(start: bytes) -> None:
+    """Whoever waits for an answer learns why there may be none."""
+    client, one, _ = calling()
+    violation = only(ProtocolViolation, receive(client, start + b"x" * 2 * LIMIT + b',"id":1}\n'))
+    assert violation.text == UNKNOWN + MAYBE
+    assert (
+        violation.excerpt == (start + b"x" * 120)[:120] + b" ... (cut: more than 1000 bytes in all)"
+    )
+    assert one.open
+    assert_usable(client)
+
+
+def test_a_client_that_waits_for_nothing_is_told_of_no_possibility() -> None:
+    """The text would be wrong."""
+    client = ready_client(REVISION, config=CONFIG)
+    assert only(ProtocolViolation, receive(client, b"x" * 2 * LIMIT + b"\n")).text == UNKNOWN
+
+
+@pytest.mark.parametrize("id", ["99", '"\\ud800"', '"\udcff"', '"' + "9" * 30 + '"', "9" * 480])
+def test_an_answer_over_the_limit_that_is_nobodys_ends_no_call(id: str) -> None:
+    """A late one, above all."""
+    client, one, two = calling()
+    text = b'{"jsonrpc":"2.0","id":%b,"result":"%b"}\n' % (
+        id.encode("utf-8", "surrogateescape"),
+        b"x" * 2 * LIMIT,
+    )
+    assert broken(receive(client, text)) == ["OWN-001"]
+    assert one.open
+    assert two.open
+    assert_usable(client)
+
+
+def test_an_id_of_the_other_type_is_matched_as_in_any_answer() -> None:
+    """Unless the client is strict."""
+    client, _, two = calling()
+    text = line(jsonrpc="2.0", id=str(two.id), result=LARGE)
+    assert invalid(receive(client, text), two) == EARLY
+    client, _, two = calling(strict=True)
+    text = line(jsonrpc="2.0", id=str(two.id), result=LARGE)
+    assert broken(receive(client, text)) == ["OWN-001"]
+    assert two.open
+
+
+def test_a_request_over_the_limit_ends_no_call_of_the_same_id() -> None:
+    """Each side counts its ids for itself."""
+    client, one, two = calling()
+    assert one.id == 2
+    text = line(jsonrpc="2.0", id=2, method="sampling/createMessage", params=LARGE)
+    assert only(ProtocolViolation, receive(client, text)).text == UNKNOWN
+    text = line(method="sampling/createMessage", params=LARGE, jsonrpc="2.0", id=2)
+    assert only(ProtocolViolation, receive(client, text)).text == UNKNOWN
+    assert one.open
+    assert two.open
+    assert sent(client) == []  # a client never answers what it cannot read
+
+
+@pytest.mark.parametrize("id_first", [True, False])
+@pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+def test_a_request_over_the_limit_is_refused_with_its_id(revision: str, id_first: bool) -> None:
+    """The client waited for its timeout: an error that names no request is of no use to it."""
+    server = ready_server(revision, config=CONFIG)
+    members: JSONObject = {"method": "tools/call", "params": {"name": "x", "arguments": LARGE}}
+    ids: JSONObject = {"jsonrpc": "2.0", "id": "seven"}
+    text = line(**ids, **members) if id_first else line(**members, **ids)
+    assert broken(receive(server, text[: LIMIT + 1])) == ["OWN-001"]
+    assert receive(server, text[LIMIT + 1 :]) == []
+    [answer] = sent(server)
+    assert (answer["id"], answer["error"]["code"]) == ("seven", -32600)
+    assert "the limit" in answer["error"]["message"]
+    assert_usable(server)
+
+
+def test_an_answer_over_the_limit_to_a_server_ends_its_request_and_gets_no_answer() -> None:
+    """What a user was asked may be answered with too much; an answer is never answered."""
+    server = ready_server(REVISION, config=CONFIG)
+    request = server.send_request("sampling/createMessage", SAMPLING)
+    sent(server)
+    text = line(jsonrpc="2.0", id=request.id, result=LARGE)
+    assert "the answer to sampling/createMessage" in invalid(receive(server, text), request)
+    assert broken(receive(server, text)) == ["OWN-001"]
+    assert broken(receive(server, line(result=LARGE, jsonrpc="2.0", id=request.id))) == ["OWN-001"]
+    assert sent(server) == []
+
+
+def test_a_listing_ends_with_a_page_over_the_limit() -> None:
+    """What the library has asked itself ends as what the application has."""
+    client = ready_client(REVISION, config=CONFIG)
+    listing = client.send_paginated("tools/list")
+    [request] = sent(client)
+    *_, ended = receive(client, line(jsonrpc="2.0", id=request["id"], result=LARGE))
+    assert isinstance(ended, ListingEnded)
+    assert (ended.listing, ended.reason) == (listing, ListingEnd.INVALID_ANSWER)
+
+
+def test_the_size_of_a_message_without_framing_is_told() -> None:
+    """It is known there."""
+    client, _, two = calling()
+    text = line(result=LARGE, jsonrpc="2.0", id=two.id)[:-1]
+    client.receive_message(text)
+    violation, failed = drain(client)
+    assert broken([violation]) == ["OWN-001"]
+    assert isinstance(failed, RequestFailed)
+    assert f"has {len(text)} bytes" in failed.text
+
+
+def test_a_line_over_the_limit_may_outlast_the_connection() -> None:
+    """Nothing is reported after the end."""
+    client, _, two = calling()
+    text = line(result=LARGE, jsonrpc="2.0", id=two.id)
+    client.receive_data(text[: LIMIT + 1])
+    drain(client)
+    client.close()
+    drain(client)
+    assert receive(client, text[LIMIT + 1 :]) == []
+
+
+@pytest.mark.parametrize("cuts", [(1,), (600, 1000, 1001), tuple(range(1, 4200, 7)), (4000, 4300)])
+def test_chunking_changes_nothing(cuts: tuple[int, ...]) -> None:
+    """What is read of the start and of the end does not depend on the network."""
+
+    def events(*cuts: int) -> Any:
+        client, one, two = calling()
+        text = line(result=LARGE, jsonrpc="2.0", id=one.id)
+        text += line(jsonrpc="2.0", id=two.id, result=LARGE)
+        for start, end in pairwise([0, *cuts, len(text)]):
+            client.receive_data(text[start:end])
+        return plain(drain(client))
+
+    assert events(*cuts) == events()
+    assert len(events()) == 4
+
+
+def test_a_cut_last_line_is_one_report() -> None:
+    """It was two: that the newline was missing, and that what came was no JSON."""
+    client, _, _ = calling()
+    client.receive_data(b'{"jsonrpc":"2.0","id":' + b" " * 200)
+    client.receive_eof()
+    violation, *endings = drain(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert violation.rule == "OWN-018"
+    assert violation.text.startswith("the stream ended without a newline, and the last line is no ")
+    assert violation.excerpt is not None
+    assert violation.excerpt.endswith(b" ... (cut: 222 bytes in all)")
+    assert broken(endings) == []
