@@ -1,5 +1,6 @@
 """What `sansmcp` says when a conversation fails: what happened, to whom, and what to try."""
 
+import json
 import os
 import shlex
 import signal
@@ -421,7 +422,94 @@ def test_arguments_that_the_tool_does_not_take() -> None:
     text = failed(sansmcp("call", "log", "{}", "--json", "--", *MCP), "peer-error")
 
     assert "missing arguments: level (-32602)" in text
-    assert "hint: the tool log takes: level: string, message?: string" in text
+    assert 'hint: the tool log takes: level: "debug" or "info" or ' in text
+    assert '"emergency", message?: string' in text
+
+
+SCHEMA = {
+    "properties": {
+        "unit": {"enum": ["C", "F", 1, True, None]},
+        "kind": {"const": "now"},
+        "tone": {"anyOf": [{"$ref": "#/$defs/Tone"}, {"type": "null"}]},
+        "days": {"type": "array", "items": {"$ref": "#/$defs/Day"}},
+        "many": {"enum": list(range(15))},
+        "long": {"enum": ["x" * 100]},
+        "self": {"$ref": "#/$defs/Self"},
+        "count": {"type": ["integer", "null"]},
+        "share": {"type": "number"},
+        "sure": {"type": "boolean"},
+        "lost": {"$ref": "https://example.com/schema"},
+    },
+    "required": ["unit"],
+    "$defs": {
+        "Tone": {"enum": ["warm", "dry"]},
+        "Day": {"const": "Monday"},
+        "Self": {"anyOf": [{"$ref": "#/$defs/Self"}]},
+    },
+}
+
+
+def test_values_that_an_argument_may_have_are_shown() -> None:
+    """`unit: string` leaves it to the reader to guess what the server has listed."""
+    error = {"error": {"code": -32602, "message": "no"}}
+    tools = {"tools": [{"name": "t", "inputSchema": SCHEMA}]}
+    text = failed(call(*scripted(answers={"tools/call": error, "tools/list": tools})), "peer-error")
+
+    (hint,) = [line for line in text.splitlines() if "hint" in line]
+    assert 'takes: unit: "C" or "F" or 1 or true or null, kind?: "now", ' in hint
+    assert 'tone?: "warm" or "dry" or null, days?: array of "Monday", many?: 0 or 1 or 2' in hint
+    assert "11 or 3 more" in hint
+    assert '"' + "x" * 30 in hint
+    assert "x" * 100 not in hint
+    assert "self?: any, count?: integer or null" in hint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fit"),
+    [
+        ({"unit": "C"}, True),
+        ({"unit": True, "kind": "now", "tone": None, "days": [], "count": 1}, True),
+        ({"unit": None, "tone": "dry", "count": 2.0, "share": 1, "sure": False, "lost": []}, True),
+        ({"unit": 1, "share": 0.5, "count": None, "self": 1}, True),
+        ({}, False),
+        ({"unit": "K"}, False),
+        ({"unit": 1.5}, False),
+        ({"unit": "C", "kind": "then"}, False),
+        ({"unit": "C", "tone": "loud"}, False),
+        ({"unit": "C", "days": "Monday"}, False),
+        ({"unit": "C", "count": 2.5}, False),
+        ({"unit": "C", "count": True}, False),
+        ({"unit": "C", "share": "half"}, False),
+        ({"unit": "C", "sure": 1}, False),
+        ({"unit": "C", "unti": "C"}, False),
+    ],
+)
+def test_tool_that_fails_for_its_own_reasons_has_no_advice_on_arguments(
+    arguments: dict[str, object], fit: bool
+) -> None:
+    """Whoever has given just what the server asks for would look for a fault that is none."""
+    result = {"content": [{"type": "text", "text": "no such city"}], "isError": True}
+    tools = {"tools": [{"name": "t", "inputSchema": SCHEMA}]}
+    server = scripted(answers={"tools/call": result, "tools/list": tools})
+    done = sansmcp("call", "t", json.dumps(arguments), "--", *server)
+
+    assert (done.returncode, done.stdout) == (1, "no such city\n")
+    assert ("hint: the tool t takes: " in done.stderr) is not fit
+
+
+def test_error_of_the_server_has_advice_on_arguments_where_they_may_be_the_reason() -> None:
+    """As -32602 says, or the list of its arguments."""
+    schema = {**SCHEMA, "additionalProperties": True}
+    tools = {"tools": [{"name": "t", "inputSchema": schema}]}
+    for code, arguments, has_hint in (
+        (-32603, '{"unit": "C", "more": 1}', False),
+        (-32603, "{}", True),
+        (-32602, '{"unit": "C"}', True),
+    ):
+        error = {"error": {"code": code, "message": "no"}}
+        server = scripted(answers={"tools/call": error, "tools/list": tools})
+        done = sansmcp("call", "t", arguments, "--", *server)
+        assert ("takes: unit" in done.stderr) is has_hint, done.stderr
 
 
 def test_advice_is_left_out_where_the_server_gives_none() -> None:
@@ -463,6 +551,30 @@ def test_answer_that_is_not_valid(result: dict[str, object]) -> None:
 
     assert "content" in text
     assert "hint: sansmcp request tools/call shows answers as they come" in text
+
+
+def test_answer_that_is_too_long_can_be_read_with_an_option() -> None:
+    """The limit is ours, not the server's; what lies behind it may be just what is looked for."""
+    text = "x" * 5_000
+    line = ["call", "echo", json.dumps({"text": text}), "--timeout=15", "--max-message-bytes"]
+    said = sansmcp(*line, "4000", "--", *DEMO)
+    done = sansmcp(*line, "6000", "--", *DEMO)
+
+    assert said.returncode == 3
+    assert "hint: a message of the server was longer than 4000 bytes" in said.stderr
+    assert "--max-message-bytes 16000" in said.stderr
+    assert (done.returncode, done.stdout) == (0, f"{text}\n")
+
+
+def test_listing_that_is_too_long_can_be_read_with_an_option() -> None:
+    """What of the others is there is shown all the same."""
+    tool = {"name": "x" * 3_000, "inputSchema": {"type": "object"}}
+    server = scripted(answers={"tools/list": {"tools": [tool]}})
+    done = sansmcp("inspect", "--timeout=10", "--max-message-bytes=2000", "--", *server)
+
+    assert done.returncode == 3
+    assert "revision:" in done.stdout
+    assert "--max-message-bytes 8000" in done.stderr
 
 
 def test_error_of_a_plain_request_names_method_and_code() -> None:

@@ -237,3 +237,15 @@ def test_server_that_says_nothing_is_given_up() -> None:
         )
     assert failure(done)["kind"] == "timeout"
     assert not any("standard input" in hint for hint in failure(done)["hints"])
+
+
+def test_answer_that_is_too_long_over_http(demo: str) -> None:
+    """With the same option as on standard input and output."""
+    text = "x" * 5_000
+    line = ["call", "echo", json.dumps({"text": text}), "--url", demo, "--max-message-bytes"]
+    said = sansmcp(*line, "4000")
+    done = sansmcp(*line, "6000")
+
+    assert said.returncode == 3
+    assert "hint: a message of the server was longer than 4000 bytes" in said.stderr
+    assert (done.returncode, done.stdout) == (0, f"{text}\n")

@@ -105,6 +105,55 @@ def test_missing_server_is_explained(arguments: list[str]) -> None:
     assert "-- python server.py" in said
 
 
+@pytest.mark.parametrize(
+    ("given", "correct"),
+    [
+        ("inspect python server.py", "inspect -- python server.py"),
+        ("inspect --quiet npx -y server --port 8", "inspect --quiet -- npx -y server --port 8"),
+        ("call echo {} python -m server", "call echo '{}' -- python -m server"),
+        ("call echo ./server", "call echo -- ./server"),
+        ("call echo python server.py", "call echo -- python server.py"),
+        ("prompt greet --json uvx thing", "prompt greet --json -- uvx thing"),
+        ("read a:b uvx thing", "read a:b -- uvx thing"),
+        ("tap python server.py", "tap -- python server.py"),
+        ("tap --quiet server", "tap --quiet -- server"),
+    ],
+)
+def test_missing_separator_is_recognised(given: str, correct: str) -> None:
+    """`unrecognized arguments: python server.py` is no help to whoever has forgotten it."""
+    said = refused(*given.split())
+
+    assert f"-- is missing before the command of the server: sansmcp {correct}" in said
+
+
+def test_missing_option_before_a_url_is_recognised() -> None:
+    """`tap` takes a URL as it is, so that one may well forget it for the others."""
+    url = "http://127.0.0.1:1/mcp"
+    for given in (["inspect", url], ["call", "echo", url], ["read", "a:b", "--json", url]):
+        said = refused(*given)
+        assert "--url is missing before the URL of the server: sansmcp" in said
+        assert f"--url {url}" in said
+
+
+def test_argument_too_many_is_no_missing_separator() -> None:
+    """Where the server has been named, it is something else."""
+    for line in (
+        ["call", "t", "{}", "more", "--", "true"],
+        ["inspect", "more", "--url", "http://127.0.0.1:1/mcp"],
+        ["tap", "http://127.0.0.1:1/mcp", "more"],
+        ["inspect", "--unknown", "more"],
+    ):
+        assert "unrecognized arguments: " in refused(*line)
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "1.5", "16M", "9" * 30])
+def test_limit_that_is_none(given: str) -> None:
+    """The unit is the byte, as in `Config`."""
+    said = refused("inspect", f"--max-message-bytes={given}", "--", "true")
+
+    assert "bytes are a whole number greater than 0" in said
+
+
 @pytest.mark.parametrize("name", ["call", "read", "prompt", "request"])
 def test_missing_name_is_explained(name: str) -> None:
     """It is named as in the usage line."""

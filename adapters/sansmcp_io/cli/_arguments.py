@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from sansmcp import JSONObject
+from sansmcp import Config, JSONObject
 
 from ._errors import UsageError
 from ._values import object_of
 from ._visible import visible, width
 
+DEFAULT_MAX_MESSAGE_BYTES: Final = Config().max_message_bytes
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _PORTS: Final = 65_536
+_MOST_DIGITS: Final = 19
 _AROUND: Final = 30
 """Characters shown on each side of the place where JSON is wrong."""
 
@@ -218,3 +220,10 @@ def port(given: str) -> int:
     if given.isascii() and given.isdigit() and int(given) < _PORTS:
         return int(given)
     raise argparse.ArgumentTypeError(f"a port is a number below {_PORTS}, not {given!r}")
+
+
+def count_of_bytes(given: str) -> int:
+    """A number of bytes greater than zero. The type of an option."""
+    if given.isascii() and given.isdigit() and len(given) < _MOST_DIGITS and int(given) > 0:
+        return int(given)
+    raise argparse.ArgumentTypeError(f"bytes are a whole number greater than 0, not {given!r}")

@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 import trio
 
-from sansmcp import JSONObject
+from sansmcp import ErrorCode, JSONObject
 
 from .._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout
 from . import _views
@@ -17,7 +17,7 @@ from ._blocks import Block
 from ._conversation import Conversation, Work
 from ._errors import Advised, Status
 from ._printing import Label
-from ._values import as_text, member
+from ._values import array_of, as_text, member, object_of
 
 _LISTING_SECONDS: Final = 5.0
 """For advice, nobody waits longer."""
@@ -26,19 +26,55 @@ _MOST_NAMES: Final = 8
 
 @attrs.frozen
 class _Offer:
-    """A kind of thing that a server offers by name, and what helps whoever asked wrongly."""
+    """A kind of thing that a server offers by name, and what helps whoever asked wrongly.
+
+    Attributes:
+        arguments: Shows the arguments that an item takes.
+        fits: Whether these arguments are such, as far as the server has told.
+    """
 
     word: str
     method: str
     capability: str
     key: str
     arguments: Callable[[object], str]
+    fits: Callable[[object, JSONObject], bool]
+
+
+def _fits_tool(tool: object, given: JSONObject) -> bool:
+    schema = object_of(member(tool, "inputSchema"))
+    known = object_of(schema.get("properties"))
+    if not all(name in given for name in array_of(schema.get("required"))):
+        return False
+    # An argument that is not listed is allowed unless the schema says otherwise, and yet it is
+    # most likely misspelt.
+    is_open = bool(schema.get("additionalProperties") or schema.get("patternProperties"))
+    return all(
+        _views.accepts(known[name], value, schema) if name in known else is_open
+        for name, value in given.items()
+    )
+
+
+def _fits_prompt(prompt: object, given: JSONObject) -> bool:
+    listed = array_of(member(prompt, "arguments"))
+    known = {as_text(member(one, "name")): member(one, "required") is True for one in listed}
+    return given.keys() <= known.keys() and all(
+        name in given for name, is_required in known.items() if is_required
+    )
+
+
+def _fits_resource(_resource: object, _given: JSONObject) -> bool:
+    return True
 
 
 _OFFERS: Final[Mapping[str, _Offer]] = {
-    "tools/call": _Offer("tool", "tools/list", "tools", "name", _views.tool_arguments),
-    "prompts/get": _Offer("prompt", "prompts/list", "prompts", "name", _views.prompt_arguments),
-    "resources/read": _Offer("resource", "resources/list", "resources", "uri", lambda _: ""),
+    "tools/call": _Offer("tool", "tools/list", "tools", "name", _views.tool_arguments, _fits_tool),
+    "prompts/get": _Offer(
+        "prompt", "prompts/list", "prompts", "name", _views.prompt_arguments, _fits_prompt
+    ),
+    "resources/read": _Offer(
+        "resource", "resources/list", "resources", "uri", lambda _: "", _fits_resource
+    ),
 }
 
 
@@ -53,7 +89,7 @@ def call(tool: str, arguments: JSONObject | None) -> Work:
         if result.get("isError") is not True:
             return Status.OK
         conversation.output.line(Label.ERROR, f"the tool {tool} says that it has failed (isError)")
-        for hint in await _advice(conversation, "tools/call", tool):
+        for hint in await _advice(conversation, "tools/call", tool, arguments or {}):
             conversation.output.line(Label.HINT, hint)
         return Status.TOOL_FAILED
 
@@ -106,12 +142,25 @@ async def _ask(
     try:
         return await conversation.request(method, params)
     except PeerError as error:
-        hints = tuple(await _advice(conversation, method, name))
+        given = object_of(params.get("arguments"))
+        is_refused = error.code == ErrorCode.INVALID_PARAMS
+        hints = tuple(await _advice(conversation, method, name, given, is_refused=is_refused))
         raise Advised(error, method, hints) from None
 
 
-async def _advice(conversation: Conversation, method: str, name: str) -> list[str]:
-    """What to try, from what the server offers. Nothing, if it does not say."""
+async def _advice(
+    conversation: Conversation,
+    method: str,
+    name: str,
+    given: JSONObject,
+    *,
+    is_refused: bool = False,
+) -> list[str]:
+    """What to try, from what the server offers. Nothing, if it does not say.
+
+    Where the arguments are such as the server has listed, they are not what is wrong, unless it
+    says so (`is_refused`): a tool may fail for any reason of its own.
+    """
     offer = _OFFERS[method]
     known: dict[str, object] = {}
     with trio.move_on_after(_LISTING_SECONDS):
@@ -121,6 +170,8 @@ async def _advice(conversation: Conversation, method: str, name: str) -> list[st
         except (PeerError, InvalidAnswer, RequestTimeout, ConnectionLost):
             pass
     if name in known:
+        if not is_refused and offer.fits(known[name], given):
+            return []
         arguments = offer.arguments(known[name])
         return [f"the {offer.word} {name} takes: {arguments}"] if arguments else []
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)

@@ -28,7 +28,7 @@ from ..trio import (
     connect_http,
     connect_stdio,
 )
-from ._arguments import check_url, environment, headers
+from ._arguments import DEFAULT_MAX_MESSAGE_BYTES, check_url, environment, headers
 from ._diagnosis import Context, Reported, explain, interrupted
 from ._errors import Advised, Failure, OutputFailed, UsageError
 from ._output import Output
@@ -58,6 +58,7 @@ class Settings:
         timeout: Seconds for each answer; None: the defaults.
         quiet: Do not show what the server writes to standard error, logs and notifies.
         log_level: The least severe log messages to ask for; None: nothing was said about it.
+        max_message_bytes: The longest answer that is read.
         checked: Whether params and results must have the members that their method demands.
     """
 
@@ -69,6 +70,7 @@ class Settings:
     timeout: float | None
     quiet: bool
     log_level: str | None
+    max_message_bytes: int
     checked: bool
 
     @classmethod
@@ -96,6 +98,7 @@ class Settings:
             timeout=options.timeout,
             quiet=options.quiet,
             log_level=options.log_level,
+            max_message_bytes=options.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES,
             # `request` sends what it is given, and shows what comes: a fault may be the point.
             checked=options.name != "request",
         )
@@ -104,9 +107,10 @@ class Settings:
 class Conversation:
     """A client for the user, who sees on standard error what goes on."""
 
-    def __init__(self, client: Client, settings: Settings, output: Output) -> None:
+    def __init__(self, client: Client, settings: Settings, output: Output, watch: Watch) -> None:
         self.method: str | None = None
         self._client = client
+        self._watch = watch
         self._timeout = settings.timeout
         self._log_level = None if settings.quiet else settings.log_level or _DEFAULT_LOG_LEVEL
         self._says_level_first = settings.log_level is not None and not settings.quiet
@@ -116,6 +120,11 @@ class Conversation:
     def peer(self) -> Peer:
         """What the server has said of itself."""
         return self._client.peer
+
+    @property
+    def length_hints(self) -> tuple[str, ...]:
+        """What to try where an answer was too long to be read."""
+        return self._watch.length_hints
 
     async def request(self, method: str, params: JSONObject | None) -> JSONObject:
         """Ask the server, and show progress meanwhile.
@@ -173,7 +182,9 @@ class _Run:
         self._settings = settings
         self._output = output
         self._work = work
-        self._watch = Watch(output, quiet=settings.quiet)
+        self._watch = Watch(
+            output, quiet=settings.quiet, max_message_bytes=settings.max_message_bytes
+        )
         self._scope = trio.CancelScope()
         self._conversation: Conversation | None = None
         self._signal: int | None = None
@@ -235,7 +246,7 @@ class _Run:
         with self._scope:
             try:
                 async with self._connect(start_timeout) as client:
-                    self._conversation = Conversation(client, settings, self._output)
+                    self._conversation = Conversation(client, settings, self._output, self._watch)
                     try:
                         outcome = await self._work(self._conversation)
                     except Advised as error:
@@ -258,7 +269,10 @@ class _Run:
             "info": _INFO,
             "revisions": settings.revisions,
             "on_notification": watch.notified,
-            "config": Config(check="shape" if settings.checked else "none"),
+            "config": Config(
+                check="shape" if settings.checked else "none",
+                max_message_bytes=settings.max_message_bytes,
+            ),
             "start_timeout": start_timeout,
             "probe_timeout": min(DEFAULT_PROBE_TIMEOUT, start_timeout * _PROBE_PART),
         }
@@ -274,7 +288,8 @@ class _Run:
 
     def _explained(self, error: Exception) -> Failure:
         if not isinstance(error, Advised):
-            return explain(error, self._context())
+            failure = explain(error, self._context())
+            return attrs.evolve(failure, hints=self._watch.length_hints or failure.hints)
         failure = explain(error.error, attrs.evolve(self._context(), method=error.method))
         return attrs.evolve(failure, hints=error.hints or failure.hints)
 

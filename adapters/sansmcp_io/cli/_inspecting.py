@@ -78,6 +78,8 @@ async def inspect(conversation: Conversation) -> int:
             assert one.error is not None
             text = f"{_LISTINGS[name][1]} did not succeed: {one.error['text']}"
             conversation.output.line(Label.ERROR, text)
+    for hint in conversation.length_hints:
+        conversation.output.line(Label.HINT, hint)
     return Status.PROTOCOL if any(one.failed for one in found.values()) else Status.OK
 
 

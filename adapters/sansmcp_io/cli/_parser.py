@@ -11,12 +11,14 @@ from typing import Final
 
 from sansmcp import ALL_REVISIONS, LOG_LEVELS
 
-from ._arguments import port, seconds
+from ._arguments import DEFAULT_MAX_MESSAGE_BYTES, count_of_bytes, port, seconds
 from ._errors import UsageError
 
 DEMO_SECONDS: Final = 20.0
 _RULES_HELP: Final = "rule ids or their beginnings, such as CANC,OWN-014"
 
+_BEGIN_JSON: Final = ("{", "[", "@", "-", '"')
+_BEGIN_URL: Final = ("http://", "https://")
 _JSON_HELP: Final = "a JSON object; @FILE reads it from a file, - from standard input"
 _STATUS: Final = (
     "exit status: 0 it succeeded; 1 the tool says that it has failed; 2 the command line is wrong; "
@@ -72,8 +74,12 @@ class Parser:
         else:
             split = given.index("--") if "--" in given else None
             # Intermixed: the optional JSON may come after an option.
-            options = parser.parse_intermixed_args(given[:split])
+            options, unknown = parser.parse_known_intermixed_args(given[:split])
             options.server = [] if split is None else given[split + 1 :]
+            if split is None:
+                _check_separator(parser, name, given, options, unknown)
+            if unknown:
+                parser.error(f"unrecognized arguments: {' '.join(unknown)}")
             _check_server(parser, options, shlex.join([name, *given[:split]]))
         options.name = name
         return options
@@ -131,6 +137,12 @@ class Parser:
             type=seconds,
             metavar="SECONDS",
             help="silence after which a request is given up (default: 30 to start, then 60)",
+        )
+        parser.add_argument(
+            "--max-message-bytes",
+            type=count_of_bytes,
+            metavar="N",
+            help=f"the longest answer that is read (default: {DEFAULT_MAX_MESSAGE_BYTES})",
         )
         parser.add_argument(
             "--env",
@@ -281,6 +293,35 @@ class Parser:
         parser.add_argument(
             "--banner", action="store_true", help="begin with a line that is no message"
         )
+
+
+def _check_separator(
+    parser: argparse.ArgumentParser,
+    name: str,
+    given: Sequence[str],
+    options: argparse.Namespace,
+    unknown: Sequence[str],
+) -> None:
+    """Say so where a server's command or URL was given without what has to stand before it."""
+    words = list(unknown)
+    also = ""
+    if name == "tap":
+        if options.url is None or "://" in options.url:
+            return
+        words.insert(0, options.url)
+        also = "; the URL of a server on HTTP begins with http:// or https://"
+    elif options.url is not None:
+        return
+    elif (params := getattr(options, "params", None)) and not params.startswith(_BEGIN_JSON):
+        words.insert(0, params)
+    if not words or words[0].startswith("-"):
+        return  # there is no such option, or nothing that could be a server
+    start = given.index(words[0])
+    before = shlex.join(["sansmcp", name, *given[:start]])
+    rest = shlex.join(given[start:])
+    if words[0].startswith(_BEGIN_URL):
+        parser.error(f"--url is missing before the URL of the server: {before} --url {rest}")
+    parser.error(f"-- is missing before the command of the server: {before} -- {rest}{also}")
 
 
 def _check_server(parser: argparse.ArgumentParser, options: argparse.Namespace, given: str) -> None:

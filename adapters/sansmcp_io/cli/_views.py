@@ -15,6 +15,19 @@ from ._values import array_of, as_text, member, object_of
 from ._visible import shortened
 
 _LONGEST_CELL: Final = 400
+_LONGEST_VALUE: Final = 40
+_MOST_VALUES: Final = 12
+_MOST_DEPTH: Final = 3
+"""So deep are choices within choices looked into: a schema may refer to itself."""
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
 
 
 def as_json(value: JSONValue) -> Body:
@@ -43,21 +56,87 @@ def _description(item: object) -> str:
 
 
 def tool_arguments(tool: object) -> str:
-    """The arguments of a tool: `text: string, times?: integer`."""
+    """The arguments of a tool: `text: string, times?: integer, tone?: "warm" or "dry"`."""
     schema = member(tool, "inputSchema")
     required = array_of(member(schema, "required"))
     texts = [
-        f"{name}{'' if name in required else '?'}: {_type_of(of_one)}"
+        f"{name}{'' if name in required else '?'}: {_type_of(of_one, schema)}"
         for name, of_one in object_of(member(schema, "properties")).items()
     ]
     return shortened(", ".join(texts), _LONGEST_CELL)
 
 
-def _type_of(schema: object) -> str:
+def _type_of(schema: object, whole: object, depth: int = 0) -> str:
+    """What an argument may be, as far as one line shows it; `whole` has the definitions."""
+    schema = _resolved(schema, whole)
+    values = array_of(member(schema, "enum"))
+    if "const" in object_of(schema):
+        values = [member(schema, "const")]
+    if values:
+        more = [f"{len(values) - _MOST_VALUES} more"] if len(values) > _MOST_VALUES else []
+        return " or ".join([*map(_value, values[:_MOST_VALUES]), *more])
     kind = member(schema, "type")
+    if depth < _MOST_DEPTH:
+        choices = array_of(member(schema, "anyOf")) or array_of(member(schema, "oneOf"))
+        if choices and kind is None:
+            shown = choices[:_MOST_VALUES]
+            texts = dict.fromkeys(_type_of(each, whole, depth + 1) for each in shown)
+            return " or ".join(texts)
+        if kind == "array" and _values_of(member(schema, "items"), whole):
+            return f"array of {_type_of(member(schema, 'items'), whole, depth + 1)}"
     if isinstance(kind, list):
         return " or ".join(map(as_text, array_of(kind)))
     return as_text(kind) or "any"
+
+
+def accepts(schema: object, value: JSONValue, whole: object, depth: int = 0) -> bool:
+    """Whether a value is what a schema shows here: the type, and the values that it lists."""
+    schema = _resolved(schema, whole)
+    if "const" in object_of(schema):
+        return _is_same(member(schema, "const"), value)
+    if values := array_of(member(schema, "enum")):
+        return any(_is_same(one, value) for one in values)
+    choices = array_of(member(schema, "anyOf")) or array_of(member(schema, "oneOf"))
+    if choices and depth < _MOST_DEPTH:
+        return any(accepts(each, value, whole, depth + 1) for each in choices)
+    kind = member(schema, "type")
+    kinds = array_of(kind) or [kind]
+    return any(one not in _TYPES or _is_of(one, value) for one in map(as_text, kinds))
+
+
+def _is_same(one: object, other: object) -> bool:
+    """As JSON: true is not 1."""
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def _is_of(kind: str, value: JSONValue) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _TYPES[kind])
+
+
+def _values_of(schema: object, whole: object) -> bool:
+    """Whether a schema lists the values that there are."""
+    found = object_of(_resolved(schema, whole))
+    return "enum" in found or "const" in found
+
+
+def _resolved(schema: object, whole: object) -> object:
+    """The definition that a schema refers to within the same document; else the schema itself."""
+    reference = member(schema, "$ref")
+    if not isinstance(reference, str) or not reference.startswith("#/"):
+        return schema
+    found = whole
+    for name in reference[2:].split("/"):
+        found = member(found, name.replace("~1", "/").replace("~0", "~"))
+    return found
+
+
+def _value(value: object) -> str:
+    """A value as it has to be written."""
+    return shortened(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
 
 
 def prompt_arguments(prompt: object) -> str:

@@ -25,6 +25,8 @@ _MOST_WARNINGS: Final = 20
 _LONGEST: Final = 2000
 _EXCERPT: Final = 100
 _CANCELLED: Final = b"notifications/cancelled"
+_TOO_LONG: Final = "OWN-001"
+"""The rule about messages that are longer than `max_message_bytes`."""
 _OPENINGS: Final = ("server/discover", "initialize")
 
 
@@ -45,13 +47,16 @@ class Watch:
     Args:
         output: Where to show it.
         quiet: Do not show what the server writes to standard error and its notifications.
+        max_message_bytes: The longest message that is read.
     """
 
-    def __init__(self, output: Output, *, quiet: bool) -> None:
+    def __init__(self, output: Output, *, quiet: bool, max_message_bytes: int) -> None:
         self._output = output
         self._quiet = quiet
+        self._most = max_message_bytes
         self._warned = 0
         self._rules: set[str] = set()
+        self._logged: set[str] = set()
         self.received_bytes = 0
         self.said_cancelled = False
         self.opening = "its first request"
@@ -127,9 +132,19 @@ class Watch:
 
     def log_handler(self) -> logging.Handler:
         """Shows the records of the library, but for what this has shown already."""
-        return _WarningHandler(self._output, self._rules)
+        return _WarningHandler(self._output, self._rules, self._logged)
 
     # ------------------------------------------------------------------------------ afterwards
+
+    @property
+    def length_hints(self) -> tuple[str, ...]:
+        """What to try where a message was too long to be read."""
+        if _TOO_LONG not in self._rules | self._logged:
+            return ()
+        return (
+            f"a message of the server was longer than {self._most} bytes, and was not read: "
+            f"--max-message-bytes {self._most * 4} reads longer ones",
+        )
 
     def evidence(self) -> tuple[str, ...]:
         """What the server wrote that may explain why it does not answer."""
@@ -154,14 +169,16 @@ class Watch:
 
 
 class _WarningHandler(logging.Handler):
-    def __init__(self, output: Output, shown: set[str]) -> None:
+    def __init__(self, output: Output, shown: set[str], logged: set[str]) -> None:
         super().__init__(logging.WARNING)
         self._output = output
         self._shown = shown
+        self._logged = logged
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record as a warning."""
         text = record.getMessage()
+        self._logged.add(text.rpartition("[")[2].removesuffix("]"))
         if text.endswith(tuple(f"[{rule}]" for rule in self._shown)):
             return
         if record.exc_info and record.exc_info[1] is not None:
