@@ -20,6 +20,7 @@ from tests.support.wire import (
     INITIALIZED,
     SERVER_INFO,
     asked,
+    broken,
     initialize,
     initialized_by,
     new_client,
@@ -209,7 +210,8 @@ def test_instructions_of_the_wrong_type_are_none(odd: object) -> None:
     """An optional member of the wrong type does not spoil a handshake."""
     client = new_client()
     client.start()
-    receive(client, result(1, {**initialized_by(REVISION), "instructions": odd}))
+    events = receive(client, result(1, {**initialized_by(REVISION), "instructions": odd}))
 
+    assert broken(events) == ["OWN-015" if odd is None else "OWN-014"]
     assert client.peer.instructions is None
     assert client.phase is Phase.OPERATING

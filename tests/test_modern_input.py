@@ -27,7 +27,7 @@ from tests.support.modern import (
     input_required,
     modern_client,
 )
-from tests.support.wire import broken, of, only, receive, sent
+from tests.support.wire import broken, of, only, receive, result, sent
 
 CALL: JSONObject = {"name": "t", "arguments": {"a": 1}}
 ASK_ROOTS: JSONObject = {"r": ROOTS}
@@ -123,13 +123,19 @@ def test_one_bad_question_among_good_ones_spoils_the_answer() -> None:
 
 @pytest.mark.parametrize("member", ["inputRequests", "requestState"])
 def test_null_is_neither_a_question_nor_a_state(member: str) -> None:
-    """c249: what the server wanted to say is anybody's guess."""
+    """It counts as absent; where nothing else is there, the answer is none (c249)."""
     client = modern_client()
     client.send_request("tools/call", CALL)
     answer = input_required(2, ASK_ROOTS, "s")
     answer["result"][member] = None
     events = receive(client, answer)
-    assert broken(events) == ["OWN-014"]
+    assert broken(events) == ["OWN-015"]
+    assert of(RequestFailed, events) == []
+    client.send_request("tools/call", CALL)
+    last = sent(client)[-1]["id"]
+    empty = {"resultType": "input_required", "inputRequests": None, "requestState": None}
+    events = receive(client, result(last, empty))
+    assert broken(events) == ["OWN-015", "OWN-015", "MRTR-004"]
     assert of(RequestFailed, events)[0].reason is FailureReason.INVALID_ANSWER
 
 

@@ -131,10 +131,8 @@ def test_what_is_declared_is_honoured(
         [],
         {"toolsListChanged": 1},
         {"promptsListChanged": "yes"},
-        {"resourcesListChanged": None},
         {"resourceSubscriptions": FILE},
         {"resourceSubscriptions": [5]},
-        {"resourceSubscriptions": None},
     ],
 )
 @pytest.mark.parametrize("config", [Config(), Config(check="none"), MANUAL])

@@ -322,11 +322,9 @@ def test_a_timeout_is_checked_in_both_eras() -> None:
     "params",
     [
         {"inputResponses": []},
-        {"inputResponses": None},
         {"inputResponses": {"a": 5}},
         {"inputResponses": {"a": {}, "b": None}},
         {"requestState": 5},
-        {"requestState": None},
         {"requestState": {"a": 1}},
     ],
 )

@@ -333,7 +333,7 @@ class Deep:
         for _ in range(100_000):
             deep = [deep]
         if "params" in message:
-            message["params"]["arguments"] = deep
+            message["params"]["arguments"] = {"a": deep}
         value: JSONValue = message
         return value
 

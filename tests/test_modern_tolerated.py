@@ -128,7 +128,7 @@ def test_more_is_honoured_than_was_asked_for(
         ({"_meta": {SUBSCRIPTION: "2"}}, ["SUBS-014"]),
         ({"_meta": {SUBSCRIPTION: None}}, ["SUBS-014"]),
         ({"_meta": {}}, ["SUBS-014"]),
-        ({"_meta": 5}, ["SUBS-014"]),
+        ({"_meta": 5}, ["OWN-014", "SUBS-014"]),
         ({}, ["SUBS-014"]),
     ],
 )

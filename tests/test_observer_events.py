@@ -335,6 +335,7 @@ def test_every_rule_that_can_be_found_broken_has_a_level(module: str) -> None:
     """One without would end in an exception instead of a finding."""
     named = set(re.findall(r'"([A-Z]+-\d{3})"', (PACKAGE / f"{module}.py").read_text("utf-8")))
 
+    named -= {"MRTR-027", "PAGE-008", "TOOL-026"}  # how a server answers to what is wrong
     assert named <= set(LEVELS)
 
 

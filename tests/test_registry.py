@@ -3,9 +3,10 @@
 This is the one test that looks inside the package: nothing public lists what a revision defines.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -13,6 +14,7 @@ from sansmcp import Side
 from sansmcp._methods import Method
 from sansmcp._registry import DIALECTS
 
+from .support.schema import SHARED, needs_schemas
 from .support.tables import needs_specification, own_table, shared_table
 
 Key = tuple[str, str, str, Side]  # revision, method, kind, sender
@@ -124,6 +126,70 @@ def test_what_the_notes_of_the_table_say_is_in_the_registry(key: Key) -> None:
     assert method.asks == ("may be an InputRequiredResult" in notes)
     named = {gate(path, key[3].other) for path in re.findall(r"\bclient\.[\w.]+", notes)}
     assert {condition.gate for condition in method.conditions} == named
+
+
+TYPES: Final[dict[str, set[type]]] = {
+    "string": {str},
+    "number": {int, float},
+    "integer": {int, float},
+    "boolean": {bool},
+    "object": {dict},
+    "array": {list},
+}
+"""What Python makes of each JSON type."""
+
+
+def resolved(definitions: Any, schema: Any) -> list[Any]:
+    """The alternatives, or the parts, that a schema comes to."""
+    if "$ref" in schema:
+        return resolved(definitions, definitions[schema["$ref"].rpartition("/")[2]])
+    for word in ("anyOf", "allOf"):
+        if word in schema:
+            return [part for inner in schema[word] for part in resolved(definitions, inner)]
+    return [schema]
+
+
+def optional_in(definitions: Any, schema: Any) -> dict[str, set[type]]:
+    """The optional members of an object, with their types, as far as each has some."""
+    members: dict[str, set[type]] = {}
+    for part in resolved(definitions, schema):
+        for name in part.get("properties", {}).keys() - set(part.get("required", ())):
+            kinds: set[type] = set()
+            for kind in resolved(definitions, part["properties"][name]):
+                said: Any = kind.get("type", "string" if "enum" in kind or "const" in kind else ())
+                words: list[str] = [said] if isinstance(said, str) else list(said)
+                kinds.update(*(TYPES[word] for word in words))
+            if kinds:
+                members[name] = kinds
+    return members
+
+
+@needs_schemas
+@pytest.mark.parametrize("key", ROWS, ids=name)
+def test_optional_members_are_those_of_the_official_schema(key: Key) -> None:
+    """A wrong type here refuses good messages; a missing one lets bad ones through."""
+    revision, named, *_ = key
+    schema = json.loads((SHARED / "spec/schema" / f"{revision}.json").read_text("utf-8"))
+    definitions = schema.get("$defs") or schema["definitions"]
+    method = REGISTRY[key]
+    (title,) = [
+        title
+        for title, body in definitions.items()
+        if body.get("properties", {}).get("method", {}).get("const") == named
+        and title not in ("ClientNotification", "ClientRequest", "ServerNotification")
+    ]
+    params = definitions[title]["properties"].get("params", {})
+    ours = {member: set(kinds) for member, kinds in method.params_optional}
+    required = {member for member, _ in method.params}
+    theirs = optional_in(definitions, params)
+    assert {**theirs, "_meta": {dict}} == {
+        **ours,
+        **{member: kinds for member, kinds in theirs.items() if member in required},
+    }
+    answer = definitions.get(title.replace("Request", "Result"))
+    if answer is not None and title.endswith("Request"):
+        ours = {member: set(kinds) for member, kinds in method.result_optional}
+        assert {**optional_in(definitions, answer), "_meta": {dict}} == ours
 
 
 @needs_specification

@@ -7,7 +7,7 @@ from typing import Any, Final
 import attrs
 
 from ._answering import Answering
-from ._envelope import PROTOCOL_VERSION, Envelope, read_envelope
+from ._envelope import OPTIONAL, PROTOCOL_VERSION, Envelope, read_envelope
 from ._errors import ErrorCode
 from ._events import (
     CancelCause,
@@ -18,20 +18,21 @@ from ._events import (
     RequestReceived,
 )
 from ._handles import Batch, IncomingRequest, Route
-from ._judge import Breach, judge_request
+from ._judge import Breach, judge_request, null_members
 from ._lifecycle import Phase, State
+from ._methods import META
 from ._modern_methods import MODERN_DIALECT
 from ._registry import KNOWN_METHODS
 from ._sealing import digest_of
 from ._values import MISSING, IdKey, JSONObject, RequestId, RequestKey, Side, id_key, is_object
 from ._wellformed import (
     BAD_REQUEST_ID,
-    NULL_CURSOR,
     NULL_PARAMS,
     judge_call,
     judge_cancellation,
     judge_extensions,
     judge_inputs,
+    null_member,
     token_in,
     token_in_use,
 )
@@ -94,6 +95,11 @@ class Accepting(Answering):
                     breach = breach or envelope
         sender = self._other
         spec = conversation.dialect.requests[sender].get(method)
+        nulls: list[str] = []
+        if None in params.values():
+            nulls = null_members(META if spec is None else spec.params_optional, params)
+            for name in nulls:
+                del params[name]
         request = IncomingRequest(raw, key, method, params, spec, peer, route, batch)
         request._is_modern = is_modern
         if breach is None:
@@ -131,6 +137,8 @@ class Accepting(Answering):
             self._tell_forgotten()
         if given is None:
             self._report(NULL_PARAMS, request=request)
+        for name in nulls:
+            self._report(null_member(name), request=request)
         if breach is not None:
             if not breach.tolerated:
                 if (method == "server/discover" and self._modern is None) or (
@@ -141,13 +149,6 @@ class Accepting(Answering):
                     self._refuse_breach(request, breach)
                 return
             self._report(breach, request=request)
-        if (
-            spec is not None
-            and spec.paginated is not None
-            and params.get("cursor", MISSING) is None
-        ):
-            self._report(NULL_CURSOR, request=request)
-            del params["cursor"]
         if spec is None or spec.task_gate is not None:
             if spec is None and self._config.unknown_methods == "refuse":
                 self._refuse(request, ErrorCode.METHOD_NOT_FOUND, f"unknown method {method}")
@@ -192,7 +193,12 @@ class Accepting(Answering):
         ):
             envelope = self._envelope
             try:
-                if envelope is not None and (meta == envelope.meta or envelope.says(meta)):
+                if envelope is not None and meta == envelope.meta:
+                    return envelope
+                for name in null_members(OPTIONAL, meta):
+                    del meta[name]
+                    self._report(null_member(name))
+                if envelope is not None and envelope.says(meta):
                     return envelope
                 read = read_envelope(meta, self._modern_revisions, self._shape)
             except RecursionError:

@@ -13,9 +13,10 @@ from ._events import (
 )
 from ._handles import Batch, Bridge, IncomingRequest, Route
 from ._ids import CancelledIds, UsedIds
-from ._judge import misshapen_result
+from ._judge import misshapen_result, without_nulls
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._listing import ListingLayer
+from ._methods import META, WRITTEN
 from ._tasks import finished_tasks, new_task
 from ._values import (
     MISSING,
@@ -23,6 +24,7 @@ from ._values import (
     JSONValue,
     Missing,
     ProgressToken,
+    is_object,
 )
 from ._wellformed import no_increase
 
@@ -88,6 +90,12 @@ class Answering(ListingLayer):
         if self._incoming.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         spec = request._spec
+        given: Any = result  # untyped callers
+        if is_object(given) and None in given.values():
+            optional = META if spec is None else spec.result_optional
+            if request._is_modern:
+                optional = (*WRITTEN, *optional)
+            result = without_nulls(optional, given)
         if request._is_modern:
             body = self._complete(spec, result, meta)
         else:
@@ -95,7 +103,6 @@ class Answering(ListingLayer):
         if (
             self._shape
             and spec is not None
-            and spec.result
             and (fault := misshapen_result(spec, request._task, result)) is not None
             and not (request._is_modern and self._is_added(result))
         ):

@@ -16,9 +16,9 @@ from ._events import (
     ResponseReceived,
 )
 from ._handles import IncomingRequest, OutgoingRequest, Purpose, Route
-from ._judge import judge_request, judge_task, refuse_to_ask
+from ._judge import judge_request, judge_task, refuse_to_ask, without_nulls
 from ._lifecycle import REQUESTS, Phase, RequestState, RequestTrigger, State
-from ._methods import Method
+from ._methods import META, Method
 from ._timers import Timed
 from ._values import MISSING, IdKey, JSONObject, ProgressToken, Side, id_key, is_object
 from ._wellformed import token_in_use
@@ -122,6 +122,8 @@ class Asking(Composing):
         given = _EMPTY if params is None else params
         if given.__class__ is not dict and not is_object(given):
             raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
+        if None in given.values():
+            given = without_nulls(META if spec is None else spec.params_optional, given)
         breach = judge_request(conversation, side, method, spec, given, self._shape)
         if breach is not None and not breach.tolerated:
             raise breach.error()
@@ -151,7 +153,7 @@ class Asking(Composing):
             body = self._encode_object(given, None)
             body = b"%b%b%b" % (body[:-1], b"," if given else b"", meta_text)
         else:
-            body = b"" if params is None else self._encode_object(params, None)
+            body = b"" if params is None else self._encode_object(given, None)
         call = OutgoingRequest(key, method, spec, _APPLICATION, None)
         if spec is not None and spec.task_gate is not None and "task" in given:
             breach = judge_task(spec, conversation.gates[self._other])

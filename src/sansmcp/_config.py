@@ -112,7 +112,8 @@ class Config:
     codec: Codec = STANDARD_CODEC
     """Turns JSON text into values and back."""
     check: Literal["shape", "none"] = "shape"
-    """Whether the required members of params and results are checked, in both directions."""
+    """Whether the required members of params and results, and the JSON types of all members that
+    the revision defines, are checked, in both directions."""
     strict: bool = False
     """Refuse an answer whose id matches only after changing its JSON type."""
     unknown_methods: Literal["refuse", "deliver"] = "refuse"

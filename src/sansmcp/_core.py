@@ -237,8 +237,8 @@ class Core:
                 raise LocalProtocolError("OWN-014", "_meta must be an object")
         if not meta:
             return self._encode(value)
-        if own is not None:
-            return self._encode({**value, "_meta": {**own, **meta}})
+        if "_meta" in value:
+            return self._encode({**value, "_meta": {**(own or {}), **meta}})
         body = self._encode(value)
         separator = b"," if value else b""
         return b'%b%b"_meta":%b}' % (body[:-1], separator, self._encode(meta))

@@ -13,6 +13,7 @@ import attrs
 from ._errors import ErrorCode
 from ._handles import Peer
 from ._judge import Breach
+from ._methods import OBJECT, STRING, OptionalMembers
 from ._modern_methods import META_PREFIX
 from ._registry import LOG_LEVELS
 from ._values import MISSING, JSONObject, Missing, is_list, is_object
@@ -28,6 +29,10 @@ _NAMED: Final = ("name", "version")
 
 OURS: Final = frozenset({PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO})
 """What the library writes into every request of a client; nobody else may."""
+
+
+OPTIONAL: Final[OptionalMembers] = ((CLIENT_INFO, OBJECT), (LOG_LEVEL, STRING))
+"""What a request may say of its sender, and may leave out."""
 
 
 @attrs.frozen

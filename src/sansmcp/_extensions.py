@@ -11,7 +11,17 @@ from typing import Final, Literal
 import attrs
 
 from ._legacy_methods import LEGACY_STEPS
-from ._methods import Members, Method
+from ._methods import (
+    CURSOR,
+    CURSOR_RULES,
+    INPUT_RULES,
+    INPUTS,
+    META,
+    NEXT_CURSOR,
+    Members,
+    Method,
+    OptionalMembers,
+)
 from ._modern_methods import MODERN_REVISION
 from ._values import Side
 
@@ -24,6 +34,11 @@ def _members(given: Mapping[str, _Kinds]) -> Members:
     return tuple(
         (name, (kinds,) if isinstance(kinds, type) else kinds) for name, kinds in given.items()
     )
+
+
+def _beside(required: Mapping[str, _Kinds], members: OptionalMembers) -> OptionalMembers:
+    """The optional members that are not required ones."""
+    return tuple(member for member in members if member[0] not in required)
 
 
 def _names(given: Iterable[str]) -> tuple[str, ...]:
@@ -82,7 +97,7 @@ class ExtensionMethod:
         """What the tables of a revision say of it."""
         if self.revisions is not None and revision not in self.revisions:
             return None
-        is_modern = revision == MODERN_REVISION
+        is_modern, is_paginated = revision == MODERN_REVISION, self.paginated is not None
         if is_modern and self._is_of_a_server:
             return None
         return Method(
@@ -93,7 +108,13 @@ class ExtensionMethod:
             sender_gate=".".join(self.sender_gate),
             paginated=self.paginated,
             params=_members(self.params),
+            params_optional=_beside(
+                self.params,
+                (*(INPUTS if self.asks and is_modern else ()), *(CURSOR if is_paginated else META)),
+            ),
+            member_rules={**CURSOR_RULES, **INPUT_RULES},
             result=_members(self.result),
+            result_optional=_beside(self.result, NEXT_CURSOR if is_paginated else META),
             cancellable=self.cancellable and self.kind == "request",
             early=is_modern,
             asks=self.asks,

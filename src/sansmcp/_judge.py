@@ -13,9 +13,9 @@ import attrs
 
 from ._conversation import Conversation
 from ._errors import ErrorCode, LocalProtocolError
-from ._legacy_methods import TASK
+from ._legacy_methods import TASK, TASK_OPTIONAL
 from ._lifecycle import Phase
-from ._methods import OBJECT, Dialect, Members, Method
+from ._methods import OBJECT, QUESTION, Dialect, Members, Method, OptionalMembers
 from ._modern_methods import META_PREFIX
 from ._registry import KNOWN_METHODS
 from ._values import MISSING, JSONObject, JSONValue, Missing, Side, is_list_of_strings, is_object
@@ -29,6 +29,9 @@ FILTERS: Final = {
     "notifications/resources/updated": "resourceSubscriptions",
 }
 """The member of a subscription's filter that asks for a notification."""
+
+
+_BROKEN_BY_SENDER: Final = {"MRTR-027": "MRTR-020", "PAGE-008": "OWN-014", "TOOL-026": "OWN-014"}
 
 
 @attrs.frozen
@@ -46,7 +49,12 @@ class Breach:
 
     def error(self) -> LocalProtocolError:
         """The same breach as an exception for our own caller."""
-        return LocalProtocolError(self.rule, self.text)
+        return LocalProtocolError(self.rule_of_sender, self.text)
+
+    @property
+    def rule_of_sender(self) -> str:
+        """The rule that the sender broke, where `rule` is how its receiver has to answer."""
+        return _BROKEN_BY_SENDER.get(self.rule, self.rule)
 
 
 def refuse_to_ask(method: str) -> LocalProtocolError:
@@ -95,16 +103,8 @@ def judge_request(
                 f"which the {sender.other.name.lower()} did not declare",
                 ErrorCode.INVALID_PARAMS,
             )
-    if shape:
-        members = spec.params
-        if spec.modes:
-            mode: Any = params.get("mode", "form")
-            if not isinstance(mode, str) or mode not in spec.modes:
-                return Breach("ELIC-005", f"{method} in an unknown mode", ErrorCode.INVALID_PARAMS)
-            members = spec.modes[mode]
-        if members and (fault := misshapen(members, params)) is not None:
-            text = f"params of {method}: {fault}"
-            return Breach(spec.params_rule, text, ErrorCode.INVALID_PARAMS)
+    if shape and (breach := judge_params(spec, params)) is not None:
+        return breach
     return early
 
 
@@ -172,8 +172,8 @@ def judge_notification(
                 f"revision {conversation.dialect.revision}",
             )
         return early
-    if shape and (fault := misshapen(spec.params, params)) is not None:
-        return Breach("OWN-014", f"params of {method}: {fault}", ErrorCode.INVALID_PARAMS)
+    if shape and (breach := judge_params(spec, params)) is not None:
+        return breach
     if not conversation.agreed:
         return early  # what either side declares is not known before
     for side, gate in ((sender, spec.sender_gate), (sender.other, spec.gate)):
@@ -215,15 +215,8 @@ def judge_question(
         return Breach("MRTR-006", f"{method[:80]} cannot be asked inside of a result")
     if missing := lacking(spec, gates, params):
         return Breach("MRTR-008", f"{method} needs {missing[0]}, which the client did not declare")
-    if shape:
-        members = spec.params
-        if spec.modes:
-            mode: Any = params.get("mode", "form")
-            if not isinstance(mode, str) or mode not in spec.modes:
-                return Breach("ELIC-005", f"{method} in an unknown mode")
-            members = spec.modes[mode]
-        if (fault := misshapen(members, params)) is not None:
-            return Breach("OWN-014", f"params of {method}: {fault}")
+    if shape and (breach := judge_params(spec, params)) is not None:
+        return breach
     if "id" in question or "jsonrpc" in question:
         text = f"{method}: a question has method and params, and nothing of an envelope"
         return Breach("MRTR-007", text, tolerated=True)
@@ -271,6 +264,71 @@ def capability_rule(conversation: Conversation) -> str:
     return "CAP-001" if conversation.dialect.revision < "2025-06-18" else "CAP-002"
 
 
+def judge_params(spec: Method, params: JSONObject) -> Breach | None:
+    """Whether params have the required members, and the known ones their JSON types."""
+    members = spec.params
+    if spec.modes:
+        mode: Any = params.get("mode")
+        if mode is None:
+            mode = "form"
+        if not isinstance(mode, str) or mode not in spec.modes:
+            text = f"{spec.name} in an unknown mode"
+            return Breach("ELIC-005", text, ErrorCode.INVALID_PARAMS)
+        members = spec.modes[mode]
+    fault, rule = misshapen(members, params), spec.params_rule
+    if fault is None:
+        if len(params) == len(members):
+            return None  # there is nothing beside them
+        name = mistyped(spec.params_optional, params)
+        if name is None:
+            return None
+        fault, rule = f"{name} has the wrong type", spec.member_rules.get(name, "OWN-014")
+    return Breach(rule, f"params of {spec.name}: {fault}", ErrorCode.INVALID_PARAMS)
+
+
+def mistyped(optional: OptionalMembers, value: JSONObject) -> str | None:
+    """The first optional member of an object that has the wrong type; null counts as absent."""
+    for name, kinds in optional:
+        if name in value and type(value[name]) not in kinds:
+            member: Any = value[name]
+            if member is not None and _is_no(member, kinds):
+                return name
+    return None
+
+
+def null_members(optional: OptionalMembers, value: JSONObject) -> list[str]:
+    """The optional members of an object that are null, and so count as absent."""
+    if None not in value.values():
+        return []
+    return [name for name, _ in optional if name in value and value[name] is None]
+
+
+def without_nulls(optional: OptionalMembers, value: JSONObject) -> JSONObject:
+    """An object as it is sent: optional members that are null are left out."""
+    if nulls := null_members(optional, value):
+        return {name: member for name, member in value.items() if name not in nulls}
+    return value
+
+
+def question_without_nulls(dialect: Dialect, question: JSONObject) -> tuple[JSONObject, list[str]]:
+    """A question without the optional members that are null, and their names."""
+    nulls = null_members(QUESTION, question)
+    question = without_nulls(QUESTION, question)
+    method, params = question.get("method"), question.get("params")
+    spec = dialect.inputs.get(method) if isinstance(method, str) else None
+    if spec is not None and is_object(params):
+        inner = null_members(spec.params_optional, params)
+        if inner:
+            nulls += inner
+            question = {**question, "params": without_nulls(spec.params_optional, params)}
+    return question, nulls
+
+
+def _is_no(member: object, kinds: tuple[type, ...]) -> bool:
+    """Our own caller may hand over subclasses; a bool is no number in JSON."""
+    return not isinstance(member, kinds) or (isinstance(member, bool) and bool not in kinds)
+
+
 def misshapen(members: Members, value: JSONObject) -> str | None:
     """What is wrong with the required members of an object, or None."""
     for name, kinds in members:
@@ -281,8 +339,7 @@ def misshapen(members: Members, value: JSONObject) -> str | None:
         elif type(member) not in kinds:
             if member is MISSING:
                 return f"{name} is missing"
-            # Our own caller may hand over subclasses; a bool is no number in JSON.
-            if not isinstance(member, kinds) or isinstance(member, bool):
+            if _is_no(member, kinds):
                 return f"{name} has the wrong type"
     return None
 
@@ -296,10 +353,14 @@ def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str |
     Where a task was accepted, a `CreateTaskResult` may stand in its place (MCP 2025-11-25,
     basic/utilities/tasks).
     """
+    required, optional, value = spec.result, spec.result_optional, result
     if as_task and "task" in result:
-        return misshapen(_TASK_RESULT, result) or misshapen(TASK, result["task"])
-    if spec.paginated is not None:
-        cursor: Any = result.get("nextCursor")
-        if cursor is not None and not isinstance(cursor, str):
-            return "nextCursor has the wrong type"
-    return misshapen(spec.result, result)
+        fault = misshapen(_TASK_RESULT, result)
+        if fault is not None:
+            return fault
+        required, optional, value = TASK, TASK_OPTIONAL, result["task"]
+    fault = misshapen(required, value)
+    if fault is None and len(value) != len(required):
+        name = mistyped(optional, value)
+        return None if name is None else f"{name} has the wrong type"
+    return fault

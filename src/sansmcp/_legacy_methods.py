@@ -7,23 +7,35 @@ from typing import Final
 from ._methods import (
     ANYTHING,
     ARRAY,
+    CONTEXT,
+    CURSOR,
+    CURSOR_RULES,
     ELICITATION_CONDITIONS,
     FORM,
+    META,
+    NEXT_CURSOR,
     NUMBER,
     OBJECT,
     STRING,
+    TASK_PARAM,
+    TOOLS,
     TOOLS_CONDITIONS,
     URI,
     C,
     Members,
     Method,
+    OptionalMembers,
     S,
     both,
     call,
+    cancelled,
     completion,
     elicitation,
     listing_of,
+    log_message,
     notification,
+    progress,
+    prompt,
     request,
     sampling,
 )
@@ -37,6 +49,10 @@ TASK: Final[Members] = (
     ("taskId", STRING),
     ("ttl", ANYTHING),
 )
+TASK_OPTIONAL: Final[OptionalMembers] = (("statusMessage", STRING), ("pollInterval", NUMBER), *META)
+_ARGUMENTS_RULE: Final = {"arguments": "TOOL-026"}
+_STRUCTURED: Final[OptionalMembers] = (("structuredContent", OBJECT),)
+_MODE: Final[OptionalMembers] = (("mode", STRING),)
 _URL: Final[Members] = (("elicitationId", STRING), ("message", STRING), ("url", STRING))
 
 
@@ -46,6 +62,7 @@ _SINCE_2024_11_05: Final[tuple[Method, ...]] = (
         "initialize",
         params=(("capabilities", OBJECT), ("clientInfo", OBJECT), ("protocolVersion", STRING)),
         result=(("capabilities", OBJECT), ("protocolVersion", STRING), ("serverInfo", OBJECT)),
+        result_optional=(("instructions", STRING), *META),
         params_rule="LIFE-002",
         result_rule="LIFE-003",
         cancellable=False,
@@ -55,14 +72,14 @@ _SINCE_2024_11_05: Final[tuple[Method, ...]] = (
     notification(C, "notifications/initialized", early=True),
     *both(request, "ping", early=True, special=True),
     listing_of("tools/list", "tools", "tools"),
-    call(),
+    call(member_rules=_ARGUMENTS_RULE),
     listing_of("resources/list", "resources", "resources"),
     listing_of("resources/templates/list", "resources", "resourceTemplates"),
     request(C, "resources/read", "resources", params=URI, result=(("contents", ARRAY),)),
     request(C, "resources/subscribe", "resources.subscribe", params=URI, special=True),
     request(C, "resources/unsubscribe", "resources.subscribe", params=URI, special=True),
     listing_of("prompts/list", "prompts", "prompts"),
-    request(C, "prompts/get", "prompts", params=(("name", STRING),), result=(("messages", ARRAY),)),
+    prompt(),
     completion(gate=""),  # this revision has no capability for it
     request(C, "logging/setLevel", "logging", params=(("level", STRING),), special=True),
     sampling(),
@@ -72,53 +89,75 @@ _SINCE_2024_11_05: Final[tuple[Method, ...]] = (
     notification(S, "notifications/resources/updated", "resources.subscribe", params=URI),
     notification(S, "notifications/prompts/list_changed", "prompts.listChanged"),
     notification(C, "notifications/roots/list_changed", "roots.listChanged"),
-    notification(
-        S,
-        "notifications/message",
-        "logging",
-        params=(("data", ANYTHING), ("level", STRING)),
-        early=True,
-    ),
-    *both(
-        notification,
-        "notifications/progress",
-        params=(("progress", NUMBER), ("progressToken", (str, int, float))),
-    ),
-    *both(
-        notification,
-        "notifications/cancelled",
-        params=(("requestId", (str, int, float)),),
-        early=True,
-    ),
+    log_message(),
+    *both(progress, "notifications/progress"),
+    *both(cancelled, "notifications/cancelled"),
 )
 
-_SINCE_2025_03_26: Final[tuple[Method, ...]] = (completion(gate="completions"),)
+_SINCE_2025_03_26: Final[tuple[Method, ...]] = (
+    completion(gate="completions"),
+    *both(progress, "notifications/progress", params_also=(("message", STRING),)),
+)
 
 # A question in another mode would be taken for a form (ELIC-007).
-_SINCE_2025_06_18: Final[tuple[Method, ...]] = (elicitation(modes={"form": FORM}),)
+_SINCE_2025_06_18: Final[tuple[Method, ...]] = (
+    call(result_also=_STRUCTURED, member_rules=_ARGUMENTS_RULE),
+    completion(gate="completions", params_optional=CONTEXT),
+    elicitation(modes={"form": FORM}),
+)
 
 
 def _task_methods(sender: Side) -> tuple[Method, ...]:
     return (
-        request(sender, "tasks/get", "tasks", params=_TASK_ID, result=TASK, special=True),
+        request(
+            sender,
+            "tasks/get",
+            "tasks",
+            params=_TASK_ID,
+            result=TASK,
+            result_optional=TASK_OPTIONAL,
+            special=True,
+        ),
         request(sender, "tasks/result", "tasks", params=_TASK_ID, special=True),
         request(
             sender,
             "tasks/list",
             "tasks.list",
             paginated="tasks",
+            params_optional=CURSOR,
+            member_rules=CURSOR_RULES,
             result=(("tasks", ARRAY),),
+            result_optional=NEXT_CURSOR,
             special=True,
         ),
-        request(sender, "tasks/cancel", "tasks.cancel", params=_TASK_ID, result=TASK, special=True),
-        notification(sender, "notifications/tasks/status", "tasks", params=TASK),
+        request(
+            sender,
+            "tasks/cancel",
+            "tasks.cancel",
+            params=_TASK_ID,
+            result=TASK,
+            result_optional=TASK_OPTIONAL,
+            special=True,
+        ),
+        notification(
+            sender,
+            "notifications/tasks/status",
+            "tasks",
+            params=TASK,
+            params_optional=TASK_OPTIONAL,
+        ),
     )
 
 
 _SINCE_2025_11_25: Final[tuple[Method, ...]] = (
-    call(task_gate="tasks.requests.tools.call"),
-    sampling(conditions=TOOLS_CONDITIONS, task_gate="tasks.requests.sampling.createMessage"),
+    call(params_also=TASK_PARAM, result_also=_STRUCTURED, task_gate="tasks.requests.tools.call"),
+    sampling(
+        params_also=(*TOOLS, *TASK_PARAM),
+        conditions=TOOLS_CONDITIONS,
+        task_gate="tasks.requests.sampling.createMessage",
+    ),
     elicitation(
+        params_also=(*_MODE, *TASK_PARAM),
         modes={"form": FORM, "url": _URL},
         conditions=ELICITATION_CONDITIONS,
         task_gate="tasks.requests.elicitation.create",

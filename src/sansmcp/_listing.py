@@ -23,11 +23,11 @@ from ._handles import (
     Start,
     Subscription,
 )
-from ._judge import Breach, judge_request
+from ._judge import Breach, judge_request, null_members
 from ._lifecycle import State
+from ._methods import META
 from ._pinging import Pinging
 from ._values import MISSING, JSONObject, is_object
-from ._wellformed import NULL_NEXT_CURSOR
 
 _FAILURES = {
     FailureReason.CANCELLED: ListingEnd.CANCELLED,
@@ -101,6 +101,8 @@ class ListingLayer(Pinging):
         if params is not None and not is_object(params):
             raise LocalProtocolError("OWN-014", f"params are a JSON object, not {params!r:.40}")
         given: JSONObject = {} if params is None else dict(params)
+        for name in null_members(META if spec is None else spec.params_optional, given):
+            del given[name]
         breach = judge_request(conversation, side, method, spec, given, self._shape)
         if breach is not None and not breach.tolerated:
             raise breach.error()
@@ -109,7 +111,7 @@ class ListingLayer(Pinging):
         if timeout is not None or max_timeout is not None:
             self._check_timeouts(timeout, max_timeout, now)
         cursor: Any = given.pop("cursor", None)
-        if cursor is not None and not isinstance(cursor, str):
+        if cursor is not None and not isinstance(cursor, str):  # only where shapes are not checked
             raise LocalProtocolError("OWN-014", f"a cursor is a string, not {cursor!r}")
         if conversation.dialect.is_modern:
             body = self._enveloped(given, meta)
@@ -269,8 +271,6 @@ class ListingLayer(Pinging):
         listing._items += count
         listing._empty = 0 if count else listing._empty + 1
         self._events.append(PageReceived(listing=listing, items=page, result=result))
-        if cursor is None:
-            self._report(NULL_NEXT_CURSOR, request=call)
         end = self._judge_cursor(listing, cursor)
         if end is not None:
             self._end_listing(listing, end)
@@ -284,7 +284,7 @@ class ListingLayer(Pinging):
 
     def _judge_cursor(self, listing: Listing, cursor: Any) -> ListingEnd | None:
         """How the listing ends here, or None if the next page is to be fetched."""
-        if cursor is None or cursor is MISSING:
+        if cursor is MISSING:
             return ListingEnd.COMPLETE
         if not isinstance(cursor, str):  # only where shapes are not checked
             return ListingEnd.INVALID_ANSWER

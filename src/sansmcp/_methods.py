@@ -12,18 +12,46 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from ._values import MISSING, JSONObject, Side
+from ._values import JSONObject, Side
 
-Kinds = tuple[type, ...] | None
+_Types = tuple[type, ...]
+Kinds = _Types | None
 """The JSON types a member may have; None for any."""
 
-STRING: Final[Kinds] = (str,)
-NUMBER: Final[Kinds] = (int, float)
-OBJECT: Final[Kinds] = (dict,)
-ARRAY: Final[Kinds] = (list,)
+STRING: Final[_Types] = (str,)
+NUMBER: Final[_Types] = (int, float)
+OBJECT: Final[_Types] = (dict,)
+ARRAY: Final[_Types] = (list,)
+BOOLEAN: Final[_Types] = (bool,)
 ANYTHING: Final[Kinds] = None
 
 Members = tuple[tuple[str, Kinds], ...]
+OptionalMembers = tuple[tuple[str, _Types], ...]
+"""Members that may be there; a null counts as absent."""
+
+META: Final[OptionalMembers] = (("_meta", OBJECT),)
+"""What any params and any result may have."""
+CURSOR: Final[OptionalMembers] = (("cursor", STRING), *META)
+NEXT_CURSOR: Final[OptionalMembers] = (("nextCursor", STRING), *META)
+TASK_PARAM: Final[OptionalMembers] = (("task", OBJECT),)
+INPUTS: Final[OptionalMembers] = (("inputResponses", OBJECT), ("requestState", STRING))
+"""What a request has that is sent again with answers."""
+QUESTIONS: Final[OptionalMembers] = (("inputRequests", OBJECT), ("requestState", STRING))
+"""What a result has that asks."""
+QUESTION: Final[OptionalMembers] = (("params", OBJECT),)
+FILTER: Final[OptionalMembers] = (
+    ("toolsListChanged", BOOLEAN),
+    ("promptsListChanged", BOOLEAN),
+    ("resourcesListChanged", BOOLEAN),
+    ("resourceSubscriptions", ARRAY),
+)
+"""What a subscription asks for."""
+WRITTEN: Final[OptionalMembers] = (
+    ("resultType", STRING),
+    ("ttlMs", NUMBER),
+    ("cacheScope", STRING),
+)
+"""What the library writes into results of the modern revision, unless they have it."""
 
 
 @attrs.frozen
@@ -38,8 +66,10 @@ class Condition:
 
     def applies(self, params: JSONObject) -> bool:
         """Whether these params need the capability."""
-        given = params.get(self.member, MISSING if self.default is None else self.default)
-        return given is not MISSING if self.value is None else given == self.value
+        given = params.get(self.member)  # null counts as absent
+        if given is None:
+            given = self.default
+        return given is not None if self.value is None else given == self.value
 
 
 def _name_as_json(method: Method) -> bytes:
@@ -57,10 +87,15 @@ class Method:
     sender_gate: str = ""
     paginated: str | None = None
     params: Members = ()
+    """The members that params must have; `params_optional` are those that they may have."""
+    params_optional: OptionalMembers = META
     result: Members = ()
+    result_optional: OptionalMembers = META
     params_rule: str = "OWN-014"
     """The rule that params without these members break; `result_rule` is that of a result."""
     result_rule: str = "OWN-014"
+    member_rules: Mapping[str, str] = attrs.field(factory=dict[str, str])
+    """The rules that optional params of the wrong type break, where they have their own."""
     cancellable: bool = True
     early: bool = False
     modes: Mapping[str, Members] = attrs.field(factory=dict[str, Members])
@@ -107,6 +142,10 @@ C: Final = Side.CLIENT
 S: Final = Side.SERVER
 URI: Final[Members] = (("uri", STRING),)
 FORM: Final[Members] = (("message", STRING), ("requestedSchema", OBJECT))
+CURSOR_RULES: Final = {"cursor": "PAGE-008"}
+INPUT_RULES: Final = {"inputResponses": "MRTR-027", "requestState": "MRTR-027"}
+CONTEXT: Final[OptionalMembers] = (("context", OBJECT), *META)
+TOOLS: Final[OptionalMembers] = (("tools", ARRAY), ("toolChoice", OBJECT))
 TOOLS_CONDITIONS: Final = (
     Condition("tools", None, None, "sampling.tools", "SAMP-004"),
     Condition("toolChoice", None, None, "sampling.tools", "SAMP-004"),
@@ -136,7 +175,17 @@ def notification(sender: Side, name: str, sender_gate: str = "", **more: Any) ->
 
 def listing_of(name: str, gate: str, items: str, **more: Any) -> Method:
     """A request whose answer comes in pages."""
-    return request(C, name, gate, paginated=items, result=((items, ARRAY),), **more)
+    return request(
+        C,
+        name,
+        gate,
+        paginated=items,
+        params_optional=CURSOR,
+        member_rules=CURSOR_RULES,
+        result=((items, ARRAY),),
+        result_optional=NEXT_CURSOR,
+        **more,
+    )
 
 
 def completion(gate: str, **more: Any) -> Method:
@@ -151,29 +200,104 @@ def completion(gate: str, **more: Any) -> Method:
     )
 
 
-def call(**more: Any) -> Method:
-    """`tools/call`."""
+def call(
+    params_also: OptionalMembers = (), result_also: OptionalMembers = (), **more: Any
+) -> Method:
+    """`tools/call`, with optional members beside those of the oldest revision."""
     return request(
-        C, "tools/call", "tools", params=(("name", STRING),), result=(("content", ARRAY),), **more
+        C,
+        "tools/call",
+        "tools",
+        params=(("name", STRING),),
+        params_optional=(("arguments", OBJECT), *params_also, *META),
+        result=(("content", ARRAY),),
+        result_optional=(("isError", BOOLEAN), *result_also, *META),
+        **more,
     )
 
 
-def sampling(**more: Any) -> Method:
-    """`sampling/createMessage`."""
+def prompt(params_also: OptionalMembers = (), **more: Any) -> Method:
+    """`prompts/get`, with optional members beside those of the oldest revision."""
+    return request(
+        C,
+        "prompts/get",
+        "prompts",
+        params=(("name", STRING),),
+        params_optional=(("arguments", OBJECT), *params_also, *META),
+        result=(("messages", ARRAY),),
+        result_optional=(("description", STRING), *META),
+        **more,
+    )
+
+
+def sampling(params_also: OptionalMembers = (), **more: Any) -> Method:
+    """`sampling/createMessage`, with optional members beside those of the oldest revision."""
     return request(
         S,
         "sampling/createMessage",
         "sampling",
         params=(("maxTokens", NUMBER), ("messages", ARRAY)),
+        params_optional=(
+            ("includeContext", STRING),
+            ("metadata", OBJECT),
+            ("modelPreferences", OBJECT),
+            ("stopSequences", ARRAY),
+            ("systemPrompt", STRING),
+            ("temperature", NUMBER),
+            *params_also,
+            *META,
+        ),
         result=(("content", (dict, list)), ("model", STRING), ("role", STRING)),
+        result_optional=(("stopReason", STRING), *META),
         **more,
     )
 
 
-def elicitation(**more: Any) -> Method:
-    """`elicitation/create`."""
+def elicitation(params_also: OptionalMembers = (), **more: Any) -> Method:
+    """`elicitation/create`, with optional members beside `_meta`."""
     return request(
-        S, "elicitation/create", "elicitation", params=FORM, result=(("action", STRING),), **more
+        S,
+        "elicitation/create",
+        "elicitation",
+        params=FORM,
+        params_optional=(*params_also, *META),
+        result=(("action", STRING),),
+        result_optional=(("content", OBJECT), *META),
+        **more,
+    )
+
+
+def progress(sender: Side, name: str, params_also: OptionalMembers = (), **more: Any) -> Method:
+    """`notifications/progress`."""
+    return notification(
+        sender,
+        name,
+        params=(("progress", NUMBER), ("progressToken", (str, int, float))),
+        params_optional=(("total", NUMBER), *params_also, *META),
+        **more,
+    )
+
+
+def cancelled(sender: Side, name: str) -> Method:
+    """`notifications/cancelled`."""
+    return notification(
+        sender,
+        name,
+        params=(("requestId", (str, int, float)),),
+        params_optional=(("reason", STRING), *META),
+        early=True,
+    )
+
+
+def log_message() -> Method:
+    """`notifications/message`."""
+    return notification(
+        S,
+        "notifications/message",
+        "logging",
+        params=(("data", ANYTHING), ("level", STRING)),
+        params_optional=(("logger", STRING), *META),
+        early=True,
     )
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ._methods import (
-    ANYTHING,
     ARRAY,
+    CONTEXT,
     ELICITATION_CONDITIONS,
     FORM,
-    NUMBER,
+    INPUT_RULES,
+    INPUTS,
+    META,
     OBJECT,
     STRING,
+    TOOLS,
     TOOLS_CONDITIONS,
     URI,
     C,
@@ -24,10 +27,14 @@ from ._methods import (
     Method,
     S,
     call,
+    cancelled,
     completion,
     elicitation,
     listing_of,
+    log_message,
     notification,
+    progress,
+    prompt,
     request,
     sampling,
 )
@@ -49,12 +56,13 @@ _REQUESTS: Final = (
         C,
         "server/discover",
         result=(("capabilities", OBJECT), ("supportedVersions", ARRAY)),
+        result_optional=(("instructions", STRING), *META),
         early=True,
         cacheable=True,
         special=True,
     ),
     listing_of("tools/list", "tools", "tools", early=True, cacheable=True),
-    call(early=True, asks=True),
+    call(params_also=INPUTS, member_rules=INPUT_RULES, early=True, asks=True),
     listing_of("resources/list", "resources", "resources", early=True, cacheable=True),
     listing_of(
         "resources/templates/list", "resources", "resourceTemplates", early=True, cacheable=True
@@ -64,47 +72,26 @@ _REQUESTS: Final = (
         "resources/read",
         "resources",
         params=URI,
+        params_optional=(*INPUTS, *META),
+        member_rules=INPUT_RULES,
         result=(("contents", ARRAY),),
         early=True,
         asks=True,
         cacheable=True,
     ),
     listing_of("prompts/list", "prompts", "prompts", early=True, cacheable=True),
-    request(
-        C,
-        "prompts/get",
-        "prompts",
-        params=(("name", STRING),),
-        result=(("messages", ARRAY),),
-        early=True,
-        asks=True,
-    ),
-    completion("completions", early=True),
+    prompt(params_also=INPUTS, member_rules=INPUT_RULES, early=True, asks=True),
+    completion("completions", params_optional=CONTEXT, early=True),
     request(
         C, "subscriptions/listen", params=(("notifications", OBJECT),), early=True, special=True
     ),
 )
 
 _NOTIFICATIONS: Final = (
-    notification(
-        C, "notifications/cancelled", params=(("requestId", (str, int, float)),), early=True
-    ),
-    notification(
-        S, "notifications/cancelled", params=(("requestId", (str, int, float)),), early=True
-    ),
-    notification(
-        S,
-        "notifications/progress",
-        params=(("progress", NUMBER), ("progressToken", (str, int, float))),
-        early=True,
-    ),
-    notification(
-        S,
-        "notifications/message",
-        "logging",
-        params=(("data", ANYTHING), ("level", STRING)),
-        early=True,
-    ),
+    cancelled(C, "notifications/cancelled"),
+    cancelled(S, "notifications/cancelled"),
+    progress(S, "notifications/progress", params_also=(("message", STRING),), early=True),
+    log_message(),
     _change("notifications/subscriptions/acknowledged", "", params=(("notifications", OBJECT),)),
     _change("notifications/tools/list_changed", "tools.listChanged"),
     _change("notifications/resources/list_changed", "resources.listChanged"),
@@ -113,9 +100,13 @@ _NOTIFICATIONS: Final = (
 )
 
 _INPUTS: Final = (
-    sampling(conditions=TOOLS_CONDITIONS),
+    sampling(params_also=TOOLS, conditions=TOOLS_CONDITIONS),
     request(S, "roots/list", "roots", result=(("roots", ARRAY),)),
-    elicitation(modes={"form": FORM, "url": _URL}, conditions=ELICITATION_CONDITIONS),
+    elicitation(
+        params_also=(("mode", STRING),),
+        modes={"form": FORM, "url": _URL},
+        conditions=ELICITATION_CONDITIONS,
+    ),
 )
 
 

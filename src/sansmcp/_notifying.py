@@ -11,11 +11,12 @@ from ._envelope import SUBSCRIPTION_ID
 from ._errors import ErrorCode, LocalProtocolError
 from ._events import CancelCause, LimitReached, NotificationReceived
 from ._handles import IncomingRequest
-from ._judge import Breach, judge_notification
+from ._judge import Breach, judge_notification, without_nulls
 from ._lifecycle import Phase, State
 from ._listing import LIST_CHANGES
+from ._methods import META
 from ._registry import LOG_LEVELS
-from ._values import MISSING, JSONObject, JSONValue
+from ._values import MISSING, JSONObject, JSONValue, is_object
 from ._wellformed import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_call
 
 _VERBS = {
@@ -108,6 +109,9 @@ class Notifying(Accepting):
         side = self._side
         given: JSONObject = {} if params is None else params
         spec = conversation.dialect.notifications[side].get(method)
+        if not is_object(given):
+            raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
+        given = without_nulls(META if spec is None else spec.params_optional, given)
         breach = judge_notification(conversation, side, method, spec, given, self._shape)
         if breach is not None:
             raise breach.error()
@@ -328,17 +332,21 @@ class Notifying(Accepting):
                 return
             if given is None:
                 self._report(NULL_PARAMS)
+        sender = self._other
+        conversation = self._conversation
         if method == "notifications/cancelled":
+            named = conversation.dialect.notifications[sender][method]
+            self._drop_odd(named.params_optional, params)
             self._receive_cancelled(params)
             return
         if method == "notifications/progress":
             self._receive_progress(params)
             return
-        sender = self._other
-        conversation = self._conversation
         if self._modern is not None and conversation.phase is Phase.NEW:
             conversation = self._modern
         spec = conversation.dialect.notifications[sender].get(method)
+        if params:
+            self._drop_odd(META if spec is None else spec.params_optional, params)
         breach = judge_notification(conversation, sender, method, spec, params, self._shape)
         if breach is not None:
             self._report(breach)

@@ -17,10 +17,12 @@ from ._events import (
     ResponseReceived,
 )
 from ._handles import OutgoingRequest, Purpose
-from ._judge import Breach, misshapen_result
+from ._judge import Breach, misshapen_result, mistyped, null_members
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger
+from ._methods import META, QUESTIONS, OptionalMembers
+from ._modern_methods import MODERN_DIALECT
 from ._tasks import finished_tasks, new_task
-from ._values import MISSING, IdKey, JSONObject, JSONValue, id_key, is_object
+from ._values import MISSING, IdKey, JSONObject, JSONValue, Side, id_key
 from ._wellformed import (
     BAD_ANSWER_ID,
     NO_RESULT_TYPE,
@@ -29,11 +31,16 @@ from ._wellformed import (
     judge_error_without_id,
     judge_progress,
     no_increase,
+    null_member,
     retyped,
 )
 
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _APPLICATION = Purpose.APPLICATION
+_PROGRESS = MODERN_DIALECT.notifications[Side.SERVER]["notifications/progress"].params_optional
+"""What progress may say besides, in any revision."""
+_FORGIVEN = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER, Purpose.LISTEN})
+"""What the rest of a conversation depends on is not given up for an optional member."""
 
 
 class Outcomes(Asking):
@@ -52,6 +59,11 @@ class Outcomes(Asking):
             if call is None:
                 return
         result: Any = message.get("result", MISSING)
+        if result.__class__ is dict:
+            if call._spec is not None and call._purpose in _FORGIVEN:
+                self._drop_odd(call._spec.result_optional, result, call)
+            elif None in result.values():
+                self._drop_nulls(call, result)
         outcome: Outcome | InputRequired
         fault: Breach | None = None
         if result.__class__ is not dict or "error" in message or message.get("jsonrpc") != "2.0":
@@ -68,7 +80,6 @@ class Outcomes(Asking):
         elif (
             self._shape
             and (spec := call._spec) is not None
-            and spec.result
             and (wrong := misshapen_result(spec, call._task, result)) is not None
             and not (call._is_modern and self._is_added(result))
         ):
@@ -90,6 +101,15 @@ class Outcomes(Asking):
         else:
             assert not isinstance(outcome, InputRequired)  # no request of the library's own asks
             self._ended(call, outcome)
+
+    def _drop_nulls(self, call: OutgoingRequest, result: JSONObject) -> None:
+        """Optional members of a result that are null count as absent."""
+        optional = META if call._spec is None else call._spec.result_optional
+        if call._is_modern and result.get("resultType") == "input_required":
+            optional = (*QUESTIONS, *META)
+        for name in null_members(optional, result):
+            del result[name]
+            self._report(null_member(name), request=call)
 
     def _find_unfiled(
         self, message: JSONObject, raw: object, key: IdKey | None
@@ -219,26 +239,36 @@ class Outcomes(Asking):
         if call._progress is not None and progress <= call._progress:
             self._report(no_increase(call._progress, progress), request=call)
             return
-        total: Any = params.get("total")
-        text: Any = params.get("message")
-        if total is not None and type(total) is not int and type(total) is not float:
-            self._report(Breach("OWN-014", "total is no number", tolerated=True), request=call)
-            total = None
-        if text is not None and type(text) is not str:
-            self._report(Breach("OWN-014", "message is no string", tolerated=True), request=call)
-            text = None
-        meta: Any = params.get("_meta")
+        self._drop_odd(_PROGRESS, params, call)
         call._progress = progress
         self._extend(call)
         self._events.append(
             ProgressReceived(
                 request=call,
                 progress=progress,
-                total=total,
-                message=text,
-                meta=meta if is_object(meta) else None,
+                total=params.get("total"),
+                message=params.get("message"),
+                meta=params.get("_meta"),
             )
         )
+
+    def _drop_odd(
+        self,
+        optional: OptionalMembers,
+        members: JSONObject,
+        request: OutgoingRequest | None = None,
+    ) -> None:
+        """Optional members that are null or of the wrong type are left out, and reported.
+
+        For messages that cannot be refused, and whose other members are of use.
+        """
+        for name in null_members(optional, members):
+            del members[name]
+            self._report(null_member(name), request=request)
+        while (odd := mistyped(optional, members)) is not None:
+            del members[odd]
+            breach = Breach("OWN-014", f"{odd} has the wrong type", tolerated=True)
+            self._report(breach, request=request)
 
     def _extend(self, call: OutgoingRequest) -> None:
         """There is a sign of life: silence counts anew."""

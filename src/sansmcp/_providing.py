@@ -13,11 +13,17 @@ from ._envelope import OURS
 from ._errors import LocalProtocolError
 from ._events import FailureReason, InputRequired, RequestFailed
 from ._handles import OutgoingRequest, Purpose
-from ._judge import Breach, judge_question, misshapen
+from ._judge import (
+    Breach,
+    judge_question,
+    misshapen_result,
+    question_without_nulls,
+    without_nulls,
+)
 from ._lifecycle import State
 from ._notifying import Notifying
 from ._values import JSONObject, ProgressToken, is_object
-from ._wellformed import judge_input_required
+from ._wellformed import judge_input_required, null_member
 
 _EMPTY: JSONObject = {}
 _ALIEN = frozenset({"id", "jsonrpc", "resultType"})
@@ -49,7 +55,7 @@ class Providing(Notifying):
         questions, state, peer = asked
         if peer is not self._peer:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
-        self._check_responses(questions, responses)
+        responses = self._checked_responses(questions, responses)
         self._check_room()
         if log_level is not None:
             meta = self._with_level(meta, log_level)
@@ -77,9 +83,11 @@ class Providing(Notifying):
             self._settle()
         return renewed
 
-    def _check_responses(
+    def _checked_responses(
         self, questions: Mapping[str, str], responses: Mapping[str, JSONObject]
-    ) -> None:
+    ) -> dict[str, JSONObject]:
+        """The answers as they are sent."""
+        checked: dict[str, JSONObject] = {}
         if not isinstance(responses, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"answers are a mapping, not {responses!r:.40}")
         for name, method in questions.items():
@@ -92,11 +100,13 @@ class Providing(Notifying):
             if alien := _ALIEN & given.keys():
                 text = f"the answer to {name!r} is a bare result, and has no {min(alien)}"
                 raise LocalProtocolError("MRTR-020", text)
-            fault = misshapen(spec.result, given)
+            fault = misshapen_result(spec, False, given)
             if fault is not None and self._shape:
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {fault}")
+            checked[name] = without_nulls(spec.result_optional, given)
         if unknown := responses.keys() - questions.keys():
             raise LocalProtocolError("MRTR-019", f"{min(unknown, key=str)!r} was not asked")
+        return checked
 
     def _with_meta(self, body: bytes, meta: JSONObject) -> bytes:
         """The params of an earlier round with a `_meta` of this round over theirs."""
@@ -110,13 +120,13 @@ class Providing(Notifying):
         self,
         body: bytes,
         token: ProgressToken | None,
-        responses: Mapping[str, JSONObject],
+        responses: dict[str, JSONObject],
         state: str | None,
     ) -> bytes:
         if token is not None:
             body = self._with_token(body, token)
         if responses:
-            body = b'%b,"inputResponses":%b}' % (body[:-1], self._encode(dict(responses)))
+            body = b'%b,"inputResponses":%b}' % (body[:-1], self._encode(responses))
         if state is not None:
             body = b'%b,"requestState":%b}' % (body[:-1], self._encode(state))
         return body
@@ -159,7 +169,12 @@ class Providing(Notifying):
         conversation = self._conversation
         gates = conversation.gates[self._side]
         questions: Any = result.get("inputRequests", {})
-        for question in questions.values():
+        for key, question in questions.items():
+            if is_object(question):
+                question, nulls = question_without_nulls(conversation.dialect, question)
+                questions[key] = question
+                for name in nulls:
+                    self._report(null_member(name), request=call)
             breach = judge_question(conversation.dialect, gates, question, self._shape)
             if breach is not None:
                 if not breach.tolerated:

@@ -21,12 +21,12 @@ from ._events import (
     ResponseReceived,
 )
 from ._handles import Bridge, IncomingRequest, OutgoingRequest, Purpose
-from ._judge import Breach, judge_question, judge_request, lacking
+from ._judge import Breach, judge_question, judge_request, lacking, question_without_nulls
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger
 from ._modern_methods import MODERN_REVISION
 from ._providing import Providing
 from ._sealing import LAST, BadSeal, seal, unseal
-from ._values import JSONObject
+from ._values import JSONObject, is_object
 
 _OPEN = RequestState.OPEN
 _REFUSED = REQUESTS[RequestState.OPEN, RequestTrigger.REFUSE]
@@ -56,7 +56,7 @@ class Requiring(Providing):
             return self._too_late(request)
         if self._incoming.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
-        self._check_questions(request, questions, state)
+        questions = self._checked_questions(request, questions, state)
         if timeout is not None:
             self._check_timeouts(timeout, None, now)
         if request._is_modern:
@@ -72,9 +72,10 @@ class Requiring(Providing):
             self._bridge(request, bodies, state, timeout)
         return self._settle() if self._restless else True
 
-    def _check_questions(
+    def _checked_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
-    ) -> None:
+    ) -> dict[str, JSONObject]:
+        """The questions as they are asked."""
         spec = request._spec
         dialect = self._registry.dialects[MODERN_REVISION]
         modern = dialect.requests[self._other].get(request._method)
@@ -88,12 +89,16 @@ class Requiring(Providing):
         if state is not None and not isinstance(state, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"a state is a string, not {state!r:.40}")
         gates = self._registry.open_gates(request._peer.capabilities)
+        checked: dict[str, JSONObject] = {}
         undeclared: Breach | None = None
         needed: JSONObject = {}
         for name, question in questions.items():
             if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
                 raise LocalProtocolError("MRTR-005", f"a key is a string, not {name!r:.40}")
+            if is_object(question):
+                question, _ = question_without_nulls(dialect, question)
             breach = judge_question(dialect, gates, question, self._shape)
+            checked[name] = question
             if breach is None:
                 continue
             if breach.rule != "MRTR-008":
@@ -106,20 +111,21 @@ class Requiring(Providing):
                     node = node.setdefault(part, {})
         if undeclared is not None:
             raise LocalProtocolError(undeclared.rule, undeclared.text, needed)
+        return checked
 
     # ---------------------------------------------------------------- in the modern revision
 
     def _questions_body(
         self,
         request: IncomingRequest,
-        questions: Mapping[str, JSONObject],
+        questions: dict[str, JSONObject],
         state: str | None,
         meta: JSONObject | None,
         at: float | None,
     ) -> bytes:
         result: JSONObject = {"resultType": "input_required"}
         if questions:
-            result["inputRequests"] = dict(questions)
+            result["inputRequests"] = questions
         if state is not None:
             keys = self._config.state_keys
             if keys:

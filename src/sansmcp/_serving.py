@@ -13,10 +13,12 @@ from ._envelope import SUBSCRIPTION_ID
 from ._errors import ErrorCode, LocalProtocolError
 from ._events import CancelCause, LimitReached, ListenerAdded, ListenerRemoved
 from ._handles import IncomingRequest, Listener
-from ._judge import FILTERS, judge_filter
+from ._judge import FILTERS, judge_filter, null_members, without_nulls
+from ._methods import FILTER
 from ._notifying import LISTEN, URI_CHARACTERS
 from ._subscribing import Subscribing
 from ._values import JSONObject, is_object
+from ._wellformed import null_member
 
 _GATES = {
     "toolsListChanged": "tools.listChanged",
@@ -69,8 +71,10 @@ class Serving(Subscribing):
         listener = self._listeners.get(request)
         if listener is None or listener._held is None:
             raise LocalProtocolError("SUBS-004", f"{request!r} waits for no acknowledgement")
-        if notifications is not None and (breach := judge_filter(notifications)) is not None:
-            raise breach.error()
+        if notifications is not None:
+            notifications = without_nulls(FILTER, notifications)
+            if (breach := judge_filter(notifications)) is not None:
+                raise breach.error()
         if now is not None:
             self._tell(now)
         if notifications is not None:
@@ -119,6 +123,9 @@ class Serving(Subscribing):
         if request._method != LISTEN:
             return super()._handled(request)
         asked: Any = request._params.get("notifications")
+        for name in null_members(FILTER, asked) if is_object(asked) else ():
+            del asked[name]
+            self._report(null_member(name), request=request)
         breach = judge_filter(asked if is_object(asked) else {_URIS: None})
         if breach is not None:
             self._refuse_breach(request, breach)

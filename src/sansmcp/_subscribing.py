@@ -21,10 +21,20 @@ from ._events import (
     SubscriptionEnded,
 )
 from ._handles import OutgoingRequest, Purpose, Subscription
-from ._judge import FILTERS, Breach, judge_filter, judge_honoured, judge_request
+from ._judge import (
+    FILTERS,
+    Breach,
+    judge_filter,
+    judge_honoured,
+    judge_request,
+    null_members,
+    without_nulls,
+)
+from ._methods import FILTER
 from ._notifying import LISTEN
 from ._requiring import Requiring
 from ._values import JSONObject, id_key, is_object
+from ._wellformed import null_member
 
 _FAILURES: Final = {
     FailureReason.CANCELLED: SubscriptionEnd.CANCELLED,
@@ -65,6 +75,8 @@ class Subscribing(Requiring):
         self._may_send(LISTEN)
         conversation, side = self._conversation, self._side
         spec = conversation.dialect.requests[side].get(LISTEN)
+        if is_object(notifications):
+            notifications = without_nulls(FILTER, notifications)
         params: JSONObject = {"notifications": notifications}
         breach = judge_request(conversation, side, LISTEN, spec, params, True)
         breach = breach or judge_filter(notifications)
@@ -144,6 +156,9 @@ class Subscribing(Requiring):
         """A copy of a filter for the handle: the event's belongs to the caller."""
         if not is_object(honoured):
             return Breach("OWN-014", "notifications is no object")
+        for name in null_members(FILTER, honoured):
+            del honoured[name]
+            self._report(null_member(name))
         if (breach := judge_filter(honoured)) is not None:
             return breach
         try:

@@ -32,9 +32,10 @@ from ._codec import BoundedDecoder
 from ._config import Config
 from ._conversation import Conversation
 from ._envelope import Envelope
-from ._judge import Breach
+from ._judge import Breach, null_members, without_nulls
 from ._levels import LEVELS
 from ._lifecycle import Phase
+from ._methods import OptionalMembers
 from ._modern_methods import MODERN_REVISION
 from ._observations import (
     BlindCause,
@@ -45,9 +46,10 @@ from ._observations import (
     ViolationSeen,
 )
 from ._registry import LEGACY_REVISIONS
-from ._values import IdKey, RequestId, Side
+from ._values import IdKey, JSONObject, RequestId, Side
 from ._watched import Asked, Half, LogLevel, Subscriptions
 from ._watched_modern import LogWishes, Rounds, Terms
+from ._wellformed import null_member
 
 _ANY_REVISION: Final = ("JSON-", "ERR-", "STDIO-", "OWN-017", "OWN-018")
 """The rules that make a message a message, whatever the revision."""
@@ -170,11 +172,12 @@ class Watching:
     ) -> None:
         if self._foreign and not breach.rule.startswith(_ANY_REVISION):
             return
+        rule = breach.rule_of_sender
         self._events.append(
             ViolationSeen(
                 side=half.side,
-                rule=breach.rule,
-                level=LEVELS[breach.rule],
+                rule=rule,
+                level=LEVELS[rule],
                 text=breach.text,
                 method=method,
                 id=id,
@@ -183,6 +186,19 @@ class Watching:
                 time=self._now,
             )
         )
+
+    def _without_nulls(
+        self,
+        half: Half,
+        optional: OptionalMembers,
+        value: JSONObject,
+        method: str,
+        id: RequestId | None,
+    ) -> JSONObject:
+        """An object as it counts: optional members that are null are absent, and reported."""
+        for name in null_members(optional, value):
+            self._accuse(half, null_member(name), method, id)
+        return without_nulls(optional, value)
 
     def _blind(self, cause: BlindCause, half: Half | None, text: str) -> None:
         side = None if half is None else half.side

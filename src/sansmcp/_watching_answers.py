@@ -14,7 +14,6 @@ from ._watched import Asked, Half, TokenUse
 from ._watching_modern import ModernWatching
 from ._wellformed import (
     BAD_ANSWER_ID,
-    NULL_NEXT_CURSOR,
     is_error,
     judge_answer,
     judge_error_without_id,
@@ -93,11 +92,14 @@ class AnswerWatching(ModernWatching):
             self._match_modern(half, asked, message, breach, code)
             return
         elif is_plain:
+            if spec is not None and None in result.values():
+                result = self._without_nulls(
+                    half, spec.result_optional, result, asked.method, asked.id
+                )
             if (
                 breach is None
                 and self._shape
                 and spec is not None
-                and spec.result
                 and (wrong := misshapen_result(spec, asked.as_task, result)) is not None
             ):
                 breach = Breach(spec.result_rule, f"result of {asked.method}: {wrong}")
@@ -112,13 +114,6 @@ class AnswerWatching(ModernWatching):
         if breach is not None:
             self._accuse(half, breach, asked.method, asked.id)
             self._excuse(half, asked.key)
-        elif (
-            is_plain
-            and spec is not None
-            and spec.paginated is not None
-            and result.get("nextCursor", MISSING) is None
-        ):
-            self._accuse(half, NULL_NEXT_CURSOR, asked.method, asked.id)
         if asked.batched and self._bytes and self._index is None and self._has_batches():
             text = f"{asked.method} came in a batch, and its answer outside of one"
             self._accuse(half, Breach("BATCH-005", text), asked.method, asked.id)
@@ -132,13 +127,6 @@ class AnswerWatching(ModernWatching):
             breach = self._see_result(half, asked, message["result"])
         if breach is not None:
             self._accuse(half, breach, asked.method, asked.id)
-        elif (
-            code is None
-            and asked.spec is not None
-            and asked.spec.paginated is not None
-            and message["result"].get("nextCursor", MISSING) is None
-        ):
-            self._accuse(half, NULL_NEXT_CURSOR, asked.method, asked.id)
 
     def _has_batches(self) -> bool:
         """Whether a revision with batches is agreed on."""

@@ -12,10 +12,12 @@ from ._judge import (
     judge_phase,
     judge_request,
     judge_task,
+    mistyped,
     too_early,
+    without_nulls,
 )
 from ._lifecycle import Phase, PhaseTrigger
-from ._methods import Method
+from ._methods import META, Method
 from ._observations import BlindCause, MessageKind
 from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object
 from ._watched import Asked, Half, TokenUse
@@ -23,7 +25,6 @@ from ._watched_modern import Listening
 from ._watching_progress import ProgressWatching
 from ._wellformed import (
     BAD_REQUEST_ID,
-    NULL_CURSOR,
     NULL_PARAMS,
     UNKNOWN_LEVEL,
     UNKNOWN_WISH,
@@ -81,6 +82,10 @@ class CallWatching(ProgressWatching):
         if (spec is None or meta is not None) and self._is_modern(half, method, meta):
             breach = self._see_modern(half, asked, params, breach)
             spec = None
+        elif None in params.values():
+            params = self._as_it_counts(half, asked, spec, params)
+        if asked.modern:
+            pass  # it was judged by what it says itself
         elif breach is None and self._judged:
             if conversation.phase is _OPERATING:
                 breach = judge_request(conversation, half.side, method, spec, params, self._shape)
@@ -103,6 +108,15 @@ class CallWatching(ProgressWatching):
             self._take_request(half, asked, spec, params)
         elif self._judged and conversation.agreed:
             asked.spec = spec
+
+    def _as_it_counts(
+        self, half: Half, asked: Asked, spec: Method | None, params: JSONObject
+    ) -> JSONObject:
+        """The params of a legacy request without members that are null."""
+        optional = META if spec is None else spec.params_optional
+        if self._judged and (self._conversation.agreed or asked.method == "initialize"):
+            return self._without_nulls(half, optional, params, asked.method, asked.id)
+        return without_nulls(optional, params)
 
     def _judge_early(
         self, half: Half, asked: Asked, spec: Method | None, params: JSONObject
@@ -198,8 +212,6 @@ class CallWatching(ProgressWatching):
             asked.subject = breach is None  # else it is to be served like any other
             if breach is not None and self._knows_agreement(half):
                 self._accuse(half, breach, asked.method, asked.id)
-        elif spec.paginated is not None and params.get("cursor", MISSING) is None:
-            self._accuse(half, NULL_CURSOR, asked.method, asked.id)
         if not spec.special:
             return
         if asked.method == "logging/setLevel":
@@ -242,6 +254,8 @@ class CallWatching(ProgressWatching):
                 self._accuse(half, breach, method)
             elif given is None:
                 self._accuse(half, NULL_PARAMS, method)
+        if params and breach is None:
+            params = self._see_optional(half, method, params)
         if method == "notifications/initialized" and half.side is Side.CLIENT:
             self._initialized(half, judged=breach is None)
         elif breach is not None:
@@ -252,6 +266,22 @@ class CallWatching(ProgressWatching):
             self._see_cancelled(half, params)
         else:
             self._judge_notification(half, method, params)
+
+    def _see_optional(self, half: Half, method: str, params: JSONObject) -> JSONObject:
+        """Judge the members that the params of a notification may have."""
+        is_special = method in ("notifications/progress", "notifications/cancelled")
+        if not is_special and None not in params.values():
+            return params  # their types are judged with the rest
+        spec = self._conversation.dialect.notifications[half.side].get(method)
+        spec = spec or self._dialect.notifications[half.side].get(method)
+        optional = META if spec is None else spec.params_optional
+        if not self._judged or self._alien:
+            return without_nulls(optional, params)
+        params = self._without_nulls(half, optional, params, method, None)
+        if is_special and self._shape and (odd := mistyped(optional, params)) is not None:
+            text = f"params of {method}: {odd} has the wrong type"
+            self._accuse(half, Breach("OWN-014", text), method)
+        return params
 
     def _initialized(self, half: Half, judged: bool) -> None:
         conversation = self._conversation

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ._envelope import SUBSCRIPTION_ID
 from ._judge import FILTERS, Breach, judge_filter, judge_honoured, judge_notification
+from ._methods import FILTER
 from ._observations import CancellationMatched
 from ._values import IdKey, JSONObject, Side, id_key, is_object
 from ._watched import Asked, Half
@@ -30,6 +31,9 @@ class ListenWatching(Watching):
     def _listen(self, asked: Asked, params: JSONObject) -> Breach | None:
         """A subscription is asked for, in a request without another fault."""
         wish: Any = params.get("notifications")
+        if is_object(wish):
+            client = self._halves[Side.CLIENT]
+            wish = self._without_nulls(client, FILTER, wish, asked.method, asked.id)
         breach = judge_filter(wish) if is_object(wish) else None
         known = is_object(wish) and breach is None
         asked.subject = Listening(wishes_in(wish) if known else None)
@@ -91,7 +95,7 @@ class ListenWatching(Watching):
             if not first:
                 return Breach("SUBS-004", "a subscription was acknowledged a second time")
             honoured: Any = params.get("notifications")
-            breach = breach or self._judge_honoured(listening, honoured)
+            breach = breach or self._judge_honoured(half, listening, honoured)
             if breach is None and is_object(honoured):
                 listening.granted = frozenset(name for name in _KINDS if honoured.get(name))
             return breach
@@ -103,10 +107,10 @@ class ListenWatching(Watching):
             return Breach("SUBS-002", f"{method} was not granted by the acknowledgement")
         return breach
 
-    @staticmethod
-    def _judge_honoured(listening: Listening, honoured: object) -> Breach | None:
+    def _judge_honoured(self, half: Half, listening: Listening, honoured: object) -> Breach | None:
         if not is_object(honoured):
             return None  # shapes are not judged
+        honoured = self._without_nulls(half, FILTER, honoured, ACKNOWLEDGED, None)
         breach = judge_filter(honoured)
         if breach is None and listening.asked is not None:
             breach = judge_honoured(listening.asked, honoured)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ._envelope import PROTOCOL_VERSION, SERVER_INFO, read_envelope
+from ._envelope import OPTIONAL, PROTOCOL_VERSION, SERVER_INFO, read_envelope
 from ._ids import UsedIds
 from ._judge import (
     FILTERS,
@@ -24,6 +24,7 @@ from ._judge import (
     misshapen_result,
 )
 from ._lifecycle import Phase
+from ._methods import META, QUESTIONS
 from ._modern_methods import MODERN_REVISION
 from ._observations import BlindCause, DiscoverySeen
 from ._registry import LOG_LEVELS, MODERN_REVISIONS
@@ -34,7 +35,6 @@ from ._watching_listening import LOG
 from ._watching_rounds import RoundWatching
 from ._wellformed import (
     NO_RESULT_TYPE,
-    NULL_CURSOR,
     judge_caching_hints,
     judge_extensions,
     judge_reserved_code,
@@ -98,6 +98,9 @@ class ModernWatching(RoundWatching):
             self._log_wishes.asked(terms.severity)
         method = asked.method
         asked.spec = spec = self._dialect.requests[Side.CLIENT].get(method)
+        self._without_nulls(half, OPTIONAL, meta, method, asked.id)
+        optional = META if spec is None else spec.params_optional
+        params = self._without_nulls(half, optional, params, method, asked.id)
         if breach is None:
             breach = judge_request(self._stateless, Side.CLIENT, method, spec, params, self._shape)
             if breach is not None and breach.rule == "OWN-020" and terms.extends:
@@ -107,8 +110,7 @@ class ModernWatching(RoundWatching):
         elif method == _LISTEN:
             fault = self._listen(asked, params)
         else:
-            null = spec.paginated is not None and params.get("cursor", MISSING) is None
-            fault = NULL_CURSOR if null else None
+            fault = None
         return breach or fault
 
     def _terms_of(self, meta: JSONObject) -> Terms | Breach | None:
@@ -149,9 +151,13 @@ class ModernWatching(RoundWatching):
 
     def _see_result(self, half: Half, asked: Asked, result: JSONObject) -> Breach | None:
         """A request that speaks for itself is answered with a result."""
-        kind: Any = result.get("resultType", MISSING)
         if asked.alien:
             return None
+        if None in result.values():
+            optional = META if asked.spec is None else asked.spec.result_optional
+            optional = (*optional, *QUESTIONS)
+            result = self._without_nulls(half, optional, result, asked.method, asked.id)
+        kind: Any = result.get("resultType", MISSING)
         if kind == "complete" or kind == "input_required":
             self._serves_modern = True
         if asked.method == _DISCOVER:

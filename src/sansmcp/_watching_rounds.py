@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ._judge import Breach, judge_question, misshapen
+from ._judge import Breach, judge_question, misshapen_result, question_without_nulls
 from ._modern_methods import MODERN_DIALECT
 from ._observations import BlindCause
 from ._values import MISSING, JSONObject, Side, is_object
 from ._watched import Asked, Half
 from ._watched_modern import Round, Terms, called
 from ._watching_listening import ListenWatching
-from ._wellformed import judge_input_required, judge_inputs
+from ._wellformed import judge_input_required, judge_inputs, null_member
 
 _FORGOTTEN: Final = "the oldest questions were forgotten: retries are not judged any more"
 _ALIEN: Final = frozenset({"jsonrpc", "resultType"})
@@ -39,7 +39,13 @@ class RoundWatching(ListenWatching):
         breach = judge_input_required(result)
         if breach is not None:
             return breach
-        questions: JSONObject = result.get("inputRequests", {})
+        questions: JSONObject = {}
+        for key, question in result.get("inputRequests", {}).items():
+            questions[key] = question
+            if is_object(question):
+                questions[key], nulls = question_without_nulls(self._dialect, question)
+                for name in nulls:
+                    self._accuse(half, null_member(name), asked.method, asked.id)
         self._rounds.add(
             Round(
                 call=asked.subject,
@@ -109,6 +115,6 @@ def _misshapen_answer(questions: Mapping[str, str], responses: JSONObject) -> st
     for name, method in questions.items():
         spec = MODERN_DIALECT.inputs.get(method)
         response: Any = responses.get(name, MISSING)
-        if spec is not None and (fault := misshapen(spec.result, response)) is not None:
+        if spec is not None and (fault := misshapen_result(spec, False, response)) is not None:
             return f"the answer to {name!r:.80}: {fault}"
     return None

@@ -30,12 +30,15 @@ BAD_REQUEST_ID: Final = Breach("JSON-002", "a request id is a string or an integ
 BAD_ANSWER_ID: Final = Breach("JSON-002", "an answer has no usable id")
 NO_OBJECT: Final = Breach("JSON-001", "a message is a JSON object")
 NULL_PARAMS: Final = Breach("OWN-015", "params is null", tolerated=True)
-NULL_CURSOR: Final = Breach("OWN-015", "cursor is null", tolerated=True)
-NULL_NEXT_CURSOR: Final = Breach("OWN-015", "nextCursor is null", tolerated=True)
 BATCHED_INITIALIZE: Final = Breach("BATCH-003", "initialize is never part of a batch")
 NO_RESULT_TYPE: Final = Breach("JSON-020", "a result has no resultType", tolerated=True)
 UNKNOWN_LEVEL: Final = Breach("LOG-002", "a log message has no known level", tolerated=True)
 UNKNOWN_WISH: Final = Breach("LOG-002", f"the log level is none of {', '.join(LOG_LEVELS)}")
+
+
+def null_member(name: str) -> Breach:
+    """An optional member is there, and null: it counts as absent."""
+    return Breach("OWN-015", f"{name} is null", tolerated=True)
 
 
 def judge_call(message: JSONObject) -> Breach | None:

@@ -347,14 +347,20 @@ def test_a_meta_that_is_no_object_is_none(revision: str, meta: object) -> None:
     """Neighbour of case c270: an application reads members of it without looking at its type."""
     server = ready_server(revision)
     request = asked(server, call(1, "tools/call", TOOL_CALL))
-    event = only(RequestCancelled, receive(server, cancelled(1, _meta=meta)))
+    rule = "OWN-015" if meta is None else "OWN-014"
+    violation, event = receive(server, cancelled(1, _meta=meta))
+    assert isinstance(violation, ProtocolViolation)
+    assert isinstance(event, RequestCancelled)
     assert (event.request, event.meta) == (request, None)
+    assert (violation.rule, violation.tolerated) == (rule, True)
 
     client = ready_client(revision)
     ours = client.send_request("tools/call", TOOL_CALL, progress=True)
     told = {"progressToken": ours.progress_token, "progress": 1, "_meta": meta}
-    progress = only(ProgressReceived, receive(client, note("notifications/progress", told)))
-    assert progress.meta is None
+    violation, progress = receive(client, note("notifications/progress", told))
+    assert isinstance(violation, ProtocolViolation)
+    assert isinstance(progress, ProgressReceived)
+    assert (violation.rule, progress.meta) == (rule, None)
 
 
 def test_progress_comes_with_its_meta(revision: str) -> None:

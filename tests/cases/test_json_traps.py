@@ -92,7 +92,7 @@ def test_params_nested_too_deep_are_refused_with_the_limit_named(
     revision: str, codec: Codec, depth: int, opening: str, closing: str
 ) -> None:
     """Case c137: a recursive parser ran out of stack, with a call that hung or a dead process."""
-    params = f'{{"name":"t","arguments":{nested(depth, opening, closing)}}}'
+    params = f'{{"name":"t","arguments":{{"v":{nested(depth - 1, opening, closing)}}}}}'
     line = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}\n'
     server = ready_server(revision, config=Config(codec=codec))
     first, answered = receive(server, line.encode(), call(2, "ping"))

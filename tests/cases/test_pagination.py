@@ -74,7 +74,7 @@ def test_a_null_cursor_ends_a_listing(revision: str, method: str) -> None:
     listing = client.send_paginated(method)
     cursor, events = answer_page(client, METHODS[method], [], None)
     assert cursor is MISSING
-    page, violation, _ = events
+    violation, page, _ = events
     assert isinstance(page, PageReceived)
     assert isinstance(violation, ProtocolViolation)
     assert (violation.rule, violation.tolerated) == ("OWN-015", True)

@@ -141,11 +141,11 @@ class SharedMachine(HTTPMachine):
 
     # ------------------------------------------------------------- what would outlast a request
 
-    def _check_questions(
+    def _checked_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
-    ) -> None:
+    ) -> dict[str, JSONObject]:
         try:
-            super()._check_questions(request, questions, state)
+            return super()._checked_questions(request, questions, state)
         except LocalProtocolError as error:
             if error.needed is None or request._is_modern:
                 raise
