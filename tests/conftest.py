@@ -12,8 +12,10 @@ from tests.support.judged_http import judging_http
 from tests.support.judged_http_client import judging_http_client
 
 # How long an example takes says more about the machine than about the code. Whether a change is
-# good must not depend on luck: examples are the same in each run, `make fuzz` looks for others.
-hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
+# good must not depend on luck: examples are the same in each run, `make fuzz` looks for others, and
+# `make proof` tries many more.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, max_examples=40)
+hypothesis.settings.register_profile("proof", deadline=None, derandomize=True, max_examples=500)
 hypothesis.settings.register_profile("fuzz", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("tests")
 
@@ -22,17 +24,6 @@ hypothesis.settings.load_profile("tests")
 # they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers",
-        "unjudged(reason): what is sent is not held against the official schema, since the "
-        "application hands over what is not valid, or there is too much of it",
-    )
-    config.addinivalue_line(
-        "markers", "process: what is tested needs a process at the other end of a pipe"
-    )
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,13 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sansmcp import CancelCause, Config, RequestCancelled, RequestReceived
 from sansmcp_io.h11 import ConnectionState, HTTPConnection, HTTPLimits
 
+from .support.budget import examples
 from .support.h11_client import Driven, driven, head, posted, posted_modern, responses
 from .support.http import GET, LEGACY, POST, body_of, modern_headers, modern_tool_call
 from .support.modern import modern
@@ -413,7 +414,7 @@ JUNK = st.sampled_from([b"", b"\r\n", b"\n", b"\0", b" ", b":", b"\xff", b"0", b
     junk=JUNK | st.binary(max_size=8),
     cut=st.integers(1, 300),
 )
-@settings(max_examples=200)
+@examples(60, 1000)
 def test_what_is_nearly_a_request_gets_a_response_or_the_end(
     requests: list[bytes], at: int, gone: int, junk: bytes, cut: int
 ) -> None:

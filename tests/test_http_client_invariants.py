@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sansmcp import (
@@ -27,6 +27,7 @@ from sansmcp import (
 )
 from sansmcp.http import ClientEndpoint, ClientExchange, Origin, SessionLost
 from sansmcp.testing import plain
+from tests.support.budget import examples
 from tests.support.http import JSON, LEGACY, SSE
 from tests.support.http_client import (
     event,
@@ -213,7 +214,7 @@ class Driver:
         max_failed_pings=st.sampled_from([1, 3]),
     ),
 )
-@settings(max_examples=600)
+@examples(150, 3000)
 def test_nothing_that_a_server_answers_raises(
     actions: list[Any],
     revisions: tuple[str, ...],

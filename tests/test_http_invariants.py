@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sansmcp import Config, JSONObject, RequestReceived, ResourceUpdated, ToolsListChanged
@@ -25,6 +25,7 @@ from sansmcp.http import (
     SSEDecoder,
 )
 from sansmcp.testing import plain
+from tests.support.budget import examples
 from tests.support.http import (
     GET,
     POST,
@@ -152,7 +153,7 @@ class Wire:
     stateless=st.booleans(),
     origins=st.sampled_from([None, ("https://app.example",), ("*",)]),
 )
-@settings(max_examples=300)
+@examples(80, 1500)
 def test_nothing_that_a_client_sends_raises(
     requests: list[Any], stateless: bool, origins: Any
 ) -> None:
@@ -204,7 +205,7 @@ CLIENTS = {
     kind=st.sampled_from([bytes, bytearray, memoryview]),
     limit=st.sampled_from([20, 100, 300, 10_000]),
 )
-@settings(max_examples=300)
+@examples(80, 1500)
 def test_chunking_changes_nothing(
     who: str, body: bytes, cuts: list[int], kind: Any, limit: int
 ) -> None:

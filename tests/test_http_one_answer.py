@@ -19,6 +19,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import MemoryEventLog, OldPaths, SessionEnded
+from tests.support.budget import examples
 from tests.support.http import (
     GET,
     JSON,
@@ -356,4 +357,4 @@ class OneAnswer(RuleBasedStateMachine):
 
 
 TestOneAnswer = OneAnswer.TestCase
-TestOneAnswer.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestOneAnswer.settings = settings(examples(30, 1000), stateful_step_count=50, deadline=None)

@@ -5,7 +5,7 @@ import re
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sansmcp import LocalProtocolError
@@ -16,6 +16,7 @@ from sansmcp.http import (
     encode_comment,
     encode_event,
 )
+from tests.support.budget import examples
 
 
 def decoded(*chunks: bytes, limit: int = 1000) -> list[ServerSentEvent | OverlongEvent]:
@@ -274,7 +275,7 @@ def read_slowly(stream: bytes) -> tuple[list[ServerSentEvent], str, int | None]:
 
 
 @given(parts=PARTS)
-@settings(max_examples=500)
+@examples(100, 2000)
 @example(parts=[b"data", b"\n\n", b"\xef\xbb\xbf", b"data", b"\n\n"])
 def test_any_stream_means_what_the_standard_says(parts: list[bytes]) -> None:
     """A reader that is quick and bounded must not read anything else."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sansmcp import (
@@ -16,6 +16,7 @@ from sansmcp import (
     Side,
 )
 from sansmcp.testing import Pair, canonical
+from tests.support.budget import examples
 from tests.support.wire import SAMPLING
 
 ECHO: dict[str, Any] = {"name": "echo"}
@@ -156,7 +157,7 @@ def raises(verb: Callable[..., object], *handles: object, **arguments: object) -
         lambda verb: st.lists(calls(verb) | calls(verb) | calls(), min_size=1, max_size=4)
     ),
 )
-@settings(max_examples=400)
+@examples(100, 2000)
 def test_7_a_verb_that_raises_has_changed_nothing(
     phase: str, side: Side, steps: list[tuple[str, dict[str, Any]]]
 ) -> None:

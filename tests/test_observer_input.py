@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sansmcp import (
@@ -15,6 +15,7 @@ from sansmcp import (
     TextSeen,
 )
 from sansmcp.testing import json_values, messages, nearly_messages, wire_bytes
+from tests.support.budget import examples
 from tests.support.watching import C, S, Step, opening, taken
 from tests.support.wire import call, note, result, wire
 
@@ -27,7 +28,7 @@ def said(events: list[Observation]) -> int:
     return len({event.number for event in events if isinstance(event, MessageSeen | TextSeen)})
 
 
-@settings(max_examples=300)
+@examples(60, 1500)
 @given(st.lists(st.tuples(st.sampled_from(Side), wire_bytes()), max_size=5), st.booleans())
 def test_no_bytes_make_it_fail(chunks: list[tuple[Side, bytes]], from_start: bool) -> None:
     """A proxy that falls over takes the conversation with it."""
@@ -41,7 +42,7 @@ def test_no_bytes_make_it_fail(chunks: list[tuple[Side, bytes]], from_start: boo
     assert said(taken(observer)) == observer.messages
 
 
-@settings(max_examples=400)
+@examples(80, 2000)
 @given(
     revision=st.none() | st.sampled_from(LEGACY_REVISIONS),
     steps=st.lists(

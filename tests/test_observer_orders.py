@@ -1,11 +1,12 @@
 """No ordering of a legal conversation, and no part of one, makes anybody guilty."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sansmcp import LEGACY_REVISIONS, AnswerMatched, BlindSpot, Observation, Observer, Side
 from sansmcp.testing import plain
+from tests.support.budget import examples
 from tests.support.interleaving import Dialogue, dialogues, orders
 from tests.support.interleaving_modern import ANY_ERA
 from tests.support.watching import accused, taken
@@ -20,7 +21,7 @@ def watched(order: list[tuple[Side, bytes]], from_start: bool = True) -> list[Ob
 
 
 @pytest.mark.unjudged("task results and tokens given by hand are not the point here")
-@settings(max_examples=400)
+@examples(60, 2000)
 @given(revision=st.sampled_from(LEGACY_REVISIONS), data=st.data())
 def test_no_order_of_a_legal_conversation_makes_anybody_guilty(
     revision: str, data: st.DataObject
@@ -35,7 +36,7 @@ def test_no_order_of_a_legal_conversation_makes_anybody_guilty(
 
 
 @pytest.mark.unjudged("task results and tokens given by hand are not the point here")
-@settings(max_examples=300)
+@examples(50, 1500)
 @given(revision=st.sampled_from(LEGACY_REVISIONS), data=st.data())
 def test_no_rest_of_a_legal_conversation_makes_anybody_guilty(
     revision: str, data: st.DataObject
@@ -53,7 +54,7 @@ def test_no_rest_of_a_legal_conversation_makes_anybody_guilty(
 
 
 @pytest.mark.unjudged("what is judged here is what both sides say, in any order")
-@settings(max_examples=400)
+@examples(60, 2000)
 @given(dialogue=ANY_ERA, data=st.data())
 def test_no_order_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
     dialogue: Dialogue, data: st.DataObject
@@ -66,7 +67,7 @@ def test_no_order_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
 
 
 @pytest.mark.unjudged("what is judged here is what both sides say, in any order")
-@settings(max_examples=300)
+@examples(50, 1500)
 @given(dialogue=ANY_ERA, data=st.data())
 def test_no_rest_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
     dialogue: Dialogue, data: st.DataObject
@@ -79,7 +80,7 @@ def test_no_rest_of_a_legal_conversation_of_any_era_makes_anybody_guilty(
 
 
 @pytest.mark.unjudged("task results and tokens given by hand are not the point here")
-@settings(max_examples=60)
+@examples(30, 300)
 @given(data=st.data())
 def test_the_cuts_of_a_stream_change_nothing(data: st.DataObject) -> None:
     """A pipe cuts where it likes, and a capture is replayed in other pieces."""

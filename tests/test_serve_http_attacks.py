@@ -32,9 +32,9 @@ def handle(call: ServerCall) -> JSONObject:
 
 
 async def flood(call: ServerCall) -> JSONObject:
-    """Talk as long as the client is said to listen."""
-    step = 0
-    while call.progress(step):
+    """Talk as long as the client is said to listen, so much that the sockets are soon full."""
+    step, text = 0, "x" * 10_000
+    while call.progress(step, message=text):
         step += 1
         await loops.checkpoint()
     return {"content": []}

@@ -4,6 +4,7 @@ What either side sends is held against the official schema by the fixture in `co
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, get_args
 
@@ -46,6 +47,7 @@ THOROUGH = settings(
 # Examples by the number of steps in each, for each of four machines: 5,000 in all. Most races need
 # few steps, limits and ids that were forgotten need many, and time is what the steps cost.
 LENGTHS = {12: 550, 25: 450, 50: 250}
+FEW = {12: 25, 25: 25, 50: 10}
 QUICK = settings(
     THOROUGH, max_examples=200, database=None, derandomize=True, report_multiple_bugs=False
 )
@@ -140,13 +142,22 @@ class Mixed(Watched):
     seen: ClassVar[Counter[str]] = Counter()
 
 
-def run(machine: type[ConnectionMachine]) -> None:
-    for steps, examples in LENGTHS.items():
+def run(machine: type[ConnectionMachine], lengths: Mapping[int, int] = LENGTHS) -> None:
+    for steps, examples in lengths.items():
         chosen = settings(THOROUGH, max_examples=examples, stateful_step_count=steps)
         with without_tracing():
             run_state_machine_as_test(machine, settings=chosen)
 
 
+@pytest.mark.parametrize("machine", [Newest, WithBatches, Modern, Mixed])
+def test_promises_are_kept_in_a_few_examples(machine: type[Watched]) -> None:
+    """What most changes break shows at once; the tests that follow try very much."""
+    run(machine, FEW)
+
+    assert machine.kinds() >= {"RequestReceived", "ResponseReceived", "RequestFailed"}
+
+
+@pytest.mark.proof
 def test_every_promise_is_kept_in_2025_11_25() -> None:
     """Races of answers, cancellations, time and ends are where implementations break."""
     run(Newest)
@@ -155,6 +166,7 @@ def test_every_promise_is_kept_in_2025_11_25() -> None:
     Newest.demand({"sent by CLIENT": 1_000, "sent by SERVER": 1_000, "rounds": 5})
 
 
+@pytest.mark.proof
 def test_every_promise_is_kept_in_2025_03_26() -> None:
     """Batches hold back answers until the last one is there, whatever becomes of the others."""
     run(WithBatches)
@@ -164,6 +176,7 @@ def test_every_promise_is_kept_in_2025_03_26() -> None:
     WithBatches.demand({"batches": 100, "rounds": 5})
 
 
+@pytest.mark.proof
 def test_every_promise_is_kept_in_2026_07_28() -> None:
     """Rounds of questions and subscriptions are requests that outlive what they were."""
     run(Modern)
@@ -185,6 +198,7 @@ def test_every_promise_is_kept_in_2026_07_28() -> None:
     )
 
 
+@pytest.mark.proof
 def test_every_promise_is_kept_between_the_eras() -> None:
     """One stream carries both, and which one it is may be found out late."""
     run(Mixed)

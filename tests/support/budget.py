@@ -1,0 +1,9 @@
+"""How much a property is tried: a little in `make test`, much in `make proof` and `make fuzz`."""
+
+from hypothesis import settings
+
+
+def examples(few: int, many: int) -> settings:
+    """The number of examples that a property is tried with."""
+    is_short = settings.get_current_profile_name() == "tests"
+    return settings(max_examples=few if is_short else many)
