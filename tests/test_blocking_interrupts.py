@@ -4,6 +4,7 @@ import gc
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Generator
@@ -138,6 +139,32 @@ def test_interruption_of_the_end_leaves_no_session() -> None:
         before = descriptors()
         assert interrupted_at_its_end(partial(connect_http, url, info=INFO)) == 24
         assert descriptors() <= before
+
+
+def test_interruption_while_a_client_is_made_leaves_no_sockets() -> None:
+    """Ctrl-C may come before there is anything to leave: nobody else closes them then."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/mcp"  # and nobody is there
+    with pytest.raises(ConnectionLost), connect_http(url, info=INFO):  # imports what it needs
+        pass
+    before = descriptors()
+    point = ends = 0
+    while not ends:
+        point += 1
+        interrupting = Interrupting(point)
+        try:
+            interrupting.begin()
+            with connect_http(url, info=INFO):
+                pass
+        except KeyboardInterrupt:
+            pass
+        except ConnectionLost:
+            ends = point  # it was at its end before
+        finally:
+            sys.setprofile(None)
+        gc.collect(0)
+        assert descriptors() <= before, point
+    assert ends > 100
 
 
 def test_handler_that_goes_on_is_interrupted_again() -> None:

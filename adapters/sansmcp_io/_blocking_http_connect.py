@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
 from ._blocking_client import Client, RequestHandler, check_plain
+from ._blocking_interrupts import Uninterrupted
 from ._defaults import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
@@ -17,6 +18,8 @@ from ._trace import HTTPClientTrace
 
 if TYPE_CHECKING:
     import ssl
+
+    from ._blocking_http_client import HTTPSession
 
 
 @contextmanager
@@ -99,25 +102,29 @@ def connect_http(
         get_stream=get_stream,
         config=config,
     )
-    session = HTTPSession(
-        endpoint,
-        handler=serves_nothing if on_request is None else on_request,
-        on_notification=on_notification,
-        on_unauthorized=on_unauthorized,
-        context=context,
-        request_timeout=request_timeout,
-        tls=tls,
-        limits=limits or HTTPClientLimits(),
-        trace=trace,
-    )
+    session: HTTPSession | None = None
     try:
+        with Uninterrupted():  # or nobody would know what there is to be closed
+            session = HTTPSession(
+                endpoint,
+                handler=serves_nothing if on_request is None else on_request,
+                on_notification=on_notification,
+                on_unauthorized=on_unauthorized,
+                context=context,
+                request_timeout=request_timeout,
+                tls=tls,
+                limits=limits or HTTPClientLimits(),
+                trace=trace,
+            )
         session.start(start_timeout, probe_timeout, hint)
         yield Client(session)
     finally:
         try:
-            with session:
-                session.finish()
+            if session is not None:
+                with session:
+                    session.finish()
         except BaseException:  # Ctrl-C may come when that has hardly begun
-            with session:
-                session.finish()
+            if session is not None:
+                with session:
+                    session.finish()
             raise
