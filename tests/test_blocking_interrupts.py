@@ -219,3 +219,24 @@ def test_process_that_is_forked_leaves_the_connection_alone(transport: str) -> N
     forked = "the connection is that of the process which has forked this one"
     assert run.stdout.splitlines() == [forked, forked, "left", "3 on", "end"]
     assert run.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("restart", ["the connection has ended", "left", "1", "end"]), ("other", ["True", "end"])],
+)
+def test_process_that_is_forked_waits_for_no_thread_of_the_other_one(
+    what: str, said: list[str]
+) -> None:
+    """What such a thread holds, or has put in the place of something, stays so for ever there."""
+    command = [sys.executable, "-m", "tests.support.forking_caller", what]
+    run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert run.stdout.splitlines() == said
+    assert run.returncode == 0
+
+
+def test_sub_interpreter_can_call() -> None:
+    """As below mod_wsgi: it has a main thread of its own, and yet no handlers of signals."""
+    command = [sys.executable, "-m", "tests.support.sub_interpreter"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
+    assert run.stdout.splitlines() == ["echo over stdio", "echo over http", "end"], run.stderr

@@ -11,6 +11,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
@@ -30,6 +31,7 @@ class _Interrupts:
     def __init__(self) -> None:
         self.depth = 0
         self.is_open = False
+        self._thread = 0  # the main thread of the process
         self._is_pending = False
         self._former: Callable[[int, FrameType | None], Any] | None = None
 
@@ -49,10 +51,19 @@ class _Interrupts:
     def _stand_before(self) -> None:
         """Put our handler before the one that is there."""
         self._is_pending = False
+        self._thread = threading.get_ident()
         former = signal.getsignal(signal.SIGINT)
-        self._former = former if callable(former) else None  # not ignored, nor the system's
-        if self._former is not None:
-            signal.signal(signal.SIGINT, self._interrupted)
+        self._former = None
+        if callable(former):  # not ignored, nor the system's
+            with suppress(ValueError):  # a sub-interpreter has a main thread, and hears no signals
+                signal.signal(signal.SIGINT, self._interrupted)
+                self._former = former
+
+    def forked(self) -> None:
+        """This is a process made by `os.fork`, in a thread that may not have been the main one."""
+        if self.depth and self._thread != threading.get_ident():
+            self.depth, self.is_open, self._is_pending = 1, False, False
+            self.restore(was_open=False)
 
     def restore(self, was_open: bool) -> None:
         """Let them through again, if they were let through before; first of all one that waits."""

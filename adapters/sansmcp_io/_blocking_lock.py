@@ -9,12 +9,27 @@ from contextlib import suppress
 from typing import Any, Final
 from weakref import WeakSet
 
-from ._blocking_interrupts import Uninterrupted, interruptible
-
-_LIVING: Final = WeakSet["Guarded"]()
+from ._blocking_interrupts import INTERRUPTS, Uninterrupted, interruptible
 
 
-class Guarded:
+class Forkable:
+    """Has locks, which a process made by `os.fork` cannot use as it finds them.
+
+    Whatever thread holds one of them there is in the other process only.
+    """
+
+    def __init__(self) -> None:
+        _LIVING.add(self)
+
+    def _leave_to_parent(self) -> None:
+        """This is the process that was made by `os.fork`: make the locks anew."""
+        raise NotImplementedError
+
+
+_LIVING: Final = WeakSet[Forkable]()
+
+
+class Guarded(Forkable):
     """As a context manager it holds the lock, and keeps Ctrl-C from breaking in.
 
     The lock can be taken again by the thread that has it, because what is logged under it may be
@@ -29,7 +44,7 @@ class Guarded:
         self._is_ending = False  # Ctrl-C waits for its end, which is near
         self.is_forked: bool = False
         """Whether this is the copy that a process made by `os.fork` has. The parent's goes on."""
-        _LIVING.add(self)
+        Forkable.__init__(self)
 
     def _leave_to_parent(self) -> None:
         self._lock = threading.RLock()  # who held it is not here
@@ -74,8 +89,9 @@ class Guarded:
 
 
 def _forked() -> None:
-    for guarded in list(_LIVING):
-        guarded._leave_to_parent()
+    INTERRUPTS.forked()
+    for each in list(_LIVING):
+        each._leave_to_parent()
 
 
 with suppress(AttributeError):  # not every system has it

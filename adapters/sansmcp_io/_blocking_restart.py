@@ -11,12 +11,13 @@ from sansmcp import State
 from ._anomalies import LOGGER
 from ._blocking_asking import Asking
 from ._blocking_interrupts import Uninterrupted
+from ._blocking_lock import Forkable
 from ._blocking_process import Child, ProcessOptions
 from ._errors import ConnectionLost
 from ._outcomes import with_stderr
 
 
-class Running:
+class Running(Forkable):
     """A process that runs, and the conversation with it. `close` ends both, once."""
 
     def __init__(self, options: ProcessOptions, make_session: Callable[[Child], Asking]) -> None:
@@ -30,6 +31,10 @@ class Running:
         self.session.stderr = child.stderr
         child.on_lines = lambda call: self.session.tell("the handler of standard error", call)
         self._is_closed = False
+        self._closing = threading.Lock()
+        Forkable.__init__(self)
+
+    def _leave_to_parent(self) -> None:
         self._closing = threading.Lock()
 
     def close(self) -> None:
@@ -48,7 +53,7 @@ class Running:
                     self._child.stop()
 
 
-class Keeper:
+class Keeper(Forkable):
     """Keeps one process running, as long as it may be started again.
 
     A new process is started when something is to be sent, not when the old one ends: a server
@@ -72,6 +77,12 @@ class Keeper:
         self._coming: Running | None = None  # it is not open yet
         self._turnstile = threading.Lock()
         self._opener = 0  # the thread that starts a process anew
+        Forkable.__init__(self)
+
+    def _leave_to_parent(self) -> None:
+        self._is_over = True  # a process that is started anew is the parent's
+        self._turnstile = threading.Lock()
+        self._opener = 0
 
     @property
     def session(self) -> Asking:

@@ -1,16 +1,32 @@
-"""A program that forks while it calls: `python -m tests.support.forking_caller [http]`."""
+"""A program that forks: `python -m tests.support.forking_caller [stdio | http | restart | other]`.
+
+It does so while it calls, while another thread starts its server anew, or in another thread.
+"""
 
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
-from sansmcp import LEGACY_REVISIONS
-from sansmcp_io.blocking import Client, ConnectionLost, connect_http, connect_stdio
+from sansmcp import LEGACY_REVISIONS, Event
+from sansmcp_io.blocking import (
+    Client,
+    ConnectionLost,
+    RequestTimeout,
+    connect_http,
+    connect_stdio,
+)
 from tests.adapters.shims import listening, server
 from tests.support.blocking_caller import say
 from tests.support.blocking_talk import INFO, call_tool, text
+from tests.support.processes import bad, call_bad
+
+SECONDS = 20
 
 OPTIONS: Any = {"info": INFO, "revisions": [LEGACY_REVISIONS[-1]]}
 
@@ -61,7 +77,90 @@ def ended_here() -> Generator[None, None, None]:
         os._exit(0)
 
 
+class Sending:
+    """A trace that stops a thread where it sends what has this in it."""
+
+    def __init__(self, what: bytes) -> None:
+        self.is_at_it, self.goes_on = threading.Event(), threading.Event()
+        self._what = what
+
+    def look_for(self, what: bytes) -> None:
+        self._what = what
+
+    def sent(self, data: bytes) -> None:
+        if self._what in data:
+            self.is_at_it.set()
+            self.goes_on.wait(SECONDS)
+
+    def received(self, data: bytes | bytearray) -> None: ...
+    def happened(self, event: Event) -> None: ...
+
+
+def end_of_fork(child: Callable[[], object]) -> None:
+    """Fork, do this in the other process, and wait for its end, which has to come."""
+    forked = os.fork()
+    if forked:
+        assert os.waitpid(forked, 0)[1] == 0
+        return
+    signal.alarm(SECONDS)
+    try:
+        child()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def fork_while_another_thread_starts_the_server() -> None:
+    """That one has locks, and is not there in the other process."""
+    trace = Sending(b"again")
+    with ExitStack() as stack:
+        connected = connect_stdio(bad("fragile"), info=INFO, restarts=1, trace=trace)
+        client = stack.enter_context(connected)
+        with contextlib.suppress(ConnectionLost):
+            client.request(*call_bad("die"))
+        trace.look_for(b"initialize")
+        thread = threading.Thread(target=partial(client.request, *call_bad("pid")))
+        thread.start()
+        assert trace.is_at_it.wait(SECONDS)
+
+        def child() -> None:
+            try:
+                client.request(*call_bad("no"))
+            except ConnectionLost as error:
+                say(error)
+            stack.close()
+            say("left")
+
+        end_of_fork(child)
+        trace.goes_on.set()
+        thread.join()
+        say(len(client.request(*call_bad("pid"))["content"]))
+
+
+def fork_in_another_thread() -> None:
+    """The handler of Ctrl-C is that of a verb which nobody is in, in the other process."""
+    trace = Sending(b'"hang"')
+
+    def fork() -> None:
+        assert trace.is_at_it.wait(SECONDS)
+        end_of_fork(lambda: say(signal.getsignal(signal.SIGINT) is signal.default_int_handler))
+        trace.goes_on.set()
+
+    thread = threading.Thread(target=fork)
+    with connect_stdio(server("trio"), **OPTIONS, trace=trace) as client:
+        thread.start()
+        with contextlib.suppress(RequestTimeout):
+            client.request(*call_tool("hang"), timeout=0.1)
+        thread.join()
+
+
 if __name__ == "__main__":
-    with connecting(*sys.argv[1:] or ["stdio"]) as caller:
-        talk(caller)
+    match sys.argv[1:]:
+        case ["restart"]:
+            fork_while_another_thread_starts_the_server()
+        case ["other"]:
+            fork_in_another_thread()
+        case arguments:
+            with connecting(*arguments or ["stdio"]) as caller:
+                talk(caller)
     say("end")
