@@ -4,14 +4,24 @@ from typing import Any
 
 import pytest
 
-from sansmcp import MODERN_REVISIONS, Config, JSONObject, LimitReached, LocalProtocolError
+from sansmcp import (
+    MODERN_REVISIONS,
+    Config,
+    JSONObject,
+    LimitReached,
+    LocalProtocolError,
+    RequestAnswered,
+    RequestReceived,
+)
 from sansmcp.http import MessageUndelivered
 from tests.support.http import (
     JSON,
     LEGACY,
+    POST,
     SSE,
     answer,
     asked,
+    body_of,
     broken,
     drain,
     modern_headers,
@@ -23,9 +33,10 @@ from tests.support.http import (
     post_modern,
     refused,
     take,
+    tool_call,
 )
 from tests.support.modern import BOTH, FORM, MODERN, complete, envelope, modern
-from tests.support.wire import initialize
+from tests.support.wire import CLIENT_INFO, initialize
 
 HOSTED = pytest.mark.parametrize("revisions", [MODERN_REVISIONS, BOTH], ids=["modern", "both"])
 
@@ -41,6 +52,7 @@ def test_a_request_is_answered_with_one_object(revisions: tuple[str, ...]) -> No
     request = asked(endpoint)
 
     assert (request.revision, request.principal, request.context) == (MODERN, "me", "here")
+    assert request.peer.principal == "me"
     assert take(exchange) is None
     assert endpoint.send_result(request, {"content": []})
     response = answer(exchange)
@@ -147,7 +159,7 @@ def test_only_a_stream_is_taken() -> None:
 def test_questions_are_the_answer() -> None:
     """MRTR-032: nothing follows them; the client sends its request again."""
     endpoint = new_endpoint(config=Config(state_keys=(b"k" * 16,)))
-    exchange = post_modern(endpoint, modern_tool_call(1), principal="me")
+    exchange = post_modern(endpoint, modern_tool_call(1), principal="me", principal_key="1")
     assert endpoint.require_input(asked(endpoint), {"name": FORM}, state="s", at=100.0)
     asking = answer(exchange).json["result"]
     assert asking["resultType"] == "input_required"
@@ -155,17 +167,58 @@ def test_questions_are_the_answer() -> None:
     responses: JSONObject = {"name": {"action": "accept", "content": {}}}
     params: JSONObject = {"name": "t", "arguments": {}, "inputResponses": responses}
     params["requestState"] = asking["requestState"]
-    again = post_modern(endpoint, modern(2, "tools/call", params), principal="me")
+    again = post_modern(
+        endpoint, modern(2, "tools/call", params), principal="me", principal_key="1"
+    )
     request = asked(endpoint)
     assert request.input_responses == responses
     assert endpoint.read_state(request, at=101.0) == "s"
     endpoint.send_result(request, {"content": []})
     assert answer(again).status == 200
 
-    other = post_modern(endpoint, modern(3, "tools/call", params), principal="somebody else")
+    other = post_modern(
+        endpoint, modern(3, "tools/call", params), principal="me", principal_key="2"
+    )
     assert endpoint.read_state(asked(endpoint), at=101.0) is None
     assert answer(other).status == 400
     assert broken(endpoint) == ["MRTR-013"]
+
+
+def test_a_principal_without_a_key_is_refused_where_states_are_sealed() -> None:
+    """OWN-050: the text of a principal may be that of another one, too."""
+    endpoint = new_endpoint(config=Config(state_keys=(b"k" * 16,)))
+    message = modern_tool_call(1)
+    exchange = endpoint.exchange("POST", "/mcp", {**POST, **modern_headers(message)}.items())
+    exchange.receive_data(body_of(message))
+    exchange.principal = "me"
+    with pytest.raises(LocalProtocolError, match="principal_key"):
+        exchange.receive_end()
+    assert answer(exchange).status == 500
+    assert drain(endpoint) == []
+
+
+@HOSTED
+def test_each_request_knows_its_own_principal(revisions: tuple[str, ...]) -> None:
+    """What was read of one envelope serves the next, of somebody else."""
+    endpoint = new_endpoint(revisions=revisions)
+    for id, principal in ((1, "a"), (2, "b"), (3, None)):
+        post_modern(endpoint, modern_tool_call(id), principal=principal)
+    requests = [one.request for one in of(RequestReceived, drain(endpoint))]
+    assert [one.peer.principal for one in requests] == ["a", "b", None]
+    assert [one.peer.info for one in requests] == [CLIENT_INFO] * 3
+    assert requests[0].peer is requests[0].peer
+
+
+def test_a_request_without_session_knows_its_principal() -> None:
+    """Neighbour: legacy requests of an endpoint without sessions, and `initialize` there."""
+    endpoint = new_endpoint(sessions=None)
+    post(endpoint, tool_call(1), {"mcp-protocol-version": LEGACY}, principal="me")
+    (received,) = of(RequestReceived, drain(endpoint))
+    assert received.request.peer.principal == "me"
+    post(endpoint, initialize(2, LEGACY), principal="me")
+    (answered,) = of(RequestAnswered, drain(endpoint))
+    assert answered.request.peer.principal == "me"
+    assert answered.request.peer.info == CLIENT_INFO
 
 
 def test_a_state_that_could_not_be_read_changes_no_answer() -> None:

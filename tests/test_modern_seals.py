@@ -13,11 +13,12 @@ from sansmcp import (
     JSONValue,
     LocalProtocolError,
     ProtocolViolation,
+    RequestReceived,
     ServerConnection,
     StandardCodec,
 )
 from tests.support.modern import ROOTS, modern, modern_server, requested
-from tests.support.wire import broken, drain, note, receive, refusals, sent
+from tests.support.wire import broken, drain, note, of, receive, refusals, sent
 
 OLD, NEW, OTHER = b"old-secret-16-by", b"new-secret-16-by", b"someone else's secret"
 STATE = "step 2: caf\u00e9 \ud83d"
@@ -33,7 +34,7 @@ def a_call(
     sealed: str | None = None,
     *,
     method: str = "tools/call",
-    principal: object = None,
+    principal: str | None = None,
     **params: object,
 ) -> IncomingRequest:
     """The request of a client, with a state where it sends one."""
@@ -41,7 +42,8 @@ def a_call(
         params["requestState"] = sealed
     name: JSONObject = {"uri": "a"} if method == "resources/read" else {"name": "t"}
     request = requested(server, modern(1, method, {**name, **params}))
-    request.peer.principal = principal  # what a transport that knows its users would set
+    # What a transport that knows its users would set.
+    request.peer.principal = request.peer.principal_key = principal
     return request
 
 
@@ -122,19 +124,28 @@ def test_a_seal_expires() -> None:
 def test_any_altered_character_is_noticed() -> None:
     """Not one part of it is open to change: neither the time, nor the state, nor the seal."""
     sealed = seal(sealing(), "abc")
-    version, expires, mac, state = sealed.split(".")
-    altered = [
-        ".".join(("s2", expires, mac, state)),
-        ".".join((version, str(int(expires) + 1), mac, state)),
-        ".".join((version, expires, b64encode(bytes(32)).decode(), state)),
-        ".".join((version, expires, "", state)),
-        ".".join((version, expires, mac, b64encode(b"abd").decode())),
-        ".".join((version, expires, mac, "")),
-    ]
+    version, expires, request, principal, state, mac = sealed.split(".")
     assert b64decode(state) == b"abc"
+    altered = [
+        ".".join(("s1", expires, request, principal, state, mac)),
+        ".".join((version, str(int(expires) + 1), request, principal, state, mac)),
+        ".".join((version, "0" + expires, request, principal, state, mac)),
+        ".".join((version, expires, principal, request, state, mac)),
+        ".".join((version, expires, request, principal, b64encode(b"abd").decode(), mac)),
+        ".".join((version, expires, request, principal, "", mac)),
+        ".".join((version, expires, request, principal, state, b64encode(bytes(32)).decode())),
+        ".".join((version, expires, request, principal, state, "")),
+        # The same bytes to a decoder that is not strict.
+        sealed + "=",
+        sealed + "\n",
+        sealed + "AAAA",
+        sealed[:-2] + chr(ord(sealed[-2]) + 1) + "=",
+        sealed.replace(f".{state}.", f".{state}!."),
+        " " + sealed,
+    ]
     for other in altered:
         server = sealing()
-        refused(server, a_call(server, other))
+        assert "altered" in refused(server, a_call(server, other))
 
 
 @pytest.mark.parametrize(
@@ -175,17 +186,17 @@ def test_a_state_belongs_to_its_request(other: JSONObject) -> None:
     sealed = seal(server, arguments={"n": 1})
     changed: dict[str, Any] = {"arguments": {"n": 1}, **other}
     request = a_call(server, sealed, **changed)
-    refused(server, request)
+    assert "another request" in refused(server, request)
     again = a_call(server, sealed, arguments={"n": 1})
     assert server.read_state(again, at=AT) == STATE
 
 
 @pytest.mark.parametrize("thief", [None, "bob", "Ann", ""])
-def test_a_state_belongs_to_its_principal(thief: object) -> None:
+def test_a_state_belongs_to_its_principal(thief: str | None) -> None:
     """Whoever gets hold of it cannot go on in another one's name."""
     server = sealing()
     sealed = seal(server, principal="ann")
-    refused(server, a_call(server, sealed, principal=thief))
+    assert "principal" in refused(server, a_call(server, sealed, principal=thief))
     assert server.read_state(a_call(server, sealed, principal="ann"), at=AT) == STATE
 
 
@@ -193,6 +204,63 @@ def test_nobody_is_another_principal_than_somebody_of_that_name() -> None:
     """A user may be called "None"."""
     server = sealing()
     refused(server, a_call(server, seal(server), principal="None"))
+
+
+class User:
+    """Two of them look alike, and none has a text of its own."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("nobody asks for the text of a principal")
+
+
+def test_a_principal_needs_a_key() -> None:
+    """OWN-050: two users may have the same text, and one user another text each time."""
+    config = Config(state_keys=(OLD,))
+    info: JSONObject = {"name": "s", "version": "1"}
+    with pytest.raises(LocalProtocolError, match="without principal_key"):
+        ServerConnection(info=info, principal="ann", config=config)
+    wrong: Any = 7
+    with pytest.raises(LocalProtocolError, match="string, not int"):
+        ServerConnection(info=info, principal_key=wrong)
+    ServerConnection(info=info, principal=User())  # nothing is sealed
+    server = sealing()
+    request = a_call(server)
+    request.peer.principal = "ann"
+    with pytest.raises(LocalProtocolError, match="OWN-050"):
+        server.require_input(request, {"r": ROOTS}, state=STATE, at=AT)
+    assert request.open
+
+
+def test_a_connection_knows_its_principal() -> None:
+    """A socket tells who the other end is: all its requests are from there."""
+
+    def connected(key: str) -> ServerConnection:
+        return ServerConnection(
+            info={"name": "s", "version": "1"},
+            capabilities={"tools": {}},
+            principal=user,
+            principal_key=key,
+            config=Config(state_keys=(OLD,)),
+        )
+
+    user = User()
+    server = connected("u1")
+    request = requested(server, modern(1, "tools/call", {"name": "t"}))
+    assert request.principal is request.peer.principal is user
+    assert request.principal_key == "u1"
+    assert server.require_input(request, {"r": ROOTS}, state=STATE, at=AT)
+    (answer,) = sent(server)
+    retry = modern(2, "tools/call", {"name": "t", **stated(answer)})
+    assert server.read_state(requested(server, retry), at=AT) == STATE
+    other = connected("u2")
+    events = receive(other, retry)
+    assert other.read_state(of(RequestReceived, events)[0].request, at=AT) is None
+    assert broken(drain(other)) == ["MRTR-013"]
+
+
+def stated(answer: Any) -> JSONObject:
+    """The params that go back with the state of this answer."""
+    return {"requestState": answer["result"]["requestState"]}
 
 
 def test_keys_can_be_changed_while_states_are_under_way() -> None:

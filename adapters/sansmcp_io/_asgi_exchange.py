@@ -14,6 +14,7 @@ from ._anomalies import LOGGER
 from ._asgi_calls import Scope
 from ._asgi_runner import Runner
 from ._errors import Unauthorized
+from ._listening import PrincipalKey, key_of
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -30,6 +31,7 @@ _END: Final = {"type": "http.response.body", "body": b"", "more_body": False}
 async def carry(
     runner: Runner,
     authenticate: Authenticate | None,
+    principal_key: PrincipalKey | None,
     scope: Scope,
     receive: Receive,
     send: Send,
@@ -43,7 +45,7 @@ async def carry(
     )
     try:
         if authenticate is not None and exchange.needs_principal:
-            await _authenticate(authenticate, exchange, scope)
+            await _authenticate(authenticate, principal_key, exchange, scope)
         if exchange.refused:
             if scope.get("http_version") == "2":
                 await _skip_body(receive)
@@ -103,11 +105,17 @@ async def _answer_nobody(send: Send) -> None:
     await send(dict(_END))
 
 
-async def _authenticate(authenticate: Authenticate, exchange: ServerExchange, scope: Scope) -> None:
+async def _authenticate(
+    authenticate: Authenticate,
+    principal_key: PrincipalKey | None,
+    exchange: ServerExchange,
+    scope: Scope,
+) -> None:
     try:
         principal = authenticate(scope)
         if inspect.isawaitable(principal):
             principal = await principal
+        key = key_of(principal, principal_key)
     except Unauthorized as error:
         challenge = (("www-authenticate", error.challenge),)
         exchange.refuse(error.status, error.text, challenge, now=time.monotonic())
@@ -115,7 +123,7 @@ async def _authenticate(authenticate: Authenticate, exchange: ServerExchange, sc
         LOGGER.error("authenticate failed", exc_info=error)
         exchange.refuse(500, "internal error", now=time.monotonic())
     else:
-        exchange.principal = principal
+        exchange.principal, exchange.principal_key = principal, key
 
 
 async def _receive_body(exchange: ServerExchange, receive: Receive) -> bool:
@@ -130,7 +138,7 @@ async def _receive_body(exchange: ServerExchange, receive: Receive) -> bool:
                 return True
         if not message.get("more_body"):
             try:
-                exchange.receive_end(now=time.monotonic())
+                exchange.receive_end(at=time.time(), now=time.monotonic())
             except Exception as error:  # what `tool_schema` raises; the client gets 500
                 LOGGER.error("tool_schema failed", exc_info=error)
             return True

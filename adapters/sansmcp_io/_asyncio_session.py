@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -193,7 +194,7 @@ class Session(Holding, Dispatching):
             if self._trace is not None:
                 self._trace.received(data)
             self._has_answered = False
-            self.connection.receive_data(data, now=self.clock())
+            self.connection.receive_data(data, at=time.time(), now=self.clock())
             self._turn()
         except BaseException as error:
             self._fail(error)
@@ -202,7 +203,9 @@ class Session(Holding, Dispatching):
 
     def _input_ended(self) -> None:
         # It is ended below: the core would count the time in which an answer waits for room only.
-        self.connection.receive_eof(drain=math.inf if self._drain else 0.0, now=self.clock())
+        self.connection.receive_eof(
+            drain=math.inf if self._drain else 0.0, at=time.time(), now=self.clock()
+        )
         if self._drain:
             self._flush_seconds = FLUSH_SECONDS_AT_EOF
             self._tasks.start_soon(self._finish_what_was_read)

@@ -132,12 +132,12 @@ class Wire(Waiting):
             return
         if self._trace is not None:
             self._trace.received(data)
-        self.connection.receive_data(data, now=time.monotonic())
+        self.connection.receive_data(data, at=time.time(), now=time.monotonic())
 
     def _end_input(self) -> None:
         self._has_input = False
         self._poll.unregister(self._source.fd)
-        self.connection.receive_eof(drain=self._drain, now=time.monotonic())
+        self.connection.receive_eof(drain=self._drain, at=time.time(), now=time.monotonic())
 
     def _next_event(self) -> Event | None:
         event = self.connection.next_event()

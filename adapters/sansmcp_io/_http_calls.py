@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sansmcp import Change, IncomingRequest, JSONObject, JSONValue, LocalProtocolError, Peer
+from sansmcp import (
+    Change,
+    IncomingRequest,
+    JSONObject,
+    JSONValue,
+    Listener,
+    LocalProtocolError,
+    Peer,
+)
 
 from ._async_server import Server, ServerCall
 from ._surface import ProgressHandler
@@ -46,6 +54,25 @@ class SessionServer(Server):
             Whether anybody is, or will be, told.
         """
         return self._service.publish(change, meta)
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The client's open subscriptions of revision 2026-07-28, oldest first.
+
+        Each is a request of its own: they are those of the same principal, and those of all clients
+        that have none where this one has none. A client with a session has no such subscription.
+        """
+        return self._service.endpoint.listeners_of(self._peer)
+
+    def end_listener(self, listener: Listener) -> bool:
+        """End a subscription, whose client learns of it. Never blocks.
+
+        Returns:
+            Whether it was open until now.
+        """
+        ended = self._service.endpoint.end_listener(listener, now=self._service.now())
+        self._service.turn()
+        return ended
 
     def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
         """Send a log message that belongs to no call, to the client's session. Never blocks.

@@ -14,7 +14,7 @@ from ._h11_sending import busy_response
 from ._http_calls import HTTPServerCall
 from ._http_limits import HTTPLimits
 from ._http_runner import EndpointRunner
-from ._listening import Authenticate
+from ._listening import Authenticate, PrincipalKey
 from ._surface import NotificationHandler
 from ._trace import HTTPTrace
 from .h11 import HTTPConnection
@@ -35,6 +35,7 @@ class HTTPServiceBase(EndpointRunner):
         handler: Callable[[Any], Result],
         on_notification: NotificationHandler | None,
         authenticate: Authenticate | None,
+        principal_key: PrincipalKey | None,
         paths: tuple[str, ...],
         context: Any,
         request_timeout: float,
@@ -54,6 +55,7 @@ class HTTPServiceBase(EndpointRunner):
         )
         self.limits: Final = limits
         self.authenticate: Final = authenticate
+        self.principal_key: Final = principal_key
         self._paths = paths
         self._connections: Final[set[Any]] = set()  # wires of this loop
         self._held = 0  # bytes, on all connections

@@ -13,6 +13,7 @@ from ._anomalies import LOGGER
 from ._async_callbacks import logged
 from ._errors import Unauthorized
 from ._http_service import HTTPServiceBase
+from ._listening import key_of
 from .h11 import HTTPConnection, RequestHead
 
 
@@ -98,7 +99,7 @@ class HTTPWireBase:
         else:
             if inspect.isawaitable(principal):
                 return self._admit_later(principal)
-            self._connection.admit(principal, now=self._server.now())
+            self._admit(principal)
         return None
 
     async def _admit_later(self, principal: Awaitable[Any]) -> None:
@@ -107,7 +108,15 @@ class HTTPWireBase:
         except Exception as error:
             self._refuse(error)
         else:
-            self._connection.admit(found, now=self._server.now())
+            self._admit(found)
+
+    def _admit(self, principal: object) -> None:
+        try:
+            key = key_of(principal, self._server.principal_key)
+        except Exception as error:
+            self._refuse(error)
+        else:
+            self._connection.admit(principal, key, now=self._server.now())
 
     def _refuse(self, error: Exception) -> None:
         now = self._server.now()

@@ -6,8 +6,42 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any, TypeAlias
 
+from sansmcp import Config
+
 Authenticate: TypeAlias = Callable[[Mapping[str, str]], Any | Awaitable[Any]]
 """From the fields of a request, by names in lower case, to whoever sends it; or `Unauthorized`."""
+
+PrincipalKey: TypeAlias = Callable[[Any], str]
+"""From what `authenticate` returned to a string that stands for that principal and nobody else."""
+
+
+def check_principal_key(
+    config: Config | None, authenticate: object, principal_key: PrincipalKey | None
+) -> None:
+    """Refuse to seal states for users who cannot be told apart.
+
+    Raises:
+        ValueError: States are sealed and requests authenticated, and there is no `principal_key`.
+    """
+    if config is not None and config.state_keys and authenticate is not None and not principal_key:
+        raise ValueError(
+            "Config.state_keys seal states for the principals that authenticate returns: say by"
+            " principal_key= which string stands for each, as in principal_key=lambda user: user.id"
+        )
+
+
+def key_of(principal: object, principal_key: PrincipalKey | None) -> str | None:
+    """The string that stands for a principal; None where there is nobody, or none is needed.
+
+    Raises:
+        TypeError: What the application returned is no string.
+    """
+    if principal is None or principal_key is None:
+        return None
+    key: object = principal_key(principal)
+    if not isinstance(key, str):
+        raise TypeError(f"principal_key returned {type(key).__name__}, and not a string")
+    return key
 
 
 def check_addresses(host: str | None, addresses: Iterable[str], hosts: Sequence[str]) -> None:

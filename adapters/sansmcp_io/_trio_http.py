@@ -15,7 +15,7 @@ from sansmcp import ALL_REVISIONS, Config, JSONObject
 from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
 from ._http_server import BACKLOG, HTTPServer, new_endpoint
-from ._listening import Authenticate, check_addresses
+from ._listening import Authenticate, PrincipalKey, check_addresses, check_principal_key
 from ._surface import NotificationHandler
 from ._trace import HTTPTrace
 from ._trio_unwrap import unwrapped
@@ -40,6 +40,7 @@ async def serve_http(
     hosts: Sequence[str] = (),
     origins: Sequence[str] | None = None,
     authenticate: Authenticate | None = None,
+    principal_key: PrincipalKey | None = None,
     sessions: bool | Sessions = True,
     answers: Literal["auto", "sse"] = "auto",
     keep_alive: float | None = 15.0,
@@ -77,6 +78,9 @@ async def serve_http(
         authenticate: Called with the fields of each request, by names in lower case; returns the
             principal, or raises `Unauthorized`. Plain or async. Sessions are open only to the
             principal that has opened them. Preflights are not authenticated.
+        principal_key: Called with what `authenticate` returned; returns a string that stands for
+            that principal and for nobody else, such as an account's id. Needed with `authenticate`
+            where `config` has `state_keys`: sealed states are bound to it. Plain.
         sessions: Whether clients of the revisions with a handshake have sessions; settings for
             them, if they are not to be the usual ones.
         answers: `auto` answers with JSON where nothing comes before it; `sse` with a stream.
@@ -103,6 +107,7 @@ async def serve_http(
     from ._trio_http_ready import Companions
     from ._trio_http_service import HTTPService
 
+    check_principal_key(config, authenticate, principal_key)
     endpoint, paths = new_endpoint(
         path,
         sessions,
@@ -123,6 +128,7 @@ async def serve_http(
         handler=handler,
         on_notification=on_notification,
         authenticate=authenticate,
+        principal_key=principal_key,
         paths=paths,
         context=context,
         request_timeout=request_timeout,

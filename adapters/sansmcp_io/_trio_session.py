@@ -10,6 +10,7 @@ for a reason.
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, cast
@@ -171,10 +172,12 @@ class Session(Holding, Dispatching):
             if self._trace is not None:
                 self._trace.received(data)
             self._has_answered = False
-            connection.receive_data(data, now=trio.current_time())
+            connection.receive_data(data, at=time.time(), now=trio.current_time())
             self._turn()
         # It is ended below: the core would count the time in which an answer waits for room only.
-        connection.receive_eof(drain=math.inf if self._drain else 0.0, now=trio.current_time())
+        connection.receive_eof(
+            drain=math.inf if self._drain else 0.0, at=time.time(), now=trio.current_time()
+        )
         self._turn()
         if self._drain:
             self._flush_seconds = FLUSH_SECONDS_AT_EOF

@@ -18,6 +18,7 @@ from sansmcp.http import SendBody, SendHead
 from ._anomalies import LOGGER
 from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
 from ._errors import CallCancelled, Unauthorized
+from ._listening import PrincipalKey, key_of
 from ._wsgi_calls import Environ, ServerCall
 from ._wsgi_runner import Runner, not_async
 
@@ -39,11 +40,13 @@ class Serving:
         runner: Runner,
         handler: Callable[[ServerCall], Result],
         authenticate: Authenticate | None,
+        principal_key: PrincipalKey | None,
         context: Any,
     ) -> None:
         self.runner: Final = runner
         self.handler: Final = handler
         self.authenticate: Final = authenticate
+        self.principal_key: Final = principal_key
         self.context: Final = context
 
 
@@ -101,7 +104,9 @@ class Carrier:
         if authenticate is None:
             return
         try:
-            exchange.principal = not_async(authenticate(self.environ), "authenticate")
+            principal = not_async(authenticate(self.environ), "authenticate")
+            exchange.principal_key = key_of(principal, self._serving.principal_key)
+            exchange.principal = principal
         except Unauthorized as error:
             self._refuse(error.status, error.text, ("www-authenticate", error.challenge))
         except Exception as error:
@@ -140,7 +145,7 @@ class Carrier:
             self._refuse(400, "the body is not complete")
         with self._runner.lock:
             try:
-                self._exchange.receive_end(now=time.monotonic())
+                self._exchange.receive_end(at=time.time(), now=time.monotonic())
             except Exception as error:  # what `tool_schema` raises; the client gets 500
                 LOGGER.error("tool_schema failed", exc_info=error)
             self._runner.turn(self)

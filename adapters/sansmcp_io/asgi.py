@@ -20,6 +20,7 @@ from ._call import RequireInput
 from ._defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from ._errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
 from ._http_settings import session_settings
+from ._listening import PrincipalKey, check_principal_key
 from ._surface import NotificationHandler, ProgressHandler
 
 __all__ = [
@@ -78,6 +79,9 @@ class App:
         authenticate: Called with the scope of each request; returns the principal, or raises
             `Unauthorized`. Plain or async. Sessions are open only to the principal that has opened
             them. Preflights are not authenticated.
+        principal_key: Called with what `authenticate` returned; returns a string that stands for
+            that principal and for nobody else, such as an account's id. Needed with `authenticate`
+            where `config` has `state_keys`: sealed states are bound to it. Plain.
         sessions: Whether clients of the revisions with a handshake have sessions, in this process;
             settings for them, if they are not to be the usual ones.
         answers: `auto` answers with JSON where nothing comes before it; `sse` with a stream.
@@ -109,6 +113,7 @@ class App:
         hosts: Sequence[str] = (),
         origins: Sequence[str] | None = None,
         authenticate: Authenticate | None = None,
+        principal_key: PrincipalKey | None = None,
         sessions: bool | Sessions = True,
         answers: Literal["auto", "sse"] = "auto",
         keep_alive: float | None = 15.0,
@@ -123,6 +128,7 @@ class App:
     ) -> None:
         if path is not None and not path.startswith("/"):
             raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+        check_principal_key(config, authenticate, principal_key)
         make_endpoint = partial(
             ServerEndpoint,
             info=info,
@@ -154,6 +160,7 @@ class App:
         self._path = path
         self._old_paths = () if old_paths is None else (old_paths.stream, old_paths.post)
         self._authenticate = authenticate
+        self._principal_key = principal_key
         self._drain = drain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -171,7 +178,8 @@ class App:
                 )
                 await respond(send, response)
                 return
-            await carry(self._runner_here(), self._authenticate, scope, receive, send)
+            runner = self._runner_here()
+            await carry(runner, self._authenticate, self._principal_key, scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:

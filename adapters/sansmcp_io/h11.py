@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+import time
 from collections.abc import Collection
 from typing import Any, Final, final
 
@@ -180,14 +181,20 @@ class HTTPConnection(Sending):
 
     # --------------------------------------------------------------------------- to be decided
 
-    def admit(self, principal: Any = None, *, now: float) -> None:
-        """Serve the request that waits. The principal is whoever sends it."""
+    def admit(self, principal: Any = None, principal_key: str | None = None, *, now: float) -> None:
+        """Serve the request that waits.
+
+        Args:
+            principal: Whoever sends it.
+            principal_key: A string that stands for the principal; sealed states are bound to it.
+            now: The time.
+        """
         self._now = now
         exchange = self._exchange
         if self._awaiting is None or exchange is None:
             return  # the client is gone
         self._awaiting = None
-        exchange.principal = principal
+        exchange.principal, exchange.principal_key = principal, principal_key
         try:
             self._go_on_with(exchange)
             self._read_events()
@@ -319,7 +326,7 @@ class HTTPConnection(Sending):
         self._deadline = math.inf
         self._note_pipelined(self._h11.trailing_data[0])
         if exchange is not None:
-            exchange.receive_end(now=self._now)
+            exchange.receive_end(at=time.time(), now=self._now)
         else:
             self._finish()  # the response went out before
 

@@ -24,6 +24,7 @@ from ._errors import (
     Unauthorized,
 )
 from ._http_settings import session_settings
+from ._listening import PrincipalKey, check_principal_key
 from ._surface import NotificationHandler, ProgressHandler
 from ._wsgi_calls import Environ, Server, ServerCall
 from ._wsgi_exchange import (
@@ -82,6 +83,9 @@ class App:
         origins: Origins of web pages that may call: see `sansmcp.http.ServerEndpoint`.
         authenticate: Called with the environment of each request; returns the principal, or raises
             `Unauthorized`. Preflights are not authenticated.
+        principal_key: Called with what `authenticate` returned; returns a string that stands for
+            that principal and for nobody else, such as an account's id. Needed with `authenticate`
+            where `config` has `state_keys`: sealed states are bound to it. Plain.
         sessions: Whether clients of the revisions with a handshake have sessions; settings for
             them, if they are not to be the usual ones. They are in the memory of this process: all
             requests of a session must come to it.
@@ -114,6 +118,7 @@ class App:
         hosts: Sequence[str] = (),
         origins: Sequence[str] | None = None,
         authenticate: Authenticate | None = None,
+        principal_key: PrincipalKey | None = None,
         sessions: bool | Sessions = False,
         streams: bool = False,
         answers: Literal["auto", "sse"] = "auto",
@@ -132,6 +137,7 @@ class App:
                 )
         if path is not None and not path.startswith("/"):
             raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+        check_principal_key(config, authenticate, principal_key)
         self._path = path
         self._runner = Runner(
             ServerEndpoint(
@@ -151,7 +157,7 @@ class App:
             on_notification=on_notification,
             request_timeout=request_timeout,
         )
-        self._serving = Serving(self._runner, handler, authenticate, context)
+        self._serving = Serving(self._runner, handler, authenticate, principal_key, context)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one HTTP request. It returns when the response is complete."""

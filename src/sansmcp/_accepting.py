@@ -23,7 +23,7 @@ from ._lifecycle import Phase, State
 from ._methods import META
 from ._modern_methods import MODERN_DIALECT
 from ._registry import KNOWN_METHODS
-from ._sealing import digest_of
+from ._sealing import BadSeal, digest_of, unseal
 from ._values import MISSING, IdKey, JSONObject, RequestId, RequestKey, Side, id_key, is_object
 from ._wellformed import (
     BAD_REQUEST_ID,
@@ -38,6 +38,8 @@ from ._wellformed import (
 )
 
 _OPERATING: Final = Phase.OPERATING
+BAD_STATE: Final = "requestState is not valid"
+"""What a client is told of a bad seal, whatever the cause: a forger learns nothing from it."""
 _TEXT_CHARACTERS: Final = 300
 """An error message is one sentence, however long the method is that it quotes (JSON-016)."""
 
@@ -93,6 +95,11 @@ class Accepting(Answering):
                     peer = envelope.peer
                 else:
                     breach = breach or envelope
+        if self._by_route:
+            given_by: Any = route
+            principal = given_by.principal
+            if principal is not None and principal is not peer.principal:
+                peer = peer._as(principal, given_by.principal_key)
         sender = self._other
         spec = conversation.dialect.requests[sender].get(method)
         nulls: list[str] = []
@@ -169,10 +176,26 @@ class Accepting(Answering):
                     breach = Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
                     self._refuse_breach(request, breach)
                     return
+                if (
+                    self._at is not None
+                    and "requestState" in params
+                    and (breach := self._judge_seal(request, self._at)) is not None
+                ):
+                    self._refuse_breach(request, breach, BAD_STATE)
+                    return
         if len(self._incoming) > self._config.max_requests and not self._is_own_ping(method):
             self._refuse_for_limit(request)
         elif spec is None or not spec.special or not self._handled(request):
             self._events.append(RequestReceived(request=request))
+
+    def _judge_seal(self, request: IncomingRequest, at: float) -> Breach | None:
+        """What is wrong with the seal of a state; a good one is opened."""
+        state: Any = request._params["requestState"]
+        try:
+            request._opened = unseal(state, request, self._config.state_keys, at=at)
+        except BadSeal as bad:
+            return Breach("MRTR-013", f"requestState: {bad}", ErrorCode.INVALID_PARAMS)
+        return None
 
     def _tell_forgotten(self) -> None:
         """Say once that an id of the peer was forgotten."""
@@ -206,6 +229,8 @@ class Accepting(Answering):
                 return Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
             if isinstance(read, Breach):
                 return self._naming_revisions(read, meta[PROTOCOL_VERSION])
+            read.peer.principal = self._peer.principal
+            read.peer.principal_key = self._peer.principal_key
             if self._envelope is None and not self._by_route:
                 self._events.append(Ready(revision=read.version, peer=read.peer))
             if (breach := judge_extensions(read.capabilities)) is not None:
@@ -295,10 +320,15 @@ class Accepting(Answering):
         self._events.append(RequestAnswered(request=request, code=code))
         self._answer(request, b'"error":', self._error_bytes(code, text[:_TEXT_CHARACTERS], data))
 
-    def _refuse_breach(self, request: IncomingRequest, breach: Breach) -> None:
-        """A request with a readable id that breaks a rule is answered with an error."""
+    def _refuse_breach(
+        self, request: IncomingRequest, breach: Breach, said: str | None = None
+    ) -> None:
+        """A request with a readable id that breaks a rule is answered with an error.
+
+        `said` is what the peer is told, where the reason is not for it.
+        """
         self._report(breach, request=request, code=breach.code)
-        text = breach.text[:_TEXT_CHARACTERS]
+        text = breach.text[:_TEXT_CHARACTERS] if said is None else said
         self._answer(request, b'"error":', self._error_bytes(breach.code, text, breach.data))
 
     def _refuse_for_limit(self, request: IncomingRequest) -> None:

@@ -140,7 +140,8 @@ class Config:
     """Who may keep them: anybody, or the client that asked."""
     state_keys: tuple[bytes, ...] = attrs.field(default=(), validator=_secret, repr=False)
     """Secrets that seal what `require_input` gives the client to keep: the first one seals, each
-    of them opens. Without any, the state is not sealed."""
+    of them opens. Without any, the state is not sealed. Whoever gives a principal with a request
+    gives a `principal_key` with it: the seal is bound to that."""
     state_seconds: float = attrs.field(default=600.0, validator=_positive)
     """How long a sealed state may be used."""
     max_input_rounds: int = _limit(10)

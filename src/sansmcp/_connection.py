@@ -36,12 +36,18 @@ class Connection(Machine):
         self._trimmer = Trimmer()
 
     def receive_data(
-        self, data: bytes | bytearray | memoryview, *, now: float | None = None
+        self,
+        data: bytes | bytearray | memoryview,
+        *,
+        at: float | None = None,
+        now: float | None = None,
     ) -> None:
         """Take the next bytes of the peer's stream, cut anywhere.
 
         Args:
             data: Any number of bytes; nothing of it is kept but an unfinished line.
+            at: The time in Unix seconds. Where it is told and `Config.state_keys` are set, a
+                server checks the seal of a state before it delivers the request.
             now: The caller's clock in seconds.
 
         Never raises for what the peer did: bad lines become events, good ones around them are
@@ -53,6 +59,7 @@ class Connection(Machine):
             self._tell(now)
         if self._state is State.CLOSED or self._state is State.DRAINING:
             return
+        self._at = at
         for line in self._lines.feed(data):
             if (
                 isinstance(line, OverlongLine | OverlongEnd)

@@ -31,6 +31,7 @@ class Core:
 
     __slots__ = (
         "__weakref__",
+        "_at",
         "_capabilities",
         "_codec",
         "_config",
@@ -129,6 +130,7 @@ class Core:
         self._handed_over = 0
         self._newline = newline
         self._now: float | None = None
+        self._at: float | None = None  # of what is being received, in Unix seconds
         self._timers = Timers() if timers is None else timers
         self._wake = wake
         self._waking = False

@@ -27,6 +27,8 @@ class Peer:
         supported_versions: The revisions that a server named in its answer to `server/discover`,
             in its order; `()` where it was not asked.
         principal: Who the peer is, as the transport found out; None where it did not.
+        principal_key: A string that stands for the principal and for nobody else, as the
+            application gave it; a sealed state is bound to it.
         log_level: The least severe level the peer wants logged, or None for no wish.
         session: The `sansmcp.http.Session` that the conversation is; None elsewhere.
     """
@@ -37,6 +39,7 @@ class Peer:
         "instructions",
         "log_level",
         "principal",
+        "principal_key",
         "revision",
         "session",
         "supported_versions",
@@ -49,8 +52,17 @@ class Peer:
         self.instructions: str | None = None
         self.supported_versions: tuple[str, ...] = ()
         self.principal: object = None
+        self.principal_key: str | None = None
         self.log_level: str | None = None
         self.session: Any = None
+
+    def _as(self, principal: object, key: str | None) -> Peer:
+        """The same peer, as whom the transport found it to be for one request."""
+        peer = Peer()
+        for name in Peer.__slots__:
+            setattr(peer, name, getattr(self, name))
+        peer.principal, peer.principal_key = principal, key
+        return peer
 
     def __repr__(self) -> str:
         """Name and revision; nothing that may be a secret, as the principal or the session id."""
@@ -99,6 +111,7 @@ class IncomingRequest:
         "_is_modern",
         "_key",
         "_method",
+        "_opened",
         "_params",
         "_peer",
         "_progress",
@@ -136,6 +149,7 @@ class IncomingRequest:
         self._is_modern = False
         self._bridge: Bridge | None = None
         self._digest = b""  # of the params as they came, where a state may be sealed for them
+        self._opened: str | None = None  # the state, where its seal was found to be good
         self._rounds = 0
         self._token: ProgressToken | None = None
         self._progress: float | None = None
@@ -197,6 +211,11 @@ class IncomingRequest:
     def principal(self) -> object:
         """Who the peer is, as the transport found out; None where it did not."""
         return self._peer.principal if self._route is None else self._route.principal
+
+    @property
+    def principal_key(self) -> str | None:
+        """A string that stands for the principal, as the application gave it, or None."""
+        return self._peer.principal_key
 
     @property
     def context(self) -> Any:

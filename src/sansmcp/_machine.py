@@ -47,18 +47,24 @@ class Machine(Opening):
     # -------------------------------------------------------------------- from the transport
 
     def receive_message(
-        self, message: bytes | bytearray | str, *, now: float | None = None
+        self,
+        message: bytes | bytearray | str,
+        *,
+        at: float | None = None,
+        now: float | None = None,
     ) -> None:
         """Take one whole encoded message, for transports that keep messages apart.
 
         Args:
             message: One JSON text without framing.
+            at: The time in Unix seconds, as for `receive_data`.
             now: The caller's clock in seconds.
 
         Never raises for what the peer did: bad messages become events.
         """
         if now is not None:
             self._tell(now)
+        self._at = at
         if isinstance(message, str):
             # Lone surrogates have no UTF-8 form; the decoder refuses the bytes they become.
             message = message.encode("utf-8", "surrogatepass")
@@ -70,7 +76,9 @@ class Machine(Opening):
         if self._restless:
             self._settle()
 
-    def receive_eof(self, *, drain: float = 0.0, now: float | None = None) -> None:
+    def receive_eof(
+        self, *, drain: float = 0.0, at: float | None = None, now: float | None = None
+    ) -> None:
         """The peer has ended its stream: no more input will come.
 
         Requests of ours that wait for an answer end as lost. Requests that we are handling are
@@ -78,10 +86,12 @@ class Machine(Opening):
 
         Args:
             drain: Seconds in which answers to requests already read may still be sent.
+            at: The time in Unix seconds, as for `receive_data`: the last line may have no newline.
             now: The caller's clock in seconds. Without any clock, `drain` does nothing.
         """
         if now is not None:
             self._tell(now)
+        self._at = at
         self._input_ended()
         self._end_listeners(CancelCause.EOF)
         if self._state is _OPEN and drain > 0 and self._incoming and self._now is not None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ._accepting import BAD_STATE
 from ._asking import INPUT_MEMBERS, Outcome
 from ._errors import ErrorCode, LocalProtocolError
 from ._events import (
@@ -25,14 +26,12 @@ from ._judge import Breach, judge_question, judge_request, lacking, question_wit
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger
 from ._modern_methods import MODERN_REVISION
 from ._providing import Providing
-from ._sealing import LAST, BadSeal, seal, unseal
+from ._sealing import LAST, NO_PRINCIPAL_KEY, seal
 from ._values import JSONObject, is_object
 
 _OPEN = RequestState.OPEN
 _REFUSED = REQUESTS[RequestState.OPEN, RequestTrigger.REFUSE]
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
-_BAD_STATE = "requestState is not valid"
-"""The same for every cause: a forger learns nothing from it."""
 
 
 class Requiring(Providing):
@@ -129,6 +128,8 @@ class Requiring(Providing):
         if state is not None:
             keys = self._config.state_keys
             if keys:
+                if request.principal is not None and request.principal_key is None:
+                    raise LocalProtocolError("OWN-050", NO_PRINCIPAL_KEY)
                 if at is None:
                     raise LocalProtocolError("OWN-023", "sealing a state needs the time: pass at=")
                 expires = at + self._config.state_seconds
@@ -151,17 +152,17 @@ class Requiring(Providing):
         keys = self._config.state_keys
         if state is None or not keys or not request._is_modern:
             return state
+        if request._opened is not None:
+            return request._opened
         if at is None:
             raise LocalProtocolError("OWN-023", "opening a seal needs the time: pass at=")
-        try:
-            return unseal(state, request, keys, at=at)
-        except BadSeal as bad:
-            breach = Breach("MRTR-013", f"requestState: {bad}", ErrorCode.INVALID_PARAMS)
+        breach = self._judge_seal(request, at)
+        if breach is None:
+            return request._opened
         if request.open:
             if now is not None:
                 self._tell(now)
-            self._report(breach, request=request, code=breach.code)
-            self._answer(request, b'"error":', self._error_bytes(breach.code, _BAD_STATE))
+            self._refuse_breach(request, breach, BAD_STATE)
             request._state = _REFUSED
             if self._restless:
                 self._settle()

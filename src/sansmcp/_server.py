@@ -9,6 +9,7 @@ from ._changes import Change
 from ._config import Config
 from ._handles import IncomingRequest, Listener
 from ._registry import ALL_REVISIONS
+from ._sealing import check_principal_key
 from ._values import JSONObject, JSONValue, Side
 
 if TYPE_CHECKING:  # the same, with overloads of `send_request` over method names
@@ -27,12 +28,16 @@ class ServerConnection(Connection):
             Methods of what is not declared are refused with -32601.
         instructions: How to use the server, for the model on the other side.
         revisions: The revisions to speak.
+        principal: Who the client is, as the transport has found out; None where it has not.
+        principal_key: A string that stands for the principal and for nobody else, such as an
+            account's id: sealed states are bound to it.
         config: Limits and policies.
         wake: As for `ClientConnection`.
 
     Raises:
         ValueError: A revision is unknown, or `info` is incomplete.
-        LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form.
+        LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form, or there
+            are a principal and `Config.state_keys`, and no `principal_key`.
     """
 
     __slots__ = ()
@@ -44,9 +49,13 @@ class ServerConnection(Connection):
         capabilities: JSONObject | None = None,
         instructions: str | None = None,
         revisions: Sequence[str] = ALL_REVISIONS,
+        principal: object = None,
+        principal_key: str | None = None,
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
+        config = config or Config()
+        check_principal_key(principal, principal_key, config)
         super().__init__(
             Side.SERVER,
             info=info,
@@ -57,6 +66,7 @@ class ServerConnection(Connection):
             config=config,
             wake=wake,
         )
+        self._peer.principal, self._peer.principal_key = principal, principal_key
 
     def send_log(
         self,
@@ -137,11 +147,13 @@ class ServerConnection(Connection):
 
         Where `Config.state_keys` are set, its seal is checked: a bad one gets the request
         answered with an error that does not say why, and is reported as `ProtocolViolation`, which
-        does.
+        does. Where the time was told with the input (`receive_data(..., at=...)`), that was done
+        before the request was delivered.
 
         Args:
             request: The handle from `RequestReceived`.
-            at: The time in Unix seconds; needed where `Config.state_keys` are set.
+            at: The time in Unix seconds; needed where `Config.state_keys` are set and the time was
+                not told with the input.
             now: The caller's clock in seconds.
 
         Raises:

@@ -1,5 +1,7 @@
 """Failure class 10, the newest revision: envelopes, the way into it, questions, subscriptions."""
 
+import json
+
 import pytest
 
 from sansmcp import (
@@ -28,7 +30,11 @@ from sansmcp import (
     SubscriptionAcknowledged,
     ToolsListChanged,
 )
+from sansmcp.http import ServerExchange
 
+from ..support.http import POST, answer, body_of, modern_headers, new_endpoint
+from ..support.http import drain as drain_endpoint
+from ..support.http import of as of_http
 from ..support.modern import (
     BOTH,
     CAPABILITIES,
@@ -443,3 +449,80 @@ def test_an_answer_to_nothing_is_shown() -> None:
     client = modern_client()
     answer = error(99, -32603)
     assert only(MessageIgnored, receive(client, answer)).answer == answer
+
+
+# ----------------------------------------------------------------------------- sealed states
+
+
+def test_a_bad_state_is_refused_before_a_handler_sees_it() -> None:
+    """Case c278: a handler ran with the state of another call, and of another user."""
+    config = Config(state_keys=(b"k" * 16,), state_seconds=60)
+    endpoint = new_endpoint(config=config)
+
+    def called(id: int, who: str, at: float, a: int, state: str | None = None) -> ServerExchange:
+        params: JSONObject = {"name": "t", "arguments": {"a": a}}
+        if state is not None:
+            params["requestState"] = state
+        message = modern(id, "tools/call", params, {**BARE, CAPABILITIES: {"elicitation": {}}})
+        fields = [*POST.items(), *modern_headers(message).items()]
+        exchange = endpoint.exchange("POST", "/mcp", fields, principal=who, principal_key=who)
+        exchange.receive_data(body_of(message))
+        exchange.receive_end(at=at)
+        return exchange
+
+    first = called(1, "u1", 1_000, 1)
+    (received,) = of_http(RequestReceived, drain_endpoint(endpoint))
+    assert endpoint.require_input(received.request, {"q": FORM}, state="s", at=1_000)
+    state: str = answer(first).json["result"]["requestState"]
+    altered = state[:30] + ("A" if state[30] != "A" else "B") + state[31:]
+
+    refused = (
+        (2, "u1", 1_000, 2, state, "another request"),
+        (3, "u1", 1_000, 1, altered, "altered"),
+        (4, "u2", 1_000, 1, state, "another principal"),
+        (6, "u1", 1_061, 1, state, "time is over"),
+    )
+    for id, who, at, a, given, cause in refused:
+        response = answer(called(id, who, at, a, given))
+        assert response.status == 400
+        body = response.json
+        assert (body["id"], body["error"]["code"]) == (id, -32602)
+        assert body["error"]["message"] == "requestState is not valid"
+        (violation,) = drain_endpoint(endpoint)  # and no handler is asked
+        assert isinstance(violation, ProtocolViolation)
+        assert (violation.rule, violation.code) == ("MRTR-013", -32602)
+        assert cause in violation.text
+
+    last = called(5, "u1", 1_060, 1, state)
+    (received,) = of_http(RequestReceived, drain_endpoint(endpoint))
+    assert endpoint.read_state(received.request) == "s"
+    assert endpoint.send_result(received.request, {"content": []})
+    assert answer(last).status == 200
+
+
+@pytest.mark.parametrize("by", ["data", "message", "end"])
+def test_a_connection_refuses_a_bad_state_where_the_time_is_known(by: str) -> None:
+    """Case c278, on a stream: by bytes, by messages, and in a last line without its newline."""
+    server = modern_server(config=Config(state_keys=(b"k" * 16,)))
+    forged = modern(1, "tools/call", {"name": "t", "requestState": "forged"})
+    text = json.dumps(forged)
+    if by == "data":
+        server.receive_data(text.encode() + b"\n", at=1_000)
+    elif by == "message":
+        server.receive_message(text, at=1_000)
+    else:
+        server.receive_data(text.encode())
+        server.receive_eof(drain=1, at=1_000, now=0)
+    events = drain(server)
+    assert "MRTR-013" in broken(events)
+    assert of(RequestReceived, events) == []
+    assert refusals(sent(server)) == [(1, -32602)]
+
+
+def test_without_the_time_a_state_is_read_by_the_handler() -> None:
+    """Neighbour of case c278: nobody knows then whether it is too late."""
+    server = modern_server(config=Config(state_keys=(b"k" * 16,)))
+    server.receive_data(b"\n", at=1_000)  # that time is over
+    request = requested(server, modern(1, "tools/call", {"name": "t", "requestState": "forged"}))
+    assert server.read_state(request, at=1_000) is None
+    assert refusals(sent(server)) == [(1, -32602)]

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, final
 import attrs
 
 from .._config import Config
-from .._handles import IncomingRequest, Listener
+from .._handles import IncomingRequest, Listener, Peer
 from .._registry import ALL_REVISIONS
 from .._values import JSONObject
 from ._events import HTTPEvent
@@ -150,6 +150,7 @@ class ServerEndpoint(Verbs):
         headers: Iterable[tuple[Text, Text]],
         *,
         principal: Any = None,
+        principal_key: str | None = None,
         context: Any = None,
         now: float | None = None,
     ) -> ServerExchange:
@@ -162,6 +163,9 @@ class ServerEndpoint(Verbs):
                 belongs here as `host`.
             principal: Who sends it, as the transport has found out. A session is open to the one
                 that has opened it only, compared by `==`.
+            principal_key: A string that stands for the principal and for nobody else, such as an
+                account's id. Needed with a principal where `Config.state_keys` are set: sealed
+                states are bound to it. It may be set later, as `ServerExchange.principal`.
             context: Anything; it becomes `IncomingRequest.context`.
             now: The caller's clock in seconds.
 
@@ -173,7 +177,8 @@ class ServerEndpoint(Verbs):
         """
         if now is not None:
             self._tell(now)
-        exchange = ServerExchange(self, method, target, Fields(headers), principal, context)
+        fields = Fields(headers)
+        exchange = ServerExchange(self, method, target, fields, principal, principal_key, context)
         self._heads.judge(exchange)
         if self._wake is not None:
             self._settle()
@@ -252,6 +257,17 @@ class ServerEndpoint(Verbs):
         if machine is None:
             return ()
         return tuple(one for one in machine._listeners.values() if one._held is None)
+
+    def listeners_of(self, peer: Peer) -> tuple[Listener, ...]:
+        """The open subscriptions of one client, as far as clients can be told apart, oldest first.
+
+        Requests of 2026-07-28 belong to no session: they are those of the same principal, compared
+        by `==`. A client with a session has none.
+        """
+        if peer.session is not None:
+            return ()
+        principal = peer.principal
+        return tuple(one for one in self.listeners if one.request.principal == principal)
 
     @property
     def paused(self) -> bool:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, final
 
-from .._errors import ErrorCode
+from .._errors import ErrorCode, LocalProtocolError
 from .._judge import Breach
+from .._sealing import check_principal_key
 from .._values import RequestId
 from ._events import MessageUndelivered
 from ._getting import receive_delete, receive_get, receive_options
@@ -39,6 +40,7 @@ class ServerExchange(Output):
     Attributes:
         principal: Who sent the request, as `exchange()` was told. It may be set until the body is
             complete (`receive_end`), and counts from then on.
+        principal_key: A string that stands for the principal, in the same way.
         context: What else it was told.
         is_stream: Whether the response is an event stream.
     """
@@ -55,6 +57,7 @@ class ServerExchange(Output):
         "_target",
         "context",
         "principal",
+        "principal_key",
     )
 
     _accepted: Accepted  # which the head says
@@ -68,6 +71,7 @@ class ServerExchange(Output):
         target: Text,
         fields: Fields,
         principal: Any,
+        principal_key: str | None,
         context: Any,
     ) -> None:
         self._endpoint = endpoint
@@ -79,6 +83,7 @@ class ServerExchange(Output):
         self._over = False
         self.is_stream = False
         self.principal: Any = principal
+        self.principal_key = principal_key
         self.context: Any = context
         self._method = text_of(method)
         self._target = target
@@ -114,8 +119,18 @@ class ServerExchange(Output):
         else:
             self._body = bytearray(body) + data
 
-    def receive_end(self, *, now: float | None = None) -> None:
-        """The body is complete. Call it for every request, also for one without a body."""
+    def receive_end(self, *, at: float | None = None, now: float | None = None) -> None:
+        """The body is complete. Call it for every request, also for one without a body.
+
+        Args:
+            at: The time in Unix seconds. Where it is told and `Config.state_keys` are set, the
+                seal of a state is checked before the request is delivered.
+            now: The caller's clock in seconds.
+
+        Raises:
+            LocalProtocolError: There are a principal and `Config.state_keys`, and no
+                `principal_key`. The request was answered with 500.
+        """
         endpoint = self._endpoint
         if now is not None:
             endpoint._tell(now)
@@ -126,6 +141,8 @@ class ServerExchange(Output):
         if endpoint._closing:
             self._refuse(503, CLOSING)
         elif self._method == "POST":
+            self._check_principal_key()
+            endpoint._at = at
             receive_post(self, body)
         elif self._method == "GET":
             receive_get(self)
@@ -136,6 +153,16 @@ class ServerExchange(Output):
         self._fields = NO_FIELDS  # the response may be open for long
         if endpoint._wake is not None:
             endpoint._settle()
+
+    def _check_principal_key(self) -> None:
+        endpoint = self._endpoint
+        try:
+            check_principal_key(self.principal, self.principal_key, endpoint._config)
+        except LocalProtocolError:
+            text = "the server is not set up to seal the state of this user"
+            self._answer(500, endpoint._error_body(text, ErrorCode.INTERNAL_ERROR))
+            endpoint._settle()
+            raise
 
     def receive_disconnect(self, *, now: float | None = None) -> None:
         """The client is gone, before the response was over.

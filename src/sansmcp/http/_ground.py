@@ -24,6 +24,7 @@ class Ground:
 
     __slots__ = (
         "__weakref__",
+        "_at",
         "_closing",
         "_config",
         "_decoder",
@@ -50,6 +51,7 @@ class Ground:
         self._timers = Timers()
         self._ready: dict[Output, None] = {}
         self._now: float | None = None
+        self._at: float | None = None  # of the body that is being received, in Unix seconds
         self._keep_alive_seconds = keep_alive
         self._closing = False  # nobody is served any more
         self._wake = wake

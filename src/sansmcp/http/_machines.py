@@ -133,9 +133,11 @@ class HTTPMachine(Machine):
         self._set_status(request, code)
         super()._refuse(request, code, text, data)
 
-    def _refuse_breach(self, request: IncomingRequest, breach: Breach) -> None:
+    def _refuse_breach(
+        self, request: IncomingRequest, breach: Breach, said: str | None = None
+    ) -> None:
         self._set_status(request, breach.code)
-        super()._refuse_breach(request, breach)
+        super()._refuse_breach(request, breach, said)
 
     def _refuse_for_limit(self, request: IncomingRequest) -> None:
         self._set_status(request, ErrorCode.INTERNAL_ERROR)

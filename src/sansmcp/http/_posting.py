@@ -197,7 +197,7 @@ def _receive_request(
     route: Stream | Reply,
 ) -> None:
     endpoint = exchange._endpoint
-    machine._now = endpoint._now
+    machine._now, machine._at = endpoint._now, endpoint._at
     machine._receive_request(message, method, route, None)
     if machine._restless or endpoint._answers == "sse":
         _after(exchange, machine, route)
@@ -374,6 +374,7 @@ def _receive_opening(exchange: ServerExchange, message: JSONObject) -> None:
         exchange._answer(503, body)
         return
     machine = endpoint._opening_machine()
+    machine.peer.principal, machine.peer.principal_key = exchange.principal, exchange.principal_key
     reply = Reply(exchange, machine, message["id"])
     _receive_request(exchange, machine, message, "initialize", reply)
     if machine._incoming:

@@ -23,6 +23,7 @@ class Reply:
         id: Of its request, as it came; of those in a batch, a tuple of all.
         over: Nothing more goes out on it.
         principal: Who sent the request.
+        principal_key: What stands for the principal in a seal.
         status: Of the answer, where it is no stream.
     """
 
@@ -36,6 +37,7 @@ class Reply:
         "id",
         "over",
         "principal",
+        "principal_key",
         "status",
     )
 
@@ -43,6 +45,7 @@ class Reply:
         self._machine = machine
         self.exchange: ServerExchange | None = exchange
         self.principal: Any = exchange.principal
+        self.principal_key = exchange.principal_key
         self.context: Any = exchange.context
         self.id: Any = id
         self.status = 200

@@ -129,7 +129,7 @@ class SharedMachine(HTTPMachine):
         """A peer of its own: nothing is known of it but what came with this message."""
         peer = Peer()
         peer.revision = self._peer.revision or MODERN_REVISION
-        peer.principal = exchange.principal
+        peer.principal, peer.principal_key = exchange.principal, exchange.principal_key
         return peer
 
     def _handled(self, request: IncomingRequest) -> bool:
