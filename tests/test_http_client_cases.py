@@ -543,6 +543,46 @@ def test_an_error_that_names_no_request_belongs_to_its_exchange(revision: str) -
     assert still_works(client)
 
 
+@case("c283")
+@at(*STREAMABLE)
+@pytest.mark.parametrize("piece", [b"", b"id: 1\ndata:\n\n"])
+def test_an_answer_is_fetched_less_and_less_from_streams_that_bring_nothing(
+    revision: str, piece: bytes
+) -> None:
+    """Neither a message nor a new id is no progress: the pauses grow, and they are counted."""
+    client = opened(revision, now=0.0)
+    call, exchange = ask(client)
+    stream(exchange, b"retry: 200\nid: 1\ndata:\n\n", ends=True, now=0.0)
+    waits: list[float] = []
+    now = 0.0
+    while (when := client.next_timeout()) is not None and len(waits) < 100:
+        waits.append(round(when - now, 3))
+        now = when
+        client.handle_timeout(now)
+        stream(take(client), piece, ends=True, now=now)
+    assert waits == [0.2, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert "11 attempts" in failed.text
+
+
+@case("c283")
+@at(*STREAMABLE)
+def test_an_answer_is_polled_for_as_long_as_the_server_names_new_ids(revision: str) -> None:
+    """That is how a server has a client come back later (SSE-018)."""
+    client = opened(revision, now=0.0)
+    call, exchange = ask(client)
+    now = 0.0
+    for number in range(50):
+        stream(exchange, b"retry: 250\nid: %d\ndata:\n\n" % number, ends=True, now=now)
+        now += 0.25
+        assert client.next_timeout() == now
+        client.handle_timeout(now)
+        exchange = take(client)
+    stream(exchange, event(answer(client, call)), ends=True, now=now)
+    assert only(ResponseReceived, events_of(client)).request is call
+
+
 @case("c287")
 @at(*STREAMABLE, MODERN)
 def test_a_server_that_answers_with_an_error_may_say_when_to_come_again(revision: str) -> None:

@@ -455,7 +455,7 @@ def test_a_server_may_be_busy_for_a_while() -> None:
     respond(take(client), 503, more={"Retry-After": "20"}, now=0.0)
     assert client.next_timeout() == 20.0
     client.handle_timeout(20.0)
-    stream(take(client), b"retry: 3000\n\n", ends=True, now=20.0)
+    stream(take(client), b"retry: 3000\nid: 1\n\n", ends=True, now=20.0)
     assert client.next_timeout() == 23.0
     client.handle_timeout(23.0)
     respond(take(client), 502, now=23.0)
@@ -476,10 +476,43 @@ def test_a_stream_may_be_taken_up_a_thousand_times() -> None:
     assert client.exchanges == ()
 
 
+@pytest.mark.parametrize("piece", [b"", b": hello\n\n", b"retry: 1000\n\n", b"data: {"])
+def test_a_stream_that_brings_nothing_is_asked_for_less_and_less(piece: bytes) -> None:
+    """Some servers give a stream and end it at once: they were asked each second for ever."""
+    client = opened(get=True, now=0.0, config=Config(max_reconnects=4))
+    waits: list[float] = []
+    now = 0.0
+    for _ in range(5):
+        stream(take(client), piece, ends=True, now=now)
+        if (when := client.next_timeout()) is None:
+            break
+        waits.append(when - now)
+        now = when
+        client.handle_timeout(now)
+    assert waits == [1.0, 2.0, 4.0, 8.0]
+    assert "5 attempts" in only(StreamUnavailable, events_of(client)).text
+
+
+def test_a_stream_that_lasts_may_bring_nothing() -> None:
+    """Proxies cut what is idle, and that is no reason to do without the stream."""
+    client = opened(get=True, now=0.0, config=Config(max_reconnects=2))
+    now = 0.0
+    for _ in range(20):
+        exchange = take(client)
+        stream(exchange, now=now)
+        now += 10.0
+        exchange.receive_end(now=now)
+        assert client.next_timeout() == now + 1.0
+        now += 1.0
+        client.handle_timeout(now)
+    assert events_of(client) == []
+
+
 def test_without_a_clock_a_stream_is_taken_up_at_once() -> None:
     """There is no time to wait for; failures are counted all the same."""
     client = opened(get=True, now=None, config=Config(max_reconnects=2))
-    stream(take(client), ends=True)
+    stream(take(client), event(CHANGED), ends=True)
+    events_of(client)
     for _ in range(3):
         take(client).receive_failure("refused")
     assert kinds(events_of(client)) == [StreamUnavailable]

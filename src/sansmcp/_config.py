@@ -94,8 +94,8 @@ class Config:
     """Tools of a server on HTTP whose marked parameters are remembered; the oldest is forgotten
     and reported (OWN-043)."""
     max_reconnects: int = _limit(10)
-    """Failures in a row to take up a stream of HTTP again; then it, and what waits for its answer,
-    is lost (OWN-041)."""
+    """Attempts in a row to take up a stream of HTTP in vain; then it, and what waits for its
+    answer, is lost (OWN-041)."""
     max_pages: int = _limit(10_000)
     """Pages of one listing; the listing ends there (OWN-013)."""
     max_items: int = _limit(1_000_000)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 from ..._judge import Breach
 from .._headers import Headers, Text
-from .._sse import SSEDecoder
+from .._sse import OverlongEvent, SSEDecoder
 from .events import Asked
 from .heads import Head
 from .urls import URL, Origin
@@ -250,10 +250,13 @@ class ClientExchange:
         if decoder.retry_ms is not None:
             lane.retry_ms = decoder.retry_ms
         for item in items:
+            if isinstance(item, OverlongEvent) or item.data:  # else it may name an id, no more
+                lane.advanced()
             if self.over:
                 return  # one of the events before has ended all of it
             lane.event(self, item)
-        if not self.over:
+        if not self.over and decoder.last_event_id != lane.last_event_id:
+            lane.advanced()
             lane.last_event_id = decoder.last_event_id
 
     def _expire(self) -> None:

@@ -27,6 +27,10 @@ _WAIT: Final = 1.0
 _SHORTEST_WAIT: Final = 0.1
 """A server that names no time at all, and ends each stream at once, would be asked without end."""
 _LONGEST_WAIT: Final = 30.0
+_LASTING: Final = 10.0
+"""Seconds after which a stream that has brought nothing was of use all the same.
+
+Proxies cut streams that are idle, and to take one up again so seldom costs nothing."""
 _DOUBLINGS: Final = 20
 _TRY_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -35,11 +39,13 @@ class Lane:
     """The way of one message, or of one stream that the client has asked for.
 
     Attributes:
-        attempts: Failures in a row to take up its stream.
+        attempts: How often in a row its stream was taken up in vain: that has failed, or the stream
+            has ended before it brought a message or the id of one.
         challenged: How often in a row the server wanted authorization.
         endpoint: Whose it is.
         exchange: The one that is under way; None: there is none now.
         last_event_id: Where its stream can be taken up again; `""`: nowhere.
+        opened_at: When its stream was opened last; None where there was no clock.
         over: It has no use for anything that still comes.
         redirects: How often in a row the server has sent it elsewhere.
         retry_ms: How long the server wants a client to wait before.
@@ -53,6 +59,7 @@ class Lane:
         "endpoint",
         "exchange",
         "last_event_id",
+        "opened_at",
         "over",
         "redirects",
         "retry_ms",
@@ -68,6 +75,7 @@ class Lane:
         self.challenged: int = 0
         self.attempts: int = 0
         self.last_event_id: str = ""
+        self.opened_at: float | None = None
         self.retry_ms: int | None = None
         self._deadline: float | None = None
 
@@ -155,10 +163,23 @@ class Lane:
         if self.exchange is not None:
             self.exchange._abort()
 
+    def advanced(self) -> None:
+        """Its stream has brought something: it was not taken up in vain."""
+        self.attempts = 0
+
+    def ended(self, text: str) -> None:
+        """A stream that was open has ended: take it up again when it is time."""
+        now = self.endpoint._machine._now
+        if now is not None and self.opened_at is not None and now >= self.opened_at + _LASTING:
+            self.attempts = 0
+        self.later(text)
+
     def _opens_stream(self, exchange: ClientExchange, head: Head, text: str) -> bool:
         """Whether a GET has opened a stream; if it may do so later, that is arranged for."""
         if head.status == 200 and head.media_type == SSE:
-            self.attempts = self.redirects = self.challenged = 0
+            self.redirects = self.challenged = 0
+            self.attempts += 1  # in vain, unless it brings something
+            self.opened_at = self.endpoint._machine._now
             exchange._read_stream(self.last_event_id)
             return True
         if head.status in _TRY_AGAIN:

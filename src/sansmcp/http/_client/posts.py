@@ -228,7 +228,7 @@ class Post(Lane):
             if head is None or not head.is_good:
                 self.attempts += 1
             if self._has_place:
-                self.later(text)
+                self.ended(text)
             else:  # the server has taken it back meanwhile
                 self.lost(text)
         elif call is None:

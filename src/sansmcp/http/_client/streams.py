@@ -50,7 +50,9 @@ class Listening(Lane):
         head = exchange._head
         if head is None or not head.is_good:
             self.attempts += 1
-        self.later(text)
+            self.later(text)
+        else:
+            self.ended(text)
 
     def give_up(self, status: int, text: str) -> None:
         self._unavailable(status, text)
