@@ -761,3 +761,36 @@ def test_an_exchange_shows_no_secrets() -> None:
     assert repr(client) == "<ClientEndpoint host:8443 OPEN>"
     assert client.url == exchange.url == "https://host:8443/mcp?key=secret"
     assert exchange.target == "/mcp?key=secret"
+
+
+# ------------------------------------------------------------------ the answer to another request
+
+
+@ERAS
+def test_a_body_does_not_answer_another_request(revision: str) -> None:
+    """It was taken for the answer to that, and the request it came for had none."""
+    client = opened(revision)
+    first, crossed = ask(client)
+    second, own = ask(client)
+    respond(crossed, body=answer(client, second))
+    violation, failed = events_of(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.request) == ("HTTP-018", second)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (first, FailureReason.INVALID_ANSWER)
+    assert "another request" in failed.text
+    assert client.pending_requests == (second,)
+    respond(own, body=answer(client, second))
+    assert only(ResponseReceived, events_of(client)).request is second
+
+
+def test_an_array_does_not_answer_another_request() -> None:
+    """In 2025-03-26 a body may hold several answers, but not those."""
+    client = opened("2025-03-26")
+    first, crossed = ask(client)
+    second, own = ask(client)
+    respond(crossed, body=[answer(client, second), answer(client, first)])
+    assert kinds(events_of(client)) == [ProtocolViolation, ResponseReceived]
+    assert client.pending_requests == (second,)
+    respond(own, body=answer(client, second))
+    assert only(ResponseReceived, events_of(client)).request is second

@@ -33,7 +33,15 @@ if TYPE_CHECKING:
 class ClientMachine(Machine):
     """All that a client says and hears; messages that go out become lanes of the endpoint."""
 
-    __slots__ = ("_ended_by", "_endpoint", "_fault", "_fields", "_is_opening", "_is_standalone")
+    __slots__ = (
+        "_body_of",
+        "_ended_by",
+        "_endpoint",
+        "_fault",
+        "_fields",
+        "_is_opening",
+        "_is_standalone",
+    )
 
     def __init__(self, endpoint: ClientEndpoint, **settings: Any) -> None:
         super().__init__(
@@ -50,6 +58,7 @@ class ClientMachine(Machine):
         self._fields: Headers | None = None  # of the message that a verb is about to send
         self._is_opening = False  # what is being queued is `notifications/initialized`
         self._is_standalone = False  # what is being received came on the stream of a GET
+        self._body_of: Post | None = None  # whose response's body, no stream, is being received
         self._fault = ""  # the breach that was reported last
         self._ended_by = ""  # why the conversation is over
 
@@ -195,6 +204,10 @@ class ClientMachine(Machine):
         if call is not None:
             route: Any = call._route
             post: Post = route
+            if self._body_of is not None and self._body_of is not post:
+                text = f"the response to another request holds an answer to {call._method}"
+                self._report(Breach("HTTP-018", text), request=call)
+                return
             post.heard = True
             if call._is_modern:
                 if call._method == "tools/list":
@@ -202,6 +215,13 @@ class ClientMachine(Machine):
                 elif call._method == "tools/call" and self._refreshes(call, post, message):
                     return
         super()._receive_answer(message)
+
+    def receive_body(self, post: Post, body: bytes) -> None:
+        """The body of a good response, which answers nothing but what was POSTed there."""
+        self._fault = ""
+        self._body_of = post
+        self._receive_whole(body)
+        self._body_of = None
 
     def answer_with(self, call: OutgoingRequest, message: JSONObject) -> None:
         """The answer to a call is this error, although it may not name it."""

@@ -212,8 +212,7 @@ class Post(Lane):
         else:
             assert call is not None  # nobody reads what is said to anything else
             machine = self.machine
-            machine._fault = ""
-            machine._receive_whole(body)
+            machine.receive_body(self, body)
             if not self.heard:
                 what = "it is empty" if not body else machine._fault or "it answers nothing"
                 text = f"the response to {call._method} (status {head.status}) holds no answer"
