@@ -187,7 +187,7 @@ def test_a_session_is_opened_again_as_it_was_at_first() -> None:
     assert message_of(again)["params"] == message_of(first)["params"]
     events_of(client)
     client.handle_timeout(130.0)
-    failed, closed = events_of(client)
+    failed, _, closed = events_of(client)
     assert isinstance(failed, ConnectionFailed)
     assert failed.cause is FailureCause.TIMED_OUT
     assert isinstance(closed, ConnectionClosed)

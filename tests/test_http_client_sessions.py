@@ -1,5 +1,7 @@
 """Sessions of the legacy revisions as a client keeps them, and the stream that it listens to."""
 
+from typing import Any
+
 import pytest
 
 from sansmcp import (
@@ -12,7 +14,9 @@ from sansmcp import (
     ListingEnd,
     ListingEnded,
     NotificationReceived,
+    OutgoingRequest,
     PingEnded,
+    ProgressReceived,
     ProtocolViolation,
     Ready,
     RequestCancelled,
@@ -21,7 +25,13 @@ from sansmcp import (
     ResponseReceived,
     State,
 )
-from sansmcp.http import ClientEndpoint, ExchangePurpose, SessionLost, StreamUnavailable
+from sansmcp.http import (
+    ClientEndpoint,
+    ClientExchange,
+    ExchangePurpose,
+    SessionLost,
+    StreamUnavailable,
+)
 from tests.support.http import LEGACY, STREAMABLE
 from tests.support.http_client import (
     SESSION,
@@ -181,6 +191,16 @@ def test_what_waits_when_it_ends_is_not_sent() -> None:
 # ----------------------------------------------------------------------------- a session is lost
 
 
+def reopen(client: ClientEndpoint, **times: Any) -> None:
+    """The server opens another session."""
+    initialize = take(client)
+    opening = initialized(message_of(initialize)["id"])
+    respond(initialize, body=opening, more={"mcp-session-id": "S-2"}, **times)
+    exchanges = exchanges_of(client)
+    assert message_of(exchanges[0])["method"] == "notifications/initialized"
+    respond(exchanges[0], 202)
+
+
 def test_all_that_was_open_in_a_lost_session_ends() -> None:
     """Calls, listings, pings, what the server has asked, and the stream."""
     client = opened(get=True, now=0.0)
@@ -190,16 +210,19 @@ def test_all_that_was_open_in_a_lost_session_ends() -> None:
     client.send_paginated("tools/list")
     client.ping()
     exchanges = exchanges_of(client)
-    respond(exchanges[0], 404)
+    respond(exchanges[-1], 404)
     events = events_of(client)
 
     assert kinds(events) == [SessionLost, RequestCancelled, RequestFailed, ListingEnded, PingEnded]
-    assert only(RequestFailed, events).request is call
-    assert only(ListingEnded, events).reason is ListingEnd.LOST
+    failed, listed = only(RequestFailed, events), only(ListingEnded, events)
+    assert failed.request is call
+    assert listed.reason is ListingEnd.LOST
+    for text in (failed.text, listed.text, only(PingEnded, events).text):
+        assert "does not know the session" in text
+        assert "workers" in text
     assert len(client.aborts()) == 4
     assert not client.send_result(asked, {"roots": []})
-    respond(take(client), body=initialized(1), more={"mcp-session-id": "S-2"}, now=1.0)
-    respond(take(client), 202)
+    reopen(client, now=1.0)
     assert take(client).purpose is ExchangePurpose.GET
     assert client.next_timeout() is None
 
@@ -221,12 +244,18 @@ def test_the_stream_may_learn_of_it_first(purpose: ExchangePurpose) -> None:
 def test_a_session_that_is_lost_again_at_once_is_the_last() -> None:
     """Otherwise a server without memory would be asked for a session for ever."""
     client = opened()
-    _, exchange = ask(client)
+    call, exchange = ask(client)
     respond(exchange, 404)
-    respond(take(client), body=initialized(1), more={"mcp-session-id": "S-2"})
+    initialize = take(client)
+    opening = initialized(message_of(initialize)["id"])
+    respond(initialize, body=opening, more={"mcp-session-id": "S-2"})
     events_of(client)
     respond(take(client), 404)
-    assert events_of(client) == [ConnectionClosed(cause=CloseCause.SESSION_LOST)]
+    failed, closed = events_of(client)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert "workers" in failed.text
+    assert closed == ConnectionClosed(cause=CloseCause.SESSION_LOST)
     assert exchanges_of(client) == []
     assert client.exchanges == ()
 
@@ -253,23 +282,25 @@ def test_a_session_that_has_served_a_request_may_be_lost_too() -> None:
     for _ in range(3):
         call, exchange = ask(client)
         respond(exchange, body=answer(client, call))
-        _, exchange = ask(client)
-        respond(exchange, 404)
-        respond(take(client), body=initialized(1), more={"mcp-session-id": "S-2"})
-        respond(take(client), 202)
+        client.send_notification("notifications/roots/list_changed")
+        respond(take(client), 404)
+        reopen(client)
         assert only(Ready, events_of(client)[-1:]).revision == LEGACY
 
 
 def test_a_new_session_may_fail() -> None:
     """Its start has an ending, as every other."""
     client = opened()
-    _, exchange = ask(client)
+    call, exchange = ask(client)
     respond(exchange, 404)
-    lost = only(SessionLost, events_of(client)[:1])
+    lost = only(SessionLost, events_of(client))
     take(client).receive_failure("connection refused")
-    failed, closed = events_of(client)
+    failed, ended, closed = events_of(client)
     assert isinstance(failed, ConnectionFailed)
     assert (failed.start, failed.cause) == (lost.start, FailureCause.LOST)
+    assert isinstance(ended, RequestFailed)
+    assert (ended.request, ended.reason) == (call, FailureReason.LOST)
+    assert "does not know the session" in ended.text
     assert isinstance(closed, ConnectionClosed)
 
 
@@ -285,9 +316,169 @@ def test_without_a_session_404_is_a_refusal_like_any_other() -> None:
 def test_a_lost_session_needs_no_clock() -> None:
     """Nothing of it is timed."""
     client = opened(now=None)
-    _, exchange = ask(client)
+    call, exchange = ask(client)
     respond(exchange, 404)
-    assert kinds(events_of(client)) == [SessionLost, RequestFailed]
+    assert kinds(events_of(client)) == [SessionLost]
+    reopen(client)
+    assert kinds(events_of(client)) == [Ready]
+    assert client.pending_requests == (call,)
+
+
+# ---------------------------------------------------- what the server has not run is sent again
+
+
+def refused(
+    client: ClientEndpoint, **how: Any
+) -> tuple[OutgoingRequest, ClientExchange, ClientExchange]:
+    """A call that was refused for its session, and was sent in the next: it, first and again."""
+    call, exchange = ask(client, **how)
+    respond(exchange, 404)
+    events_of(client)
+    initialize = take(client)
+    opening = initialized(message_of(initialize)["id"])
+    respond(initialize, body=opening, more={"mcp-session-id": "S-2"})
+    respond(take(client), 202)
+    assert kinds(events_of(client)) == [Ready]
+    return call, exchange, take(client)
+
+
+def test_a_call_that_was_refused_for_its_session_is_sent_in_the_next() -> None:
+    """The server has not run it, and the caller need not know that it was started again."""
+    client = opened()
+    call, first, again = refused(client)
+    assert again.body == first.body
+    assert fields_of(again)["mcp-session-id"] == "S-2"
+    respond(again, body=answer(client, call))
+    assert only(ResponseReceived, events_of(client)).request is call
+
+
+def test_it_keeps_its_progress_and_its_time() -> None:
+    """What was agreed on for it goes on, and runs out."""
+    client = opened(now=0.0)
+    call, _, again = refused(client, progress=True, timeout=10.0)
+    told = note("notifications/progress", {"progressToken": call.id, "progress": 1})
+    stream(again, event(told), now=8.0)
+    assert kinds(events_of(client)) == [ProgressReceived]
+    assert client.next_timeout() == 18.0
+    client.handle_timeout(18.0)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.TIMED_OUT)
+    assert message_of(exchanges_of(client)[-1])["method"] == "notifications/cancelled"
+
+
+def test_it_is_sent_once_more_and_not_again() -> None:
+    """Several workers that each know their own sessions refuse most of what they are sent."""
+    client = opened()
+    call, _, again = refused(client)
+    respond(again, 404)
+    ended = [one for one in events_of(client) if isinstance(one, RequestFailed)]
+    assert [(one.request, one.reason) for one in ended] == [(call, FailureReason.LOST)]
+    assert "workers" in ended[0].text
+
+
+def test_what_was_not_sent_yet_is_sent_in_the_next_session() -> None:
+    """It waited for its turn, and does so again."""
+    client = opened()
+    _, exchange = ask(client)
+    second = client.send_request("tools/list")
+    respond(exchange, 404)
+    assert kinds(events_of(client)) == [SessionLost]
+    reopen(client)
+    third = client.send_request("prompts/list")
+    methods = [message_of(one)["method"] for one in exchanges_of(client)]
+    assert methods == ["tools/call", "tools/list", "prompts/list"]
+    assert third.id not in (second.id, exchange)
+    assert len({call.id for call in client.pending_requests}) == 3
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout", "close"])
+def test_it_may_end_while_the_next_session_is_opened(how: str) -> None:
+    """Then it is not sent, and the server is told nothing of it."""
+    client = opened(now=0.0)
+    call, exchange = ask(client, timeout=5.0)
+    respond(exchange, 404)
+    events_of(client)
+    if how == "close":
+        client.close()
+    elif how == "cancel":
+        assert client.cancel(call)
+    else:
+        client.handle_timeout(5.0)
+    assert [one.request for one in events_of(client) if isinstance(one, RequestFailed)] == [call]
+    if how != "close":
+        reopen(client)
+    assert exchanges_of(client) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        error(None, -32000, "Bad Request: No valid session ID provided"),
+        error(None, -32000, "Bad Request: Server not initialized"),
+        b"Invalid session ID",
+    ],
+)
+def test_a_session_may_be_unknown_with_400(body: object) -> None:
+    """Servers of before say it so: the client had to be started again after each restart."""
+    client = opened()
+    call, exchange = ask(client)
+    respond(exchange, 400, body, form="application/json")
+    violation, lost = events_of(client)
+    assert isinstance(violation, ProtocolViolation)
+    assert (violation.rule, violation.tolerated) == ("SESS-008", True)
+    assert isinstance(lost, SessionLost)
+    reopen(client)
+    again = take(client)
+    assert again.body == exchange.body
+    respond(again, body=answer(client, call))
+    assert only(ResponseReceived, events_of(client)[1:]).request is call
+
+
+def test_a_notification_may_learn_of_it_first() -> None:
+    """It is lost; what comes after it is sent in the next session."""
+    client = opened()
+    client.send_notification("notifications/roots/list_changed")
+    respond(take(client), 400, b"session expired", form="text/plain")
+    assert kinds(events_of(client)) == [ProtocolViolation, SessionLost]
+    reopen(client)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, error(None, -32602, "session must be a string")),
+        (400, error(None, -32600, "Invalid Request")),
+        (409, b"session busy"),
+    ],
+)
+def test_other_faults_of_a_request_lose_no_session(status: int, body: object) -> None:
+    """All that is open would be lost with it."""
+    client = opened()
+    _, exchange = ask(client)
+    respond(exchange, status, body)
+    assert SessionLost not in kinds(events_of(client))
+    assert exchanges_of(client) == []
+
+
+def test_without_a_session_none_is_lost() -> None:
+    """400 is what it says."""
+    client = opened(session=None)
+    _, exchange = ask(client)
+    respond(exchange, 400, b"no session", form="text/plain")
+    assert SessionLost not in kinds(events_of(client))
+
+
+def test_a_call_that_has_run_is_not_sent_again() -> None:
+    """The rest of its answer was asked for, and the session was gone."""
+    client = opened(now=0.0)
+    call, exchange = ask(client)
+    stream(exchange, b"id: 1\ndata:\n\n", ends=True, now=0.0)
+    client.handle_timeout(1.0)
+    respond(take(client), 404)
+    lost, failed = events_of(client)
+    assert isinstance(lost, SessionLost)
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
 
 
 def test_a_silent_session_is_pinged_until_it_is_given_up() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from ..._errors import ErrorCode
 from ..._events import CancelCause, CloseCause, LimitReached
 from ..._handles import Purpose
 from ..._judge import Breach
@@ -23,7 +24,7 @@ from .exchange import ClientExchange, ExchangePurpose
 from .fields import message_fields
 from .ground import SECRET_FIELDS, Ground
 from .heads import Head
-from .lanes import Farewell
+from .lanes import Farewell, Lane
 from .machine import ClientMachine
 from .posts import Post
 from .streams import Listening, OldStream
@@ -42,9 +43,15 @@ _MARKED_CHARACTERS: Final = 16_384
 _LASTING: Final = 10.0
 """Seconds after which a session that is lost has not been lost at once."""
 _UNKNOWN_SESSION: Final = (
-    "the server does not know the session any more (status 404): it has ended it or was restarted; "
+    "the server does not know the session any more (status %d): it has ended it or was restarted; "
     "or several workers share one address, and each keeps its sessions in its own memory"
 )
+_NO_SESSION: Final = re.compile(rb"session|not initialized", re.IGNORECASE)
+"""What servers say of a session they do not know, if they say it with another status than 404."""
+_OTHER_FAULTS: Final = frozenset(
+    {ErrorCode.PARSE_ERROR, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS}
+)
+_SEARCHED_BYTES: Final = 4_096
 _OLD_REVISION: Final = "2024-11-05"
 _VERSION_FIELD_SINCE: Final = "2025-06-18"
 _ONLY_THEN_OLD: Final = frozenset({400, 404, 405})
@@ -64,6 +71,7 @@ class Conduct(Ground):
         "_is_useful",
         "_machine_settings",
         "_mirrored",
+        "_moved",
         "_opened_at",
         "_opening",
         "_probe_timeout",
@@ -75,6 +83,7 @@ class Conduct(Ground):
     _is_useful: bool  # a request was served since a session was lost, or none was lost yet
     _opened_at: float | None
     _machine_settings: dict[str, Any]
+    _moved: dict[Post, None]  # requests of a lost session that wait for the next one
     _mirrored: dict[str, Mirrored]  # parameters by the name of their tool
     _opening: tuple[bytes, float | None]  # `_meta` of the start, and its time
     _probe_timeout: float | None  # of that probe
@@ -156,7 +165,7 @@ class Conduct(Ground):
         if exchange._lane.over or exchange.purpose is ExchangePurpose.DELETE:
             return  # its answer came elsewhere, and was faster; or whatever it says, we are done
         if status == 404 and self._names_session(exchange) and not self._has_no_stream(exchange):
-            self._lose_session()
+            self._lose_session(exchange._lane, 404)
         elif (status == 401 or (status == 403 and head.challenges)) and not self._is_doubted(
             exchange
         ):
@@ -265,6 +274,11 @@ class Conduct(Ground):
         if self._get_stream and self._post_url is None:
             self._listening = Listening(self._whole())
             self._listening.send()
+        self._machine._ended_by = ""
+        moved, self._moved = self._moved, {}
+        for post in moved:
+            post.moved = True
+            post.send()
 
     def _keep_session(self, head: Head) -> None:
         """The server has answered initialize, and may have named the session."""
@@ -277,25 +291,62 @@ class Conduct(Ground):
         else:
             self._report(Breach("SESS-003", "the session id is not visible ASCII, or endless"))
 
-    def _lose_session(self) -> None:
-        """The server knows the session no more: open another one, once."""
+    def _is_of_session(self, status: int, error: JSONObject | None, body: bytes) -> bool:
+        """Whether 400 says that the session is not known: servers of before answer so for 404.
+
+        The body tells: it is an error of the transport, which names the session.
+        """
+        return (
+            status == 400
+            and self._session is not None
+            and (error is None or error["error"]["code"] not in _OTHER_FAULTS)
+            and _NO_SESSION.search(body, 0, _SEARCHED_BYTES) is not None
+        )
+
+    def _lose_session(self, lane: Lane, status: int) -> None:
+        """The server does not know the session any more: open another one, once.
+
+        It has run neither the request that it has refused for that, nor those that were not sent
+        yet: they are sent in the new session. Whether it has run others is not known.
+        """
         old = self._machine
-        old._ended_by = _UNKNOWN_SESSION
+        old._ended_by = text = _UNKNOWN_SESSION % status
         self._session = None
-        if old.phase is not Phase.OPERATING or not self._has_lasted():
+        posts = self._never_run(lane)
+        if old.phase is not Phase.OPERATING or not (posts or self._has_lasted()):
             old._end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)
             return
         self._is_useful = False
+        for post in posts:
+            if post.exchange is not None:  # else it is over
+                post.exchange._abort()
         self._drop_all()
         self._machine = machine = ClientMachine(self._whole(), **self._machine_settings)
+        machine._ended_by = text
         if old._now is not None:
             machine._tell(old._now)
-        text, timeout = self._opening
-        meta: Any = self._config.codec.decode(text) if text else None
+        machine.take_over(old, posts)
+        self._moved = dict.fromkeys(posts)
+        encoded, timeout = self._opening
+        meta: Any = self._config.codec.decode(encoded) if encoded else None
         # The revision of before says that there is a handshake, and nothing to be found out.
         start = machine._start(meta, timeout, None, old._peer.revision, None, None)
         self._events.append(SessionLost(start=start))
         old.forsake()
+
+    def _never_run(self, refused: Lane) -> list[Post]:
+        """The application's requests that the server has not run, but for those moved before."""
+        lanes = [refused, *(exchange._lane for exchange in self._waiting)]
+        return [
+            lane
+            for lane in lanes
+            if isinstance(lane, Post)
+            and lane.call is not None
+            and lane.call._purpose is Purpose.APPLICATION
+            and lane.call.open
+            and not lane.last_event_id  # else it has run, and its answer is elsewhere
+            and not lane.moved
+        ]
 
     def _has_lasted(self) -> bool:
         """Whether the session was of use, so that another one may be, too.

@@ -72,6 +72,7 @@ class ClientEndpoint(Verbs):
         self._doubts = 0
         self._probe_timeout = None
         self._mirrored = {}
+        self._moved = {}
         settings: dict[str, Any] = {
             "revisions": revisions,
             "requires": tuple(requires),

@@ -88,7 +88,9 @@ class StreamUnavailable:
 class SessionLost:
     """The server has ended the session. What was open in it ends; a new one is being opened.
 
-    Until that is open no request can be sent. Messages that were under way are lost.
+    Until that is open no request can be sent. Messages that were under way are lost. Requests that
+    the server has not run, since it has refused them for the session or they were not sent yet, go
+    on: they are sent once more, in the new session, and have no ending yet.
 
     Attributes:
         start: The opening of the new session; its `Ready` or `ConnectionFailed` follows.

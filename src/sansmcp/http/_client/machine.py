@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -20,6 +21,7 @@ from ..._handles import OutgoingRequest, Purpose, Start
 from ..._judge import Breach
 from ..._lifecycle import STATES, Phase, PhaseTrigger, RequestState, State, StateTrigger
 from ..._machine import Machine
+from ..._timers import Timed
 from ..._values import JSONObject, Side, id_key, is_list, is_object
 from .._headers import Headers
 from .exchange import ExchangePurpose
@@ -353,6 +355,28 @@ class ClientMachine(Machine):
     def _closed(self, cause: CloseCause) -> None:
         super()._closed(cause)
         self._endpoint._finish()
+
+    def take_over(self, other: ClientMachine, posts: Iterable[Post]) -> None:
+        """Go on with requests of a session that is lost, in that which this machine opens.
+
+        They keep their ids, and none is used again.
+        """
+        self._last_id, self._own_names = other._last_id, other._own_names
+        self._sent = other._sent
+        for post in posts:
+            call = post.call
+            assert call is not None  # it is a request
+            self._outgoing[call._id] = other._outgoing.pop(call._id)
+            if call._token is not None:
+                self._tokens[call._token] = other._tokens.pop(call._token)
+            post.machine = self
+
+    def _timer_fired(self, subject: Timed) -> None:
+        route: Any = subject._route if isinstance(subject, OutgoingRequest) else None
+        if route is None or route.machine is self:
+            super()._timer_fired(subject)
+        else:
+            route.machine._timer_fired(subject)  # which has taken it over
 
     def forsake(self) -> None:
         """The session is gone, and with it all that was open in it; another machine goes on."""

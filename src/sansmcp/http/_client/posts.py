@@ -59,6 +59,7 @@ class Post(Lane):
         is_modern: It is of the revision in which fields repeat what it says.
         machine: Whose it is. After the loss of a session there is another one.
         more: The fields that repeat what it says.
+        moved: It was sent a second time, in a new session.
         pages: Pages of that listing that have come.
         purpose: What for.
         refresh: The listing of tools that it waits for, where the server has found that fields and
@@ -76,6 +77,7 @@ class Post(Lane):
         "is_modern",
         "machine",
         "more",
+        "moved",
         "pages",
         "purpose",
         "refresh",
@@ -102,6 +104,7 @@ class Post(Lane):
         self.purpose = purpose
         self.body: bytes | None = None
         self.heard = False
+        self.moved = False
         self.retried = False
         self.status: int | None = None
         self.wait: float | None = None
@@ -126,7 +129,7 @@ class Post(Lane):
         """The server knows nothing of it yet."""
         exchange = self.exchange
         if exchange is None:
-            return self in self.endpoint._kept
+            return self in self.endpoint._kept or self in self.endpoint._moved
         return exchange.method == "POST" and not exchange._given_out
 
     # -------------------------------------------------------------------------------- sending
@@ -263,6 +266,11 @@ class Post(Lane):
         """The body of a status that says no."""
         endpoint, call = self.endpoint, self.call
         status, error = head.status, error_in(body, self.machine)
+        if not self.is_modern and endpoint._is_of_session(status, error, body):
+            text = "a session that is not known is answered with status 400 instead of 404"
+            endpoint._report(Breach("SESS-008", text, tolerated=True))
+            endpoint._lose_session(self, status)
+            return
         self.status = status
         self.wait = wait = endpoint._retry_after(head)
         if call is not None:
@@ -355,6 +363,7 @@ class Post(Lane):
         self.body = b""  # its handle may be kept for long, so that a late answer is recognised
         endpoint._timers.drop(self)
         endpoint._kept.pop(self, None)
+        endpoint._moved.pop(self, None)
         if exchange is None:
             return
         # On HTTP+SSE the answer may be faster than the thanks for the question.
