@@ -52,7 +52,7 @@ from tests.support.http_client import (
 from tests.support.http_pair import events_of, exchanges_of, only
 from tests.support.modern import MODERN
 from tests.support.wire import call as request
-from tests.support.wire import error, note
+from tests.support.wire import error, note, result
 
 CHANGED = note("notifications/tools/list_changed")
 
@@ -209,8 +209,9 @@ def test_all_that_was_open_in_a_lost_session_ends() -> None:
     call, _ = ask(client, timeout=9.0)
     client.send_paginated("tools/list")
     client.ping()
-    exchanges = exchanges_of(client)
-    respond(exchanges[-1], 404)
+    exchanges_of(client)
+    client.send_notification("notifications/roots/list_changed")
+    respond(take(client), 404)
     events = events_of(client)
 
     assert kinds(events) == [SessionLost, RequestCancelled, RequestFailed, ListingEnded, PingEnded]
@@ -220,7 +221,7 @@ def test_all_that_was_open_in_a_lost_session_ends() -> None:
     for text in (failed.text, listed.text, only(PingEnded, events).text):
         assert "does not know the session" in text
         assert "workers" in text
-    assert len(client.aborts()) == 4
+    assert len(client.aborts()) == 5
     assert not client.send_result(asked, {"roots": []})
     reopen(client, now=1.0)
     assert take(client).purpose is ExchangePurpose.GET
@@ -350,6 +351,53 @@ def test_a_call_that_was_refused_for_its_session_is_sent_in_the_next() -> None:
     assert fields_of(again)["mcp-session-id"] == "S-2"
     respond(again, body=answer(client, call))
     assert only(ResponseReceived, events_of(client)).request is call
+
+
+def again_in_the_next(client: ClientEndpoint, exchange: ClientExchange) -> ClientExchange:
+    """A request was refused for its session: how it is sent in the next."""
+    respond(exchange, 404)
+    reopen(client)
+    assert kinds(events_of(client)) == [SessionLost, Ready]
+    again = take(client)
+    assert again.body == exchange.body
+    return again
+
+
+@pytest.mark.parametrize("auto", [True, False])
+def test_so_is_a_listing_that_has_begun(auto: bool) -> None:
+    """Most conversations go on with one, also after the server was started again."""
+    client = opened()
+    listing = client.send_paginated("tools/list", auto=auto)
+    again = again_in_the_next(client, take(client))
+    respond(again, body=result(message_of(again)["id"], {"tools": [], "nextCursor": "2"}))
+    if not auto:
+        assert client.next_page(listing)
+    last = take(client)
+    assert message_of(last)["params"] == {"cursor": "2"}
+    respond(last, body=result(message_of(last)["id"], {"tools": []}))
+    ended = events_of(client)[-1]
+    assert isinstance(ended, ListingEnded)
+    assert (ended.listing, ended.reason, ended.stale) == (listing, ListingEnd.COMPLETE, False)
+
+
+def test_so_is_a_ping() -> None:
+    """It asks whether the server is alive, and it is."""
+    client = opened()
+    ping = client.ping()
+    again = again_in_the_next(client, take(client))
+    respond(again, body=result(message_of(again)["id"], {}))
+    ended = only(PingEnded, events_of(client))
+    assert (ended.ping, ended.failure) == (ping, None)
+
+
+def test_a_listing_that_has_come_further_is_lost() -> None:
+    """Its cursor may mean something else in another session."""
+    client = opened()
+    client.send_paginated("tools/list")
+    exchange = take(client)
+    respond(exchange, body=result(message_of(exchange)["id"], {"tools": [], "nextCursor": "2"}))
+    respond(take(client), 404)
+    assert only(ListingEnded, events_of(client)[2:]).reason is ListingEnd.LOST
 
 
 def test_it_keeps_its_progress_and_its_time() -> None:

@@ -12,7 +12,7 @@ from .support.keeping_server import OK, Request, call, client_of, keeping, respo
 from .support.on_trio import on_trio
 from .support.wire import result
 
-CHANGED = "notifications/roots/list_changed"
+CHANGED = "notifications/custom"
 
 
 async def list_tools(client: Client, timeout: float | None = None) -> object:
@@ -38,20 +38,22 @@ async def reopening(**settings: object) -> AsyncGenerator[tuple[Client, trio.Eve
     """A client whose session is lost, and what lets it have another one."""
     sessions = 0
     may_open = trio.Event()
+    is_lost = trio.Event()
 
     async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
         nonlocal sessions
         if request.method == "initialize":
             sessions += 1
             if sessions == 2:
+                is_lost.set()
                 await may_open.wait()
         elif request.method == "tools/list":
             return response(200, result(request.message["id"], {"tools": []}))
-        return response(404) if request.name == "lose" else None
+        return response(404) if request.method == CHANGED else None
 
     async with keeping(answer) as port, client_of(port, **settings) as client:
-        with pytest.raises(ConnectionLost):
-            await call(client, "lose")
+        client.notify(CHANGED)
+        await is_lost.wait()
         yield client, may_open
         may_open.set()
 

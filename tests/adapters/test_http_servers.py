@@ -134,3 +134,48 @@ async def test_listing_whose_connection_breaks_says_why(shim: Shim, revision: st
         async with connecting(shim, url, revisions=[revision]) as client:
             with pytest.raises(ConnectionLost, match="without a response"):
                 await client.items("tools/list")
+
+
+async def test_call_that_is_refused_for_its_session_is_made_in_the_next(shim: Shim) -> None:
+    """The server was started again: the caller had to ask again, although nothing had happened."""
+    sessions: list[str] = []
+    refused: list[str] = []
+
+    def answer(asked: Asked) -> None:
+        method = asked.message.get("method")
+        if method == "initialize":
+            sessions.append(f"s{len(sessions)}")
+        elif asked.headers.get("mcp-session-id") != sessions[-1]:
+            refused.append(method or asked.command)
+            asked.reply(404)
+            return
+        if not asked.open_session(sessions[-1]):
+            asked.result({"content": [], "tools": []})
+
+    with scripted(answer) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+            await client.request("tools/call", ANY)  # the server knows by now that it is open
+            for number, ask in enumerate(
+                (
+                    lambda: client.request("tools/call", ANY),
+                    lambda: client.items("tools/list"),
+                    lambda: client.ping(),
+                )
+            ):
+                assert len(sessions) == number + 1
+                sessions[-1] = "forgotten"
+                await ask()
+    assert refused == ["tools/call", "tools/list", "ping"]
+
+
+async def test_call_that_is_refused_for_each_session_names_the_cause(shim: Shim) -> None:
+    """Workers that keep sessions in memory refuse what another one has opened."""
+
+    def answer(asked: Asked) -> None:
+        if not asked.open_session("s"):
+            asked.reply(404)
+
+    with scripted(answer) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+            with pytest.raises(ConnectionLost, match="several workers"):
+                await client.request("tools/call", ANY)

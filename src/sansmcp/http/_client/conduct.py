@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..._errors import ErrorCode
 from ..._events import CancelCause, CloseCause, LimitReached
-from ..._handles import Purpose
+from ..._handles import Listing, OutgoingRequest, Purpose
 from ..._judge import Breach
 from ..._lifecycle import Phase, StateTrigger
 from ..._modern_methods import MODERN_REVISION
@@ -52,9 +52,16 @@ _OTHER_FAULTS: Final = frozenset(
     {ErrorCode.PARSE_ERROR, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS}
 )
 _SEARCHED_BYTES: Final = 4_096
+_ASKED_FOR: Final = frozenset({Purpose.APPLICATION, Purpose.PING})
 _OLD_REVISION: Final = "2024-11-05"
 _VERSION_FIELD_SINCE: Final = "2025-06-18"
 _ONLY_THEN_OLD: Final = frozenset({400, 404, 405})
+
+
+def _may_move(call: OutgoingRequest) -> bool:
+    """Whether another session can answer a request: a cursor belongs to the one that gave it."""
+    owner = call._owner
+    return call._purpose in _ASKED_FOR or (isinstance(owner, Listing) and owner._pages == 0)
 
 
 def _size_of(mirrored: Mirrored) -> int:
@@ -342,8 +349,7 @@ class Conduct(Ground):
             for lane in lanes
             if isinstance(lane, Post)
             and lane.call is not None
-            and lane.call._purpose is Purpose.APPLICATION
-            and lane.call.open
+            and _may_move(lane.call)
             and not lane.last_event_id  # else it has run, and its answer is elsewhere
             and not lane.moved
         ]

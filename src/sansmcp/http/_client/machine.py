@@ -17,7 +17,7 @@ from ..._events import (
     FailureReason,
     ResponseReceived,
 )
-from ..._handles import OutgoingRequest, Purpose, Start
+from ..._handles import Listing, OutgoingRequest, Purpose, Start
 from ..._judge import Breach
 from ..._lifecycle import STATES, Phase, PhaseTrigger, RequestState, State, StateTrigger
 from ..._machine import Machine
@@ -370,6 +370,10 @@ class ClientMachine(Machine):
             if call._token is not None:
                 self._tokens[call._token] = other._tokens.pop(call._token)
             post.machine = self
+            if isinstance(listing := call._owner, Listing):
+                self._fresh.setdefault(call._method, {})[listing] = None
+                if listing in other._on_demand:
+                    self._on_demand[listing] = other._on_demand.pop(listing)
 
     def _timer_fired(self, subject: Timed) -> None:
         route: Any = subject._route if isinstance(subject, OutgoingRequest) else None
