@@ -1,7 +1,8 @@
 """What callers are told of servers over HTTP, good and bad, whatever the adapter of the client."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -155,13 +156,12 @@ async def test_call_that_is_refused_for_its_session_is_made_in_the_next(shim: Sh
     with scripted(answer) as url:
         async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
             await client.request("tools/call", ANY)  # the server knows by now that it is open
-            for number, ask in enumerate(
-                (
-                    lambda: client.request("tools/call", ANY),
-                    lambda: client.items("tools/list"),
-                    lambda: client.ping(),
-                )
-            ):
+            asks: list[Callable[[], Awaitable[object]]] = [
+                partial(client.request, "tools/call", ANY),
+                partial(client.items, "tools/list"),
+                client.ping,
+            ]
+            for number, ask in enumerate(asks):
                 assert len(sessions) == number + 1
                 sessions[-1] = "forgotten"
                 await ask()
