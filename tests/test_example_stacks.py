@@ -1,5 +1,6 @@
 """The examples on other people's stacks, each against a client or server that is not ours."""
 
+import asyncio
 import importlib
 import json
 import re
@@ -10,6 +11,7 @@ import urllib.request
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import httpx2
 import mcp_types as types
@@ -20,6 +22,8 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from trio_websocket import open_websocket_url
+from twisted.internet.task import Clock
+from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from docs._ext.sizes import code_lines
 from sansmcp import ClientConnection, Event, JSONObject, Ready, ResponseReceived
@@ -28,7 +32,7 @@ from .support.mcp_streams import over_stream
 from .support.modern import discovered
 from .support.on_trio import on_trio
 from .support.stacks import ROOT, STACKS, program, serving, waiting
-from .support.wire import result
+from .support.wire import INITIALIZED, call, result
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.
 pytestmark = [
@@ -259,6 +263,88 @@ async def test_websocket_carries_our_client(monkeypatch: pytest.MonkeyPatch) -> 
     assert seen == ["2026-07-28", ["stock", "count"]]
 
 
+def conversation_that_ends_slowly() -> bytes:
+    """Many calls that take their time, before the input ends: there is a deadline from then on."""
+    info = {"name": "by hand", "version": "1.0"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+    messages: list[JSONObject] = [
+        call(0, "initialize", params),
+        INITIALIZED,
+        *(call(id, "tools/call", {"name": "count"}) for id in range(1, 21)),
+    ]
+    return b"".join(json.dumps(message).encode() + b"\n" for message in messages)
+
+
+def test_protocol_of_asyncio_has_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each message and each answer asked for one more, which nobody cancelled."""
+    monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
+    example = importlib.import_module("asyncio_protocol")
+    timers: list[asyncio.TimerHandle] = []
+    most = 0
+
+    class Loop(asyncio.SelectorEventLoop):
+        def call_at(self, *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
+            nonlocal most
+            handle = super().call_at(*args, **kwargs)
+            if getattr(args[1], "__name__", "") == "keep_time":
+                timers.append(handle)
+                now = self.time()
+                most = max(most, sum(one.when() > now and not one.cancelled() for one in timers))
+            return handle
+
+    async def talk() -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(example.MCPServer, ours)
+            theirs.setblocking(False)
+            await loop.sock_sendall(theirs, conversation_that_ends_slowly())
+            theirs.shutdown(socket.SHUT_WR)
+            while await loop.sock_recv(theirs, 65_536):
+                pass
+
+    with asyncio.Runner(loop_factory=Loop) as runner:
+        runner.run(talk())
+    assert timers
+    assert most == 1
+
+
+def timers(reactor: Any, example: Any) -> int:
+    return sum(each.func == example.keep_time for each in reactor.getDelayedCalls())
+
+
+def test_protocol_of_twisted_has_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on the other kind of loop."""
+    monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
+    example: Any = importlib.import_module("twisted_stdio")
+    reactor = Clock()
+    server = example.MCPServer(reactor)
+    server.makeConnection(transport := StringTransport())
+    server.dataReceived(conversation_that_ends_slowly())
+    server.readConnectionLost()
+    assert timers(reactor, server) == 1
+    while not transport.disconnecting:
+        reactor.advance(0.01)
+    assert timers(reactor, server) == 0
+    answers = [json.loads(line) for line in transport.value().splitlines()]
+    assert sum("result" in answer for answer in answers) == 21
+
+
+def test_client_of_twisted_has_one_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call has a deadline of its own, and they are one timer's."""
+    monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
+    example: Any = importlib.import_module("twisted_client")
+    reactor = MemoryReactorClock()
+    client = example.MCPClient(reactor, "http://127.0.0.1:1/mcp")
+    started = client.start()
+    failures: list[object] = []
+    started.addErrback(failures.append)
+    for _ in range(4):  # the deadline of the probe comes before that of the start
+        assert timers(reactor, client) == (0 if failures else 1)
+        reactor.advance(10)
+    assert len(failures) == 1
+
+
 def without_handler(source: str) -> str:
     """A program without the sections that are only about what its server or client does."""
     flags = re.MULTILINE | re.DOTALL
@@ -276,6 +362,6 @@ def test_example_is_shown_on_a_page(path: Path) -> None:
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_example_is_short(path: Path) -> None:
     """What takes more than a page to put into a stack does not fit it."""
-    limit = {"gateway": 200, "framework": 150}.get(path.stem, 60)
+    limit = {"gateway": 200, "framework": 150, "twisted_client": 65}.get(path.stem, 60)
 
     assert code_lines(without_handler(path.read_text("utf-8"))) <= limit

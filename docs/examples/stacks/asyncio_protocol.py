@@ -15,6 +15,7 @@ class MCPServer(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
+        self.timer: asyncio.TimerHandle | None = None
         self.mcp = ServerConnection(info=INFO, capabilities=CAPABILITIES, wake=self.turn)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -39,13 +40,20 @@ class MCPServer(asyncio.Protocol):
             elif isinstance(event, RequestCancelled):
                 event.request.data.cancel()
         self.transport.write(self.mcp.data_to_send())
-        if (deadline := self.mcp.next_timeout()) is not None:
-            self.loop.call_at(deadline, self.keep_time)
+        self.set_timer()
         if self.mcp.state is State.CLOSED:
             self.transport.close()
 
+    def set_timer(self) -> None:
+        """There is one, for the next deadline: the one before is cancelled, or they pile up."""
+        if self.timer is not None:
+            self.timer.cancel()
+        deadline = self.mcp.next_timeout()
+        self.timer = None if deadline is None else self.loop.call_at(deadline, self.keep_time)
+
     def keep_time(self) -> None:
         self.mcp.handle_timeout(self.loop.time())
+        self.set_timer()  # a deadline may have been put off meanwhile
 
 
 # -- run

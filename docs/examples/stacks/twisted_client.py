@@ -24,6 +24,7 @@ class MCPClient:
 
     def __init__(self, reactor: Any, url: str) -> None:
         self.now, self.call_later = reactor.seconds, reactor.callLater
+        self.timer = reactor.callLater(0.0, self.keep_time)
         self.agent = Agent(reactor, pool=HTTPConnectionPool(reactor))
         self.made: WeakKeyDictionary[ClientExchange, defer.Deferred[None]] = WeakKeyDictionary()
         self.mcp = ClientEndpoint(url, info={"name": "twisted", "version": "1"}, wake=self.turn)
@@ -36,9 +37,14 @@ class MCPClient:
             self.latest = self.made[exchange] = defer.ensureDeferred(self.make(exchange))
         while (event := self.mcp.next_event()) is not None:
             self.handle(event)
+        if self.timer.active():  # there is one, for the next deadline, or they pile up
+            self.timer.cancel()
         if (deadline := self.mcp.next_timeout()) is not None:
-            wait = max(0.0, deadline - self.now())
-            self.call_later(wait, lambda: self.mcp.handle_timeout(self.now()))
+            self.timer = self.call_later(max(0.0, deadline - self.now()), self.keep_time)
+
+    def keep_time(self) -> None:
+        self.mcp.handle_timeout(self.now())
+        self.turn()  # a deadline may only have been put off, which wakes nobody
 
     async def make(self, exchange: ClientExchange) -> None:
         """One request of HTTP. The body of the response goes to the endpoint as it comes."""

@@ -24,9 +24,10 @@ class MCPServer(Protocol):
     """Carries bytes between the transport and the connection, and the time."""
 
     transport: Any
+    timer: Any
 
     def __init__(self, reactor: Any) -> None:
-        self.reactor = reactor
+        self.reactor, self.timer = reactor, None
         self.over: Deferred[None] = Deferred()
         self.mcp = ServerConnection(info=INFO, capabilities=CAPABILITIES, wake=self.turn)
 
@@ -50,14 +51,23 @@ class MCPServer(Protocol):
             elif isinstance(event, RequestCancelled):
                 self.stop(event.request)
         self.transport.write(self.mcp.data_to_send())
-        if (deadline := self.mcp.next_timeout()) is not None:
-            wait = max(0.0, deadline - self.reactor.seconds())
-            self.reactor.callLater(wait, self.keep_time)
+        self.set_timer()
         if self.mcp.state is State.CLOSED:
             self.transport.loseConnection()
 
+    def set_timer(self) -> None:
+        """There is one, for the next deadline: the one before is cancelled, or they pile up."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+        if (deadline := self.mcp.next_timeout()) is not None:
+            wait = max(0.0, deadline - self.reactor.seconds())
+            self.timer = self.reactor.callLater(wait, self.keep_time)
+
     def keep_time(self) -> None:
+        self.timer = None
         self.mcp.handle_timeout(self.reactor.seconds())
+        self.set_timer()  # a deadline may have been put off meanwhile
 
     # -- handler
     def begin(self, request: IncomingRequest) -> None:
