@@ -824,3 +824,21 @@ async def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
     asked = await Request(app, "OPTIONS", fields, b"", path="/else").ended()
     assert (asked.status, asked.body) == (204, b"")
     assert asked.headers["access-control-allow-origin"] == page
+
+
+@on_asyncio
+async def test_what_requests_hold_is_bounded() -> None:
+    """Bodies that do not end, and arguments of slow calls: one more is told to come again."""
+    slow = Slow()
+    app = new_app(slow, config=Config(max_held_bytes=300_000))
+    first = post_modern(app, modern_tool_call(1, text="x" * 200_000))
+    await until(lambda: slow.has_begun(1))
+    refused = await post_modern(app, modern_tool_call(2, text="x" * 200_000)).ended()
+    assert (refused.status, refused.headers["retry-after"]) == (503, "5")
+    half = Request(app, "POST", POST, None)
+    half.receive_body(b" " * 200_000, more=True)
+    half.receive_body(b" ")  # and no more than this is read of it
+    assert (await half.ended()).status == 503
+    slow.go.set()
+    assert (await first.ended()).status == 200
+    assert (await post_modern(app, modern_tool_call(3, text="x" * 200_000)).ended()).status == 200

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from sansmcp import JSONObject
+from sansmcp import Config, JSONObject
 from sansmcp_io.trio import HTTPLimits, HTTPServer, ServerCall
 
 from .support import loops
@@ -143,3 +143,39 @@ async def test_what_was_held_is_given_back() -> None:
             async with talking(server) as talk:  # is answered, at the pace of the client
                 answer = await talk.call(modern_tool_call(1, "x", size=2 * MIB))
                 assert "result" in answer
+
+
+@on_each_loop(loops=STANDARD_LOOPS)
+async def test_calls_under_way_hold_no_more_than_their_limit() -> None:
+    """Arguments that are kept by slow tools are many times as large as they came."""
+    go = loops.new_event()
+    statuses: list[int] = []
+
+    async def slow(call: ServerCall) -> JSONObject:
+        await go.wait()
+        return {"content": []}
+
+    nested = posted_modern(modern_tool_call(1, "x", x=[[] for _ in range(40_000)]))
+    config = Config(max_held_bytes=8 * MIB)
+    async with serving(slow, config=config) as server, loops.open_nursery() as nursery:
+
+        async def call() -> None:
+            async with talking(server) as talk:
+                await talk.send(nested)
+                response = await talk.receive()
+                statuses.append(response.status)
+                assert (response.headers.get("retry-after") == "5") == (response.status == 503)
+
+        with growing_at_most(40 * MIB):
+            for _ in range(20):
+                nursery.start_soon(call)
+            while len(statuses) + len(server.open_requests) < 20:
+                await loops.checkpoint()
+        assert set(statuses) == {503}
+        assert 1 <= len(server.open_requests) <= 4
+        go.set()
+        while len(statuses) < 20:
+            await loops.checkpoint()
+        assert 200 in statuses
+        await call()
+    assert statuses[-1] == 200

@@ -658,3 +658,23 @@ def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
     asked = request(app, "OPTIONS", fields, PATH_INFO="/else").ended()
     assert (asked.status, asked.body) == (204, b"")
     assert asked.headers["access-control-allow-origin"] == page
+
+
+def test_what_requests_hold_is_bounded() -> None:
+    """Arguments of slow calls and bodies that come: one more is told to come again."""
+    go = threading.Event()
+
+    def slow(call: ServerCall) -> JSONObject:
+        assert go.wait(SECONDS)
+        return TEXT
+
+    app = new_app(slow, config=Config(max_held_bytes=300_000))
+    first = post_modern(app, modern_tool_call(1, text="x" * 200_000))
+    until(lambda: is_working(app))
+    refused = post_modern(app, modern_tool_call(2, text="x" * 90_000), CONTENT_LENGTH="300").ended()
+    assert refused.status == 400  # what was read of it is given back
+    refused = post_modern(app, modern_tool_call(2, text="x" * 200_000)).ended()
+    assert (refused.status, refused.headers["retry-after"]) == (503, "5")
+    go.set()
+    assert first.ended().status == 200
+    assert post_modern(app, modern_tool_call(3, text="x" * 200_000)).ended().status == 200

@@ -109,6 +109,11 @@ class Config:
     max_unsent_bytes: int = _limit(64 * MIB)
     """Output not yet taken; a message that would go above it ends the connection (OWN-012)."""
 
+    max_held_bytes: int = _limit(256 * MIB)
+    """Memory, by estimate, that the requests of all clients of an HTTP endpoint hold: bodies that
+    are not complete, and params of open requests. A request over it gets 503 with `Retry-After`
+    (OWN-053); of bodies that are not complete, the longest give way."""
+
     codec: Codec = STANDARD_CODEC
     """Turns JSON text into values and back."""
     check: Literal["shape", "none"] = "shape"

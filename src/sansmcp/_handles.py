@@ -107,6 +107,7 @@ class IncomingRequest:
         "_batch",
         "_bridge",
         "_digest",
+        "_held_bytes",
         "_id",
         "_is_modern",
         "_key",
@@ -147,6 +148,7 @@ class IncomingRequest:
         self._batch = batch
         self._state = _OPEN
         self._is_modern = False
+        self._held_bytes = 0  # of the message that brought it, where they are counted
         self._bridge: Bridge | None = None
         self._digest = b""  # of the params as they came, where a state may be sealed for them
         self._opened: str | None = None  # the state, where its seal was found to be good

@@ -222,6 +222,7 @@ class Requiring(Providing):
         renewed._token, renewed._progress = request._token, request._progress
         renewed._progress_at, renewed._task = request._progress_at, request._task
         renewed._rounds = request._rounds + 1
+        renewed._held_bytes = request._held_bytes
         renewed.data = request.data
         request._state = _ANSWERED
         self._incoming[request._key] = renewed

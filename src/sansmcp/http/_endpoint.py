@@ -270,6 +270,14 @@ class ServerEndpoint(Verbs):
         return tuple(one for one in self.listeners if one.request.principal == principal)
 
     @property
+    def held_bytes(self) -> int:
+        """Memory, by estimate, that requests hold: see `Config.max_held_bytes`.
+
+        Sessions count with what their clients said of themselves. What waits to be sent does not.
+        """
+        return self._held.bytes
+
+    @property
     def paused(self) -> bool:
         """Advice to stop reading until events were taken. Nothing is refused because of it."""
         return len(self._events) > self._config.max_events

@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, final
 
 from .._errors import ErrorCode, LocalProtocolError
+from .._events import LimitReached
 from .._judge import Breach
 from .._sealing import check_principal_key
 from .._values import RequestId
 from ._events import MessageUndelivered
 from ._getting import receive_delete, receive_get, receive_options
 from ._headers import NO_FIELDS, Fields, Headers, Text, text_of
+from ._held import SMALL_BODY
 from ._negotiation import Accepted
 from ._output import Output, plain_response
 from ._posting import receive_post
@@ -26,6 +28,7 @@ CLOSING: Final = Breach("OWN-021", "the server is closing", ErrorCode.INTERNAL_E
 """Why nothing is served any more. The request is not to blame for it."""
 _NAME: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_RETRY_AFTER: Final[Headers] = ((b"retry-after", b"5"),)
 _OURS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
 """Fields that say what the body is: they are written with it."""
 
@@ -109,10 +112,20 @@ class ServerExchange(Output):
         body, limit = self._body, endpoint._config.max_message_bytes
         if body is None:
             return
-        if len(body) + len(data) > limit:
+        size = len(body) + len(data)
+        if size > limit:
             self._refuse(413, Breach("OWN-001", f"the body is longer than {limit} bytes"))
             endpoint._settle()
-        elif not body:
+            return
+        if size > SMALL_BODY:
+            longest = endpoint._held.body_has(self, size)
+            for exchange in longest:
+                exchange._refuse_for_memory()
+            if longest:
+                endpoint._settle()
+                if self._body is None:
+                    return
+        if not body:
             self._body = bytes(data)  # most bodies come in one piece
         elif isinstance(body, bytearray):
             body += data
@@ -134,9 +147,10 @@ class ServerExchange(Output):
         endpoint = self._endpoint
         if now is not None:
             endpoint._tell(now)
-        body, self._body = self._body, None
+        body = self._body
         if body is None:
             return
+        self._drop_body()
         self._is_complete = True
         if endpoint._closing:
             self._refuse(503, CLOSING)
@@ -173,7 +187,7 @@ class ServerExchange(Output):
         endpoint = self._endpoint
         if now is not None:
             endpoint._tell(now)
-        self._body = None
+        self._drop_body()
         route = self._route
         if route is not None and route.over and not self.is_stream:
             if self._pieces:  # the answer was made, and never taken
@@ -226,7 +240,7 @@ class ServerExchange(Output):
             endpoint._tell(now)
         if self._over or self._is_complete:
             return False
-        self._body = None
+        self._drop_body()
         self._answer(status, endpoint._error_body(text), more)
         endpoint._settle()
         return True
@@ -329,7 +343,24 @@ class ServerExchange(Output):
         excerpt: bytes | None = None,
     ) -> None:
         """Answer with an error of our own, and report why."""
-        self._body = None
+        self._drop_body()
         self._endpoint._report(breach, excerpt)
         body = self._endpoint._error_body(breach.text, breach.code, id, breach.data)
         self._answer(status, body, more)
+
+    def _refuse_for_memory(self, id: RequestId | None = None) -> None:
+        """All requests together hold too much."""
+        endpoint = self._endpoint
+        limit = endpoint._held.limit
+        text = f"requests hold {endpoint._held.bytes} bytes, and the limit is {limit}"
+        endpoint._events.append(LimitReached(rule="OWN-053", text=text))
+        self._drop_body()
+        text = "the server has too much to hold: try again later"
+        body = endpoint._error_body(text, ErrorCode.INTERNAL_ERROR, id)
+        self._answer(503, body, _RETRY_AFTER)
+
+    def _drop_body(self) -> None:
+        """Nothing more of it is taken."""
+        body, self._body = self._body, None
+        if body is not None and len(body) > SMALL_BODY:
+            self._endpoint._held.body_is_over(self)

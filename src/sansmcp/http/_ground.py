@@ -14,6 +14,7 @@ from .._judge import Breach
 from .._timers import Timed, Timers
 from .._values import MISSING, JSONObject, JSONValue, Missing, RequestId
 from ._exchange import ServerExchange
+from ._held import Held
 from ._output import Output
 from ._sessions import Session
 from ._sse import encode_comment
@@ -29,6 +30,7 @@ class Ground:
         "_config",
         "_decoder",
         "_events",
+        "_held",
         "_keep_alive_seconds",
         "_now",
         "_ready",
@@ -48,6 +50,7 @@ class Ground:
             config.codec, config.max_json_depth, config.max_integer_digits
         )
         self._events: deque[Any] = deque()
+        self._held = Held(config.max_held_bytes)
         self._timers = Timers()
         self._ready: dict[Output, None] = {}
         self._now: float | None = None

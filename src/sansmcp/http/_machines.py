@@ -93,6 +93,7 @@ class HTTPMachine(Machine):
 
     def _forget(self, request: IncomingRequest, state: RequestState) -> None:
         Answering._forget(self, request, state)
+        self._endpoint._held.bytes -= request._held_bytes
         if request._batch is None:
             route: Any = request._route
             route.closing = True

@@ -18,6 +18,7 @@ from .._notifying import LISTEN
 from .._values import MISSING, JSONObject, JSONValue, id_key, is_list, is_object
 from .._wellformed import NO_OBJECT, judge_neither
 from ._duplicates import has_duplicates
+from ._held import measured
 from ._modern_headers import judge_headers
 from ._negotiation import is_json
 from ._reply import Reply
@@ -26,6 +27,7 @@ from ._table import SESSION_FIELD
 from ._versions import ASSUMED, VERSION_FIELD, judge_version, unsupported
 
 if TYPE_CHECKING:
+    from .._handles import IncomingRequest
     from ._exchange import ServerExchange
     from ._machines import HTTPMachine
     from ._sessions import Session
@@ -51,6 +53,9 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
     if value is MISSING:
         return
     endpoint = exchange._endpoint
+    if not endpoint._held.weigh(body, value) and _has_requests(value):
+        _refuse_for_memory(exchange, value)
+        return
     if endpoint._old_post_path is not None and exchange.path == endpoint._old_post_path:
         _receive_old(exchange, value, body)
         return
@@ -81,6 +86,37 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
             _receive_modern(exchange, endpoint._modern_machine, value, field, said)
             return
     _receive_legacy(exchange, value, value, body)
+
+
+def _has_requests(value: Any) -> bool:
+    """Whether something is to be answered. Responses are taken however much is held."""
+    parts = value if is_list(value) else [value]
+    return any(is_object(part) and "method" in part and "id" in part for part in parts)
+
+
+def _refuse_for_memory(exchange: ServerExchange, value: Any) -> None:
+    """There is no room for a message, now or ever."""
+    held = exchange._endpoint._held
+    id = _readable(value["id"]) if is_object(value) else None
+    if held.arriving > held.limit:
+        text = f"decoded, the message takes more than {held.limit} bytes, which is the limit"
+        exchange._refuse(413, Breach("OWN-053", text), id)
+    else:
+        exchange._refuse_for_memory(id)
+
+
+def _hold(machine: HTTPMachine) -> None:
+    """The requests that a message has brought hold memory until they end."""
+    new: list[IncomingRequest] = []
+    for request in reversed(machine._incoming.values()):
+        if request._held_bytes:
+            break  # it was there before, as are all before it
+        new.append(request)
+    if new:
+        held = machine._endpoint._held
+        if new[0]._method == LISTEN:  # of which only a part is kept, for long
+            held.arriving = measured(new[0]._params, held.limit)
+        held.share(new)
 
 
 def _lacks_version(exchange: ServerExchange) -> bool:
@@ -199,6 +235,8 @@ def _receive_request(
     endpoint = exchange._endpoint
     machine._now, machine._at = endpoint._now, endpoint._at
     machine._receive_request(message, method, route, None)
+    if machine._incoming:
+        _hold(machine)
     if machine._restless or endpoint._answers == "sse":
         _after(exchange, machine, route)
 
@@ -322,6 +360,7 @@ def _receive_others(
         assert is_list(value)
         machine._receive_batch(value, route, body)
         is_waiting = not route.closing
+        _hold(machine)
     machine._sender = None
     if route.over:
         machine._settle()
@@ -402,6 +441,7 @@ def _receive_old(exchange: ServerExchange, value: JSONValue, body: bytes | bytea
     else:
         machine._refuse_unreadable(NO_OBJECT, route, excerpt=excerpt_of(body))
     machine._sender = None
+    _hold(machine)
     if machine._restless:
         machine._settle()
     exchange._answer(202, b"")

@@ -70,6 +70,7 @@ class Session:
         "_deadline",
         "_end",
         "_field",
+        "_held_bytes",
         "_is_old",
         "_machine",
         "_open",
@@ -98,6 +99,7 @@ class Session:
         self._machine = machine
         self._table = table
         self._settings = table.settings
+        self._held_bytes = 0  # of what the client has said of itself
         self._is_old = is_old  # of a client of 2024-11-05, which has one stream and no other
         self._open = True
         self._end: Any = None  # why it is being ended, where this side does it

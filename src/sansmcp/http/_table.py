@@ -17,6 +17,7 @@ from .._judge import Breach
 from .._lifecycle import StateTrigger
 from ._events import SessionEnd, SessionEnded, SessionStarted
 from ._headers import Text
+from ._held import measured
 from ._sessions import Session, Sessions
 from ._sse import encode_event
 from ._streams import Stream
@@ -82,6 +83,10 @@ class SessionTable:
     def started(self, session: Session, request: IncomingRequest) -> None:
         """`initialize` is being answered with a result."""
         session._revision_field = (session.revision or "").encode()
+        # What the client has said of itself is kept for as long as the session lasts.
+        peer, held = session.peer, self._endpoint._held
+        session._held_bytes = measured([peer.info, peer.capabilities], held.limit)
+        held.bytes += session._held_bytes
         route: Any = request._route
         exchange = None if session._is_old else route.exchange
         if exchange is not None:
@@ -91,6 +96,8 @@ class SessionTable:
     def forget(self, session: Session) -> None:
         """`initialize` came to nothing: nobody knows of the session."""
         session._open = False
+        self._endpoint._held.bytes -= session._held_bytes
+        session._held_bytes = 0
         self.sessions.pop(session._field, None)
         self._endpoint._timers.drop(session)
 

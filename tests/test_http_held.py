@@ -1,0 +1,343 @@
+"""What requests hold is bounded over all clients: bodies that come, and params of open requests."""
+
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from sansmcp import Config, IncomingRequest, JSONObject, LimitReached, RequestReceived
+from sansmcp.http import OldPaths, ServerEndpoint
+from tests.support.http import (
+    GET,
+    LEGACY,
+    POST,
+    Client,
+    answer,
+    asked,
+    body_of,
+    broken,
+    client,
+    connect,
+    drain,
+    modern_tool_call,
+    new_endpoint,
+    of,
+    post,
+    post_modern,
+    request,
+    take,
+    tool_call,
+)
+from tests.support.modern import LISTEN, MODERN, listen
+from tests.support.wire import call, initialize, note, result
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+OK: Final[JSONObject] = {"content": []}
+MODERN_CALL: Final = {
+    **POST,
+    "mcp-protocol-version": MODERN,
+    "mcp-method": "tools/call",
+    "mcp-name": "t",
+}
+
+
+def holding(limit: int, **settings: Any) -> ServerEndpoint:
+    return new_endpoint(config=Config(max_held_bytes=limit), **settings)
+
+
+def limits(endpoint: ServerEndpoint) -> list[str]:
+    return [event.rule for event in of(LimitReached, drain(endpoint))]
+
+
+# ------------------------------------------------------------------------------- given back
+
+
+def answered(one: Client, handle: IncomingRequest) -> None:
+    assert one.endpoint.send_result(handle, OK)
+
+
+def refused(one: Client, handle: IncomingRequest) -> None:
+    assert one.endpoint.send_error(handle, -32000, "no")
+
+
+def cancelled(one: Client, handle: IncomingRequest) -> None:
+    one.post(note("notifications/cancelled", {"requestId": handle.id}))
+
+
+def deleted(one: Client, handle: IncomingRequest) -> None:
+    one.delete()
+
+
+def ended(one: Client, handle: IncomingRequest) -> None:
+    one.endpoint.end_session(one.session)
+
+
+def closed(one: Client, handle: IncomingRequest) -> None:
+    one.endpoint.close()
+
+
+ENDINGS = [answered, refused, cancelled, deleted, ended, closed]
+
+
+@pytest.mark.parametrize("end", ENDINGS)
+def test_a_request_gives_back_what_it_held(end: Callable[[Client, Any], None]) -> None:
+    """However it ends: what is counted for ever would shut out everybody in the end."""
+    one = client()
+    before = one.endpoint.held_bytes
+    _, handle = one.asked(tool_call(1, text="x" * 5000))
+    assert one.endpoint.held_bytes > before + 5000
+    end(one, handle)
+
+    assert one.endpoint.held_bytes == (before if one.session.open else 0)
+
+
+def test_a_request_that_has_asked_gives_back_when_it_is_answered() -> None:
+    """Its next round has another handle."""
+    one = client()
+    before = one.endpoint.held_bytes
+    exchange, handle = one.asked(tool_call(1, text="x" * 5000))
+    assert one.endpoint.require_input(handle, {"r": {"method": "roots/list"}})
+    question = answer(exchange).messages[-1]
+    one.post(result(question["id"], {"roots": []}))
+    renewed = asked(one.endpoint)
+    assert one.endpoint.held_bytes > before + 5000
+    one.endpoint.send_result(renewed, OK)
+
+    assert one.endpoint.held_bytes == before
+
+
+def test_a_request_of_the_modern_revision_gives_back_when_its_client_is_gone() -> None:
+    """It is cancelled by that."""
+    endpoint = new_endpoint()
+    exchange = post_modern(endpoint, modern_tool_call(1, text="x" * 5000))
+    assert endpoint.held_bytes > 5000
+    exchange.receive_disconnect()
+
+    assert endpoint.held_bytes == 0
+
+
+def test_requests_of_a_batch_give_back_one_by_one() -> None:
+    """Each has its part."""
+    one = client("2025-03-26")
+    before = one.endpoint.held_bytes
+    one.post([tool_call(1, text="x" * 5000), tool_call(2), call(3, "ping")])
+    first, second = [event.request for event in of(RequestReceived, drain(one.endpoint))]
+    whole = one.endpoint.held_bytes - before
+    one.endpoint.send_result(first, OK)
+    assert whole // 3 < one.endpoint.held_bytes - before < whole
+    one.endpoint.send_result(second, OK)
+
+    assert one.endpoint.held_bytes == before
+
+
+def test_a_session_holds_what_its_client_said_of_itself() -> None:
+    """It is kept for as long as the session is."""
+    endpoint = new_endpoint(old_paths=OldPaths(stream="/sse", post="/messages"))
+    large = {"experimental": {"x": {"text": "x" * 5000}}}
+    one = connect(endpoint, LEGACY, large)
+    assert endpoint.held_bytes > 5000
+    stream = request(endpoint, "GET", GET, target="/sse")
+    fields = {"content-type": "application/json"}
+    for message in (call(0, "ping"), initialize(1, "2024-11-05", large), call(2, "ping")):
+        request(endpoint, "POST", fields, body_of(message), target="/messages?session_id=s2")
+    assert endpoint.held_bytes > 10_000
+    stream.receive_disconnect()
+    assert 5000 < endpoint.held_bytes < 10_000
+    one.delete()
+
+    assert endpoint.held_bytes == 0
+    post(endpoint, call(3, "initialize", {"x": "x" * 5000}))  # which comes to nothing
+    assert endpoint.held_bytes == 0
+
+
+def test_a_subscription_holds_only_what_is_kept_of_it() -> None:
+    """It may last for days, and its client needs no memory to say much."""
+    endpoint = new_endpoint()
+    message = listen(9, {"toolsListChanged": True})
+    message["params"]["_meta"]["x"] = "x" * 5000
+    exchange = post_modern(endpoint, message)
+    assert 0 < endpoint.held_bytes < 1000
+    exchange.receive_disconnect()
+    assert endpoint.held_bytes == 0
+
+    manual = new_endpoint(config=Config(manual=frozenset({LISTEN})))
+    post_modern(manual, message)
+    assert manual.held_bytes > 5000
+
+
+# --------------------------------------------------------------------------------- over it
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern", "batch"])
+def test_a_request_over_the_limit_is_told_to_come_again(era: str) -> None:
+    """With its id; and it is served when there is room again."""
+    endpoint = holding(26_000)
+    one = connect(endpoint, "2025-03-26" if era == "batch" else LEGACY)
+
+    def send(id: int, text: str = "x" * 8000) -> Any:
+        if era == "modern":
+            return post_modern(endpoint, modern_tool_call(id, text=text))
+        message = tool_call(id, text=text)
+        return one.post([message, call(99, "ping")] if era == "batch" else message)
+
+    send(1)
+    first = asked(endpoint)
+    send(2)
+    second = asked(endpoint)
+    response = answer(send(3))
+    assert (response.status, response.headers["retry-after"]) == (503, "5")
+    assert response.json["error"]["code"] == -32603
+    assert response.json.get("id") == (None if era == "batch" else 3)
+    assert limits(endpoint) == ["OWN-053"]
+    endpoint.send_result(first, OK)
+    send(4)
+    assert asked(endpoint).id == 4
+    assert second.open
+
+
+def test_responses_and_notifications_are_taken_however_much_is_held() -> None:
+    """They may be what lets a request end."""
+    endpoint = holding(20_000)
+    one = connect(endpoint)
+    _, handle = one.asked(tool_call(1, text="x" * 15_000))
+    question = endpoint.send_request("roots/list", request=handle)
+    assert answer(one.post(tool_call(2, text="x" * 15_000))).status == 503
+    roots = [{"uri": "file:///" + "x" * 8000}]
+    assert answer(one.post(result(question.id, {"roots": roots}))).status == 202
+    assert not question.open
+    assert answer(one.post(note("notifications/cancelled", {"requestId": 1}))).status == 202
+    assert not handle.open
+
+
+def test_a_message_that_never_fits_is_too_large() -> None:
+    """To come again would not help."""
+    endpoint = holding(20_000)
+    response = answer(post_modern(endpoint, modern_tool_call(1, x=[[] for _ in range(2000)])))
+    assert (response.status, response.json["id"]) == (413, 1)
+    assert "retry-after" not in response.headers
+    assert "20000 bytes" in response.json["error"]["message"]
+    assert broken(endpoint) == ["OWN-053"]
+    assert endpoint.held_bytes == 0
+
+
+# ------------------------------------------------------------------------------- the estimate
+
+
+def pieces(shape: Any, times: int) -> Any:
+    return [json.loads(json.dumps(shape)) for _ in range(times)]
+
+
+@pytest.mark.unjudged("a judge keeps what was said")
+@pytest.mark.parametrize(
+    "value",
+    [
+        pieces([], 20_000),
+        pieces([1], 10_000),
+        pieces({}, 20_000),
+        pieces({"a": 1}, 10_000),
+        pieces({"name": "xy", "b": None, "c": [1.5]}, 5_000),
+        {f"k{number}": number for number in range(10_000)},
+        [1000 + number for number in range(20_000)],
+        [f"text {number}" for number in range(10_000)],
+        "x" * 100_000,
+        "\U0001f600" + "x" * 100_000,
+        json.loads("[" * 150 + "]" * 150),
+    ],
+    ids=[
+        *("lists", "lists of one", "objects", "objects of one", "records", "names", "integers"),
+        *("texts", "text", "wide text", "deep"),
+    ],
+)
+def test_the_estimate_is_near_what_is_held(value: Any) -> None:
+    """Were it below, the limit would be none; far above, it would refuse what is small."""
+    endpoint = holding(10**9)
+    body = body_of(modern_tool_call(1, x=value))
+    request(endpoint, "POST", MODERN_CALL, body)
+    endpoint.send_result(asked(endpoint), OK)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        request(endpoint, "POST", MODERN_CALL, body)
+        actual, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert 0.7 * actual < endpoint.held_bytes < 4 * actual
+
+
+def test_text_is_not_taken_for_what_it_shows() -> None:
+    """A file of code is full of brackets, and yet one string."""
+    endpoint = holding(MIB)
+    text = "[[{,:" * 100_000
+    post_modern(endpoint, modern_tool_call(1, text=text))
+    assert asked(endpoint).open
+    assert len(text) <= endpoint.held_bytes < len(text) + 10_000
+
+
+@pytest.mark.unjudged("there is too much of it")
+def test_memory_is_bounded_whatever_is_sent() -> None:
+    """Eight slow calls with nested arguments would take many times their length."""
+    limit = 16 * MIB
+    endpoint = holding(limit)
+    body = body_of(modern_tool_call(1, x="%")).replace(b'"%"', b"[[]" + b",[]" * 100_000 + b"]")
+    tracemalloc.start()
+    try:
+        exchanges = [request(endpoint, "POST", MODERN_CALL, body) for _ in range(8)]
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    statuses = [None if (response := take(one)) is None else response.status for one in exchanges]
+    assert statuses.count(503) >= 4
+    assert None in statuses
+    assert held < 1.5 * limit
+
+
+# -------------------------------------------------------------------------------------- bodies
+
+
+def test_of_bodies_that_do_not_end_the_longest_gives_way() -> None:
+    """Who sends little, and goes on, is served."""
+    endpoint = holding(300 * KIB)
+    fields = {**POST, "content-length": "1000000"}.items()
+    long, longer, new = [endpoint.exchange("POST", "/", fields) for _ in range(3)]
+    long.receive_data(b" " * 100 * KIB)
+    longer.receive_data(b" " * 150 * KIB)
+    assert endpoint.held_bytes == 250 * KIB
+    for _ in range(3):
+        new.receive_data(b" " * 30 * KIB)
+
+    assert longer.refused
+    response = answer(longer)
+    assert (response.status, response.headers["retry-after"]) == (503, "5")
+    assert limits(endpoint) == ["OWN-053"]
+    assert not long.refused
+    longer.receive_data(b" " * 100 * KIB)  # which is of no use any more
+    longer.receive_end()
+    assert endpoint.held_bytes == 190 * KIB
+    long.receive_data(b" " * 250 * KIB)
+    assert long.refused
+    assert endpoint.held_bytes == 90 * KIB
+    new.receive_disconnect()
+    long.receive_disconnect()
+    assert endpoint.held_bytes == 0
+
+
+def test_bodies_give_back_when_they_are_complete_or_refused() -> None:
+    """What they hold then is that of their message."""
+    endpoint = new_endpoint()
+    fields = {**POST, "content-length": "1000000"}.items()
+    for end in (
+        lambda one: one.receive_end(),
+        lambda one: one.receive_disconnect(),
+        lambda one: one.refuse(401, "who are you?"),
+        lambda one: one.receive_data(b" " * 17 * MIB),
+    ):
+        exchange = endpoint.exchange("POST", "/", fields)
+        exchange.receive_data(b" " * 100 * KIB)
+        assert endpoint.held_bytes == 100 * KIB
+        end(exchange)
+        assert endpoint.held_bytes == 0
