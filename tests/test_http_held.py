@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 
 from sansmcp import Config, IncomingRequest, JSONObject, LimitReached, RequestReceived
-from sansmcp.http import OldPaths, ServerEndpoint
+from sansmcp.http import OldPaths, ServerEndpoint, ServerExchange
 from tests.support.http import (
     GET,
     LEGACY,
@@ -330,12 +330,13 @@ def test_bodies_give_back_when_they_are_complete_or_refused() -> None:
     """What they hold then is that of their message."""
     endpoint = new_endpoint()
     fields = {**POST, "content-length": "1000000"}.items()
-    for end in (
+    ends: list[Callable[[ServerExchange], object]] = [
         lambda one: one.receive_end(),
         lambda one: one.receive_disconnect(),
         lambda one: one.refuse(401, "who are you?"),
         lambda one: one.receive_data(b" " * 17 * MIB),
-    ):
+    ]
+    for end in ends:
         exchange = endpoint.exchange("POST", "/", fields)
         exchange.receive_data(b" " * 100 * KIB)
         assert endpoint.held_bytes == 100 * KIB

@@ -270,6 +270,21 @@ def test_an_initialize_that_the_application_answers_is_an_open_request() -> None
     assert answer(second).status == 503
 
 
+def test_the_application_may_answer_initialize() -> None:
+    """`Config.manual`: nothing lasts of what it says."""
+    endpoint = stateless(config=Config(manual=frozenset({"initialize"})))
+    for id in (1, 2):
+        exchange = post(endpoint, initialize(id, LEGACY))
+        answer_of_ours = {
+            "protocolVersion": LEGACY,
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "s", "version": "1"},
+        }
+        assert endpoint.send_result(asked(endpoint), answer_of_ours)
+        assert answer(exchange).json == result(id, answer_of_ours)
+    assert endpoint.open_requests == ()
+
+
 def test_initializes_that_the_application_answers_have_a_limit() -> None:
     """As open requests have anywhere."""
     endpoint = stateless(config=Config(manual=frozenset({"initialize"}), max_requests=1))
