@@ -542,13 +542,14 @@ def test_without_shapes_the_rest_is_judged_all_the_same() -> None:
 
 
 def test_envelopes_are_compared_by_type() -> None:
-    """To Python, 1 and true are equal; to the protocol only one of them declares something."""
-    declared = envelope({"elicitation": {"form": True}})
-    numbered = envelope({"elicitation": {"form": 1, "url": {}}})
+    """To Python, 0 and false are equal; to the protocol only one of them declares something."""
+    declared = envelope({"elicitation": {"form": 0, "url": {}}})
+    denied = envelope({"elicitation": {"form": False, "url": {}}})
     ask = {"q": FORM}
+    odd = (C, "OWN-047")
 
-    assert accused(observe(use(1, declared), (S, input_required(1, ask)))) == []
+    assert accused(observe(use(1, declared), (S, input_required(1, ask)))) == [odd]
     assert accused(
-        observe(use(1, declared), use(2, numbered), (S, input_required(2, ask)), used(1))
-    ) == [(S, "MRTR-008")]
+        observe(use(1, declared), use(2, denied), (S, input_required(2, ask)), used(1))
+    ) == [odd, odd, (S, "MRTR-008")]
     assert VERSION in declared

@@ -30,7 +30,6 @@ from ._wellformed import (
     NULL_PARAMS,
     judge_call,
     judge_cancellation,
-    judge_extensions,
     judge_inputs,
     null_member,
     token_in,
@@ -233,8 +232,7 @@ class Accepting(Answering):
             read.peer.principal_key = self._peer.principal_key
             if self._envelope is None and not self._by_route:
                 self._events.append(Ready(revision=read.version, peer=read.peer))
-            if (breach := judge_extensions(read.capabilities)) is not None:
-                self._report(breach)
+            read.peer.capabilities = self._declared(read.version, read.capabilities)
             self._envelope = read
             return read
         if not self._legacy_revisions:

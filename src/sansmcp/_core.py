@@ -19,7 +19,7 @@ from ._methods import Dialect
 from ._modern_methods import MODERN_REVISION
 from ._timers import Timers
 from ._values import JSONObject, JSONValue, RequestId, RequestKey, Side
-from ._wellformed import judge_extensions
+from ._wellformed import judge_capabilities
 
 
 class Core:
@@ -100,12 +100,13 @@ class Core:
         self._shape = config.check == "shape"
         # What we say of ourselves never changes; the caller's dicts are not kept.
         self._info = self._encode(info)
-        self._capabilities: Any = self._codec.decode(self._encode(capabilities or {}))
+        capabilities = registry.without_nulls(capabilities or {})
+        self._capabilities: Any = self._codec.decode(self._encode(capabilities))
         self._revisions = tuple(sorted(revisions))
         self._peer = Peer()
-        if (breach := judge_extensions(capabilities or {})) is not None:
+        for breach in judge_capabilities(registry, None, capabilities):
             raise breach.error()
-        gates = registry.open_gates(capabilities or {})
+        gates = registry.open_gates(capabilities)
         self._legacy_revisions = tuple(
             name for name in self._revisions if not dialects[name].is_modern
         )
@@ -276,6 +277,12 @@ class Core:
         return self._unsent > self._config.soft_unsent_bytes
 
     # -------------------------------------------------------------------------------- events
+
+    def _declared(self, revision: str, capabilities: JSONObject) -> JSONObject:
+        """The peer's capabilities as they count; what is odd about them is reported."""
+        for breach in judge_capabilities(self._registry, revision, capabilities):
+            self._report(breach)
+        return self._registry.without_nulls(capabilities)
 
     def _report(
         self,

@@ -25,6 +25,7 @@ from ._handles import IncomingRequest, OutgoingRequest, Purpose, Start
 from ._lifecycle import Phase, PhaseTrigger, State, StateTrigger
 from ._serving import Serving
 from ._values import JSONObject, is_list, is_object
+from ._wellformed import judge_capabilities
 
 _FAILURES = {
     FailureReason.TIMED_OUT: FailureCause.TIMED_OUT,
@@ -109,6 +110,7 @@ class Handshake(Serving):
             text = "the server has answered initialize, but sending has failed meanwhile"
             self._start_failed(start, FailureCause.LOST, text)
             return
+        capabilities = self._declared(revision, capabilities)
         if not self._has_required(start, capabilities):
             return
         peer = self._peer
@@ -180,7 +182,9 @@ class Handshake(Serving):
         peer = self._peer
         peer.revision = revision
         peer.info = info if is_object(info) else None
-        peer.capabilities = capabilities if is_object(capabilities) else {}
+        peer.capabilities = {}
+        if is_object(capabilities):
+            peer.capabilities = self._declared(revision, capabilities)
         conversation = self._conversation
         conversation.dialect = self._registry.dialects[revision]
         conversation.gates[self._other] = self._registry.open_gates(peer.capabilities)
@@ -194,6 +198,9 @@ class Handshake(Serving):
             raise LocalProtocolError(
                 "VER-004", f"protocolVersion must be one of {', '.join(self._legacy_revisions)}"
             )
+        elif is_object(capabilities := result.get("capabilities")):
+            for breach in judge_capabilities(self._registry, None, capabilities):
+                raise breach.error()
 
     def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         if request._method != "initialize":

@@ -23,7 +23,6 @@ from ._handshake import Handshake, listed
 from ._lifecycle import Phase, PhaseTrigger, State
 from ._modern_methods import MODERN_REVISION
 from ._values import JSONObject, is_object
-from ._wellformed import judge_extensions
 
 _DISCOVER: Final = "server/discover"
 _MODERN_ERRORS: Final = frozenset(
@@ -215,10 +214,9 @@ class Opening(Handshake):
             else:
                 self._fall_back(start, FailureCause.UNSUPPORTED_REVISION, text, None, newest)
             return
+        capabilities = self._declared(MODERN_REVISION, capabilities)
         if not self._has_required(start, capabilities):
             return
-        if (breach := judge_extensions(capabilities)) is not None:
-            self._report(breach)
         if self._state is not State.OPEN:
             self._start_failed(start, FailureCause.LOST, "sending has failed meanwhile")
             return

@@ -136,18 +136,30 @@ class Registry:
                 )
         return kept
 
+    def without_nulls(self, capabilities: JSONObject, path: str = "") -> JSONObject:
+        """The capabilities without known ones that are null, which count as absent."""
+        kept: JSONObject = {}
+        for name, value in capabilities.items():
+            inner = f"{path}.{name}" if path else name
+            if inner not in self.every_path:
+                kept[name] = value
+            elif value is not None:
+                kept[name] = self.without_nulls(value, inner) if is_object(value) else value
+        return kept
+
     def open_gates(self, capabilities: JSONObject) -> frozenset[str]:
         """The gates that a capabilities object opens.
 
-        An object declares its capability even when it is empty; a boolean declares it when true.
-        An empty `elicitation` object means form mode (MCP 2025-11-25, client/elicitation).
+        An object declares its capability even when it is empty. So does every other value but
+        false and null: to some languages an empty object is a list (OWN-047). An `elicitation`
+        without modes means form mode (MCP 2025-11-25, client/elicitation).
         """
         found = {""}
         for gate, way in self.gates.items():
             value: Any = capabilities
             for name in way:
                 value = value.get(name) if is_object(value) else None
-            if value is True or is_object(value):
+            if value is not None and value is not False:
                 found.add(gate)
         if "elicitation" in found and "elicitation.url" not in found:
             found.add("elicitation.form")

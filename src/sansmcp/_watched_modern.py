@@ -23,13 +23,13 @@ class Terms:
         gates: The gates that the client's capabilities open for questions.
         severity: The least severe level of log messages; None: none are wanted.
         extends: Whether it declares extensions, which may define further methods and results.
-        fault: What is wrong with the names of those.
+        faults: What is wrong with what it declares.
     """
 
     gates: frozenset[str]
     severity: int | None
     extends: bool
-    fault: Breach | None
+    faults: tuple[Breach, ...]
 
 
 @attrs.define(eq=False)

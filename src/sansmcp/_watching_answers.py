@@ -16,6 +16,7 @@ from ._wellformed import (
     BAD_ANSWER_ID,
     is_error,
     judge_answer,
+    judge_capabilities,
     judge_error_without_id,
     retyped,
 )
@@ -222,6 +223,9 @@ class AnswerWatching(ModernWatching):
         conversation.gates[Side.CLIENT] = self._registry.open_gates(client_capabilities)
         conversation.gates[Side.SERVER] = self._registry.open_gates(capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
+        for side, declared in ((Side.CLIENT, client_capabilities), (Side.SERVER, capabilities)):
+            for breach in judge_capabilities(self._registry, revision, declared):
+                self._accuse(self._halves[side], breach, asked.method, asked.id)
         if self._initialized_early:
             self._operate()
 

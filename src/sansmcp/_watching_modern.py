@@ -36,7 +36,7 @@ from ._watching_rounds import RoundWatching
 from ._wellformed import (
     NO_RESULT_TYPE,
     judge_caching_hints,
-    judge_extensions,
+    judge_capabilities,
     judge_reserved_code,
 )
 
@@ -91,8 +91,8 @@ class ModernWatching(RoundWatching):
             asked.due = terms.rule
             return breach or Breach(_BROKEN_BY_CLIENT[terms.rule], terms.text)
         asked.terms = terms
-        if terms.fault is not None:
-            self._accuse(half, terms.fault, asked.method, asked.id)
+        for odd in terms.faults:
+            self._accuse(half, odd, asked.method, asked.id)
         self._extended = self._extended or terms.extends
         if terms.severity is not None:
             self._log_wishes.asked(terms.severity)
@@ -128,7 +128,7 @@ class ModernWatching(RoundWatching):
             gates=self._registry.open_gates(read.capabilities),
             severity=None if read.level is None else LOG_LEVELS[read.level],
             extends=bool(read.capabilities.get("extensions")),
-            fault=judge_extensions(read.capabilities),
+            faults=tuple(judge_capabilities(self._registry, read.version, read.capabilities)),
         )
         self._envelope, self._terms = read, terms
         return terms
@@ -235,8 +235,9 @@ class ModernWatching(RoundWatching):
                 time=self._now,
             )
         )
-        if self._serves_modern and (breach := judge_extensions(capabilities)) is not None:
-            self._accuse(half, breach, _DISCOVER)
+        if self._serves_modern:
+            for breach in judge_capabilities(self._registry, MODERN_REVISION, capabilities):
+                self._accuse(half, breach, _DISCOVER)
 
     # --------------------------------------------------------------------------- notifications
 

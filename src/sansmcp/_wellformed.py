@@ -8,12 +8,14 @@ for the verdict when they are not: good messages cost no call.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any, Final, TypeGuard
 
 from ._errors import ErrorCode
 from ._judge import Breach
 from ._methods import Dialect
-from ._registry import LOG_LEVELS
+from ._modern_methods import MODERN_REVISION
+from ._registry import LOG_LEVELS, Registry
 from ._values import (
     MISSING,
     IdKey,
@@ -232,14 +234,54 @@ _NAME: Final = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
 _EXTENSION: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/(?:{_NAME})?")
 
 
-def judge_extensions(capabilities: JSONObject) -> Breach | None:
-    """Whether the extensions that are declared have names of the right form."""
-    declared: Any = capabilities.get("extensions")
-    if is_object(declared):
-        for name in declared:
-            if _EXTENSION.fullmatch(name) is None:
-                text = f"{name[:80]!r} is no name of an extension: a prefix and a slash are needed"
-                return Breach("EXT-001", text, tolerated=True)
+_FLAGS: Final = frozenset({"listChanged", "subscribe"})
+_OBJECTS: Final = frozenset({"experimental", "sampling.context"})
+
+
+def judge_capabilities(
+    registry: Registry, revision: str | None, capabilities: JSONObject
+) -> list[Breach]:
+    """What is wrong with the capabilities that a side declares in a revision (None: in any)."""
+    paths = registry.every_path if revision is None else registry.paths[revision]
+    found = _judge_known(paths, capabilities, "")
+    named = ["experimental"]
+    if revision is None or revision == MODERN_REVISION:
+        named.append("extensions")
+    for name in named:
+        declared: Any = capabilities.get(name)
+        if is_object(declared) and (breach := _judge_named(name, declared)) is not None:
+            found.append(breach)
+    return found
+
+
+def _judge_known(paths: Collection[str], capabilities: JSONObject, path: str) -> list[Breach]:
+    found: list[Breach] = []
+    for name, value in capabilities.items():
+        inner = f"{path}.{name}" if path else name
+        if inner not in paths and inner not in _OBJECTS:
+            continue  # a side may declare what it likes besides (CAP-005)
+        if value is None:
+            found.append(null_member(f"the capability {inner}"))
+        elif path and name in _FLAGS:
+            if not isinstance(value, bool):
+                text = f"the capability {inner} is no boolean"
+                found.append(Breach("OWN-047", text, tolerated=True))
+        elif is_object(value):
+            found += _judge_known(paths, value, inner)
+        else:
+            found.append(Breach("OWN-047", f"the capability {inner} is no object", tolerated=True))
+    return found
+
+
+def _judge_named(path: str, declared: JSONObject) -> Breach | None:
+    """The first fault of capabilities that anybody may name, and whose values are objects."""
+    for name, value in declared.items():
+        if path == "extensions" and _EXTENSION.fullmatch(name) is None:
+            text = f"{name[:80]!r} is no name of an extension: a prefix and a slash are needed"
+            return Breach("EXT-001", text, tolerated=True)
+        if not is_object(value):
+            text = f"the capability {path}.{name[:80]} is no object"
+            return Breach("OWN-047", text, tolerated=True)
     return None
 
 
