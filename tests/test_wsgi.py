@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -533,6 +534,70 @@ def test_sleep_ends_in_time() -> None:
 
 
 # ------------------------------------------------------------------------------- asking, telling
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs the /proc of Linux")
+def test_threads_that_wait_are_woken_by_their_own_news_alone() -> None:
+    """With 1,000 open streams each message would run 1,000 threads, one after the other."""
+    waiting: list[int] = []
+
+    def handle(call: ServerCall) -> JSONObject:
+        if call.params.get("name") == "wait":
+            waiting.append(threading.get_native_id())
+            call.sleep(60)  # until it is cut short
+        return TEXT
+
+    def switches() -> int:
+        """How often those threads have gone to sleep."""
+        found = 0
+        for thread in waiting:
+            text = Path(f"/proc/self/task/{thread}/status").read_text()
+            found += int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
+        return found
+
+    app = new_app(handle)
+    responses = [post_modern(app, modern_tool_call(id, "wait")) for id in range(20)]
+    until(lambda: len(waiting) == 20)
+    before = switches()
+    for id in range(100):
+        assert post_modern(app, modern_tool_call(id)).ended().status == 200
+    woken = switches() - before
+    app.close(drain=0)
+    for response in responses:
+        response.ended()
+    assert woken < 500, woken
+
+
+def test_time_is_kept_for_all_by_one_that_waits() -> None:
+    """Whoever keeps it may leave, and has to hear of a deadline that comes earlier."""
+    told: list[str] = []
+    begun = threading.Event()
+
+    def handle(call: ServerCall) -> JSONObject:
+        name = call.params["name"]
+        if name == "first":
+            begun.set()
+            call.sleep(0.2)
+        elif name == "last":
+            begun.set()
+            with pytest.raises(CallCancelled):
+                call.sleep(60)  # until it is cut short
+        else:
+            with pytest.raises(RequestTimeout):
+                call.request("roots/list", timeout=0.5 if name == "second" else 0.01)
+        told.append(name)
+        return TEXT
+
+    app = with_sessions(handle)
+    client = Session(app)
+    for names in (["first", "second"], ["last", "third"]):
+        begun.clear()
+        response = client.post(tool_call(names[0], names[0]))
+        assert begun.wait(SECONDS)
+        client.post(tool_call(names[1], names[1])).ended()
+    app.close(drain=0)
+    response.ended()
+    assert told == ["first", "second", "third", "last"]
 
 
 def test_server_asks_and_tells_the_client_of_a_session(caplog: pytest.LogCaptureFixture) -> None:

@@ -143,6 +143,7 @@ class ServerCall(ServerCallBase):
 
     def _turn(self) -> None:
         self._runner.turn()
+        self._runner.wake(self._carrying)  # the state may have been refused, which ends the call
 
     @property
     def environ(self) -> Environ:

@@ -174,6 +174,7 @@ class Carrier:
             elif request.open or not isinstance(failure, CallCancelled):
                 answer_failure(endpoint, request, failure)
             runner.turn(self)
+            runner.wake(self)  # threads of the handler that still wait for its client
 
     def _handle(self, request: IncomingRequest) -> Result:
         serving = self._serving
@@ -201,7 +202,7 @@ class Carrier:
                     if self.is_over:
                         return self._unwritten
                 elif not self.jobs and not exchange.has_output:
-                    runner.wait()
+                    runner.wait(self)
         status, fields, body = response
         self._begin(status, fields)
         return () if exchange.method == "HEAD" else (body,)

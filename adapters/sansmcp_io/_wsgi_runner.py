@@ -1,8 +1,8 @@
-"""An endpoint that threads share: one lock around it, and one place for all who wait.
+"""An endpoint that threads share: one lock around it; a thread that waits is woken by its own news.
 
 The lock is held for calls into the core, which never wait, and never for functions of the
-application. What a thread has to do itself, it is left as a job. No thread is there for the time:
-who waits for something keeps it, and who brings a request.
+application. What a thread has to do itself, it is left as a job. No thread is there for the time: one
+of those that wait keeps it for all, and so does who brings a request.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from sansmcp import (
     PingEnded,
     ProgressReceived,
     ProtocolViolation,
+    RequestCancelled,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
@@ -76,6 +77,16 @@ class Carrying(Protocol):
         ...
 
 
+class _Sleeper:
+    """A thread that waits for news of something."""
+
+    __slots__ = ("condition", "has_news")
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self.condition: Final = threading.Condition(lock)
+        self.has_news = False
+
+
 class Runner:
     """What all threads share."""
 
@@ -89,22 +100,45 @@ class Runner:
         self.endpoint: Final = endpoint
         # It can be taken again by the thread that has it: what is logged under it may be sent to a
         # client by a handler of `logging`.
-        self.lock: Final = threading.Condition(threading.RLock())
+        self.lock: Final = threading.RLock()
         self._on_notification: Final = on_notification
         self._request_timeout: Final = request_timeout
         self._anomalies: Final = AnomalyLog()
+        # Each thread that waits, by what it waits for; one of them keeps the time for all.
+        self._sleepers: Final[dict[object, dict[_Sleeper, None]]] = {}
+        self._asleep: Final[dict[_Sleeper, None]] = {}
+        self._keeper: _Sleeper | None = None
+        self._planned = math.inf  # when the keeper will call `keep_time`
 
     # ---------------------------------------------------------------------------- turning
 
     def turn(self, here: Carrying | None = None) -> None:
-        """With the lock: hand out all events, and wake who waits. After any call into the core.
+        """With the lock: hand out all events, and wake whom they concern.
+
+        After any call into the core.
 
         Args:
             here: Of this thread, which does what is for no other.
         """
-        while (event := self.endpoint.next_event()) is not None:
+        endpoint = self.endpoint
+        while (event := endpoint.next_event()) is not None:
             self._handle_event(event, here)
-        self.lock.notify_all()
+        ready = endpoint.ready()
+        if not self._asleep:
+            return
+        for exchange in ready:
+            self.wake(exchange.context)
+        if self in self._sleepers and not endpoint.open_requests:
+            self.wake(self)
+        deadline = endpoint.next_timeout()
+        if self._keeper is not None and deadline is not None and deadline < self._planned:
+            self._keeper.condition.notify()
+
+    def wake(self, subject: object) -> None:
+        """With the lock: there is news for the threads that wait for this, if there are any."""
+        for sleeper in self._sleepers.get(subject, ()):
+            sleeper.has_news = True
+            sleeper.condition.notify()
 
     def _handle_event(self, event: HTTPEvent, here: Carrying | None) -> None:
         match event:
@@ -113,20 +147,26 @@ class Runner:
                 if carrying.is_over and here is not None:
                     carrying = here  # another round of a request whose client has let go
                 carrying.jobs.append(partial(carrying.serve, event.request))
+                self.wake(carrying)
+            case RequestCancelled():
+                self.wake(event.request.context)
             case NotificationReceived():
                 if self._on_notification is not None and here is not None:
                     here.jobs.append(partial(self._notify, event.method, event.params))
             case ResponseReceived() | ErrorReceived() | RequestFailed():
                 event.request.data.items.append(event)
+                self.wake(event.request.data)
             case PingEnded():
                 event.ping.data.items.append(event)
+                self.wake(event.ping.data)
             case ProgressReceived():
                 if event.request.data.on_progress is not None:
                     event.request.data.progress.append((event.progress, event.total, event.message))
+                    self.wake(event.request.data)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, time.monotonic())
             case _:
-                pass  # what was cancelled is no longer open, and its handler learns it by that
+                pass
 
     def _notify(self, method: str, params: JSONObject) -> None:
         assert self._on_notification is not None
@@ -144,14 +184,46 @@ class Runner:
             self.endpoint.handle_timeout(now)
             self.turn()
 
-    def wait(self, until: float = math.inf) -> None:
-        """With the lock, which is given back meanwhile: wait for any news, or this time."""
-        deadline = self.endpoint.next_timeout()
-        earliest = until if deadline is None else min(until, deadline)
-        seconds = earliest - time.monotonic()
-        if seconds > 0:
-            self.lock.wait(None if seconds == math.inf else min(seconds, threading.TIMEOUT_MAX))
-        self.keep_time()
+    def wait(self, *subjects: object, until: float = math.inf) -> None:
+        """With the lock, which is given back meanwhile: wait for news, or until this time.
+
+        Args:
+            subjects: What `wake` is called with, where there is news.
+            until: On the clock of `time.monotonic`.
+        """
+        sleeper = _Sleeper(self.lock)
+        for subject in subjects:
+            self._sleepers.setdefault(subject, {})[sleeper] = None
+        self._asleep[sleeper] = None
+        if self._keeper is None:
+            self._keeper = sleeper
+        try:
+            while not sleeper.has_news:
+                earliest = until
+                if self._keeper is sleeper:
+                    self.keep_time()
+                    deadline = self.endpoint.next_timeout()
+                    self._planned = math.inf if deadline is None else deadline
+                    earliest = min(until, self._planned)
+                seconds = min(earliest - time.monotonic(), threading.TIMEOUT_MAX)
+                if seconds > 0 and not sleeper.has_news:
+                    sleeper.condition.wait(seconds)
+                elif earliest == until:
+                    break
+        finally:
+            self._forget(sleeper, subjects)
+
+    def _forget(self, sleeper: _Sleeper, subjects: tuple[object, ...]) -> None:
+        """A thread waits no more. If it has kept the time, another one does that now."""
+        for subject in subjects:
+            self._sleepers[subject].pop(sleeper, None)
+            if not self._sleepers[subject]:
+                del self._sleepers[subject]
+        del self._asleep[sleeper]
+        if self._keeper is sleeper:
+            self._keeper = next(iter(self._asleep), None)
+            if self._keeper is not None:
+                self._keeper.condition.notify()
 
     # ---------------------------------------------------------------------------- asking
 
@@ -204,7 +276,7 @@ class Runner:
                 if not mailbox.has_mail:
                     if serving is not None and not serving.open:
                         raise CallCancelled(f"{serving.method} is over")
-                    self.wait()
+                    self.wait(*((mailbox,) if serving is None else (mailbox, serving.context)))
                     continue
                 if not mailbox.progress:
                     return mailbox.items.popleft()
@@ -236,7 +308,7 @@ class Runner:
                     raise CallCancelled(f"{serving.method} is over")
                 if time.monotonic() >= until:
                     return
-                self.wait(until)
+                self.wait(serving.context, until=until)
 
     # ---------------------------------------------------------------------------- telling
 
@@ -259,6 +331,6 @@ class Runner:
         until = time.monotonic() + drain
         with self.lock:
             while self.endpoint.open_requests and time.monotonic() < until:
-                self.wait(until)
+                self.wait(self, until=until)
             self.endpoint.close(now=time.monotonic())
             self.turn()
