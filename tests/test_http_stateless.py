@@ -273,13 +273,13 @@ def test_an_initialize_that_the_application_answers_is_an_open_request() -> None
 def test_the_application_may_answer_initialize() -> None:
     """`Config.manual`: nothing lasts of what it says."""
     endpoint = stateless(config=Config(manual=frozenset({"initialize"})))
+    answer_of_ours: JSONObject = {
+        "protocolVersion": LEGACY,
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "s", "version": "1"},
+    }
     for id in (1, 2):
         exchange = post(endpoint, initialize(id, LEGACY))
-        answer_of_ours = {
-            "protocolVersion": LEGACY,
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "s", "version": "1"},
-        }
         assert endpoint.send_result(asked(endpoint), answer_of_ours)
         assert answer(exchange).json == result(id, answer_of_ours)
     assert endpoint.open_requests == ()

@@ -14,6 +14,10 @@ from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 
+async def call(session: ClientSession) -> None:
+    await session.call_tool("slow", {})
+
+
 async def main() -> None:
     async with (
         streamable_http_client(sys.argv[1]) as streams,
@@ -21,7 +25,7 @@ async def main() -> None:
     ):
         await session.initialize()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(session.call_tool, "slow", {})
+            tasks.start_soon(call, session)
             await anyio.to_thread.run_sync(sys.stdin.readline)
             tasks.cancel_scope.cancel()
 
