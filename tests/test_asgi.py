@@ -197,6 +197,60 @@ def test_loop_of_trio_is_refused_in_words() -> None:
         trio.run(new_app(plain), http_scope(), nothing, nothing)
 
 
+@pytest.mark.parametrize("answers", ["auto", "sse"])
+@pytest.mark.parametrize("is_async", [False, True])
+@on_asyncio
+async def test_what_a_handler_raises_for_the_program_reaches_the_server(
+    answers: str, is_async: bool
+) -> None:
+    """It decides what becomes of the program; but the client has its answer before."""
+
+    def handle(call: ServerCall) -> Any:
+        if is_async:
+            return later()
+        raise SystemExit(3)
+
+    async def later() -> JSONObject:
+        await asyncio.sleep(0)
+        raise KeyboardInterrupt
+
+    async def catching(*about: Any) -> None:
+        try:
+            await app(*about)
+        except (SystemExit, KeyboardInterrupt) as error:
+            raised.append(type(error))
+
+    raised: list[type] = []
+    app = new_app(handle, answers=answers)
+    response = await post_modern(catching, modern_tool_call()).ended()
+    assert raised == [KeyboardInterrupt if is_async else SystemExit]
+    answer = response.messages[-1] if answers == "sse" else response.json
+    assert answer["error"] == {"code": -32603, "message": "internal error"}
+    assert response.is_complete
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@on_asyncio
+async def test_handler_that_raises_no_exception_has_failed(is_async: bool) -> None:
+    """A mistake of some library is no reason to end the server."""
+
+    def handle(call: ServerCall) -> Any:
+        if is_async:
+            return later()
+        raise failures.pop()
+
+    async def later() -> JSONObject:
+        raise failures.pop()
+
+    kinds = (GeneratorExit, asyncio.CancelledError, BaseException)
+    failures: list[BaseException] = [kind() for kind in kinds]
+    failures.append(BaseExceptionGroup("one", [GeneratorExit()]))
+    app = new_app(handle)
+    while failures:
+        response = await post_modern(app, modern_tool_call()).ended()
+        assert response.json["error"]["code"] == -32603
+
+
 @on_asyncio
 async def test_paths_are_counted_from_where_it_is_mounted() -> None:
     """The same application serves at any place, and is not found anywhere else."""

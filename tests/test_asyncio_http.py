@@ -392,8 +392,8 @@ async def test_handler_of_questions_that_cancels_itself_is_a_failure() -> None:
 # -------------------------------------------------------------------------------------- failures
 
 
-class Exit(BaseException):
-    """What no handler may raise."""
+class Exit(SystemExit):
+    """What a handler raises for the program."""
 
 
 async def ask_and_fail() -> float:

@@ -27,6 +27,7 @@ from sansmcp_io.trio import (
     PeerError,
     RequestRefused,
     RequestTimeout,
+    ServerCall,
     Unauthorized,
 )
 
@@ -167,6 +168,33 @@ async def test_large_messages_arrive_whole() -> None:
     text = "x" * 3_000_000
     async with serving(handle) as server, connecting(server.port) as client:
         assert await ask(client, "echo", text=text) == text
+
+
+@on_each_loop()
+async def test_handler_of_questions_that_ends_the_program_answers_first() -> None:
+    """The server would wait for the answer of a client that has gone."""
+    refused: list[int] = []
+    has_heard = loops.new_event()
+
+    async def ask_back(call: ServerCall) -> JSONObject:
+        with pytest.raises(PeerError) as caught:
+            await call.request("roots/list")
+        refused.append(caught.value.code)
+        has_heard.set()
+        await loops.sleep_forever()  # the call is not answered: it ends with its client
+        raise AssertionError
+
+    async def leave(call: Call) -> JSONObject:
+        raise SystemExit(3)
+
+    async with serving(ask_back) as server:
+        with pytest.raises(SystemExit):
+            async with connecting(
+                server.port, on_request=leave, capabilities=CAPABILITIES, revisions=LEGACY_REVISIONS
+            ) as client:
+                await client.request("tools/call", {"name": "x"})
+        await has_heard.wait()  # it is told of the answer when it is its turn
+    assert refused == [-32603]
 
 
 @on_each_loop()

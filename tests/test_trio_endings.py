@@ -166,7 +166,7 @@ async def test_what_ends_the_process_is_not_swallowed() -> None:
 
         async def ask() -> None:
             async with connect(near, info=INFO, revisions=LEGACY_REVISIONS) as client:
-                with pytest.raises(ConnectionLost):
+                with pytest.raises(PeerError, match="internal error"):
                     await client.request(*call_tool())
 
         nursery.start_soon(ask)

@@ -285,3 +285,58 @@ async def test_handler_of_a_question_sees_its_meta() -> None:
         await client.request("tools/call", {"name": "x"})
 
     assert seen == [{"traceparent": "t"}]
+
+
+@instantly()
+async def test_handler_that_raises_a_cancellation_of_its_own_has_failed() -> None:
+    """trio takes it for one of its own, and would end all tasks of the server."""
+
+    async def handler(call: ServerCall) -> JSONObject:
+        kept: list[trio.Cancelled] = []
+        if call.params["name"] == "echo":
+            return text("on")
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            try:
+                await trio.sleep(0)
+            except trio.Cancelled as cancelled:
+                kept.append(cancelled)
+                raise
+        raise kept[0]
+
+    async with talking(handler) as client:
+        with pytest.raises(PeerError, match="internal error"):
+            await client.request(*call_tool("keep"))
+        assert await client.request(*call_tool("echo")) == text("on")
+
+
+@instantly()
+async def test_handler_that_fails_while_it_is_cancelled_harms_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Cleaning up may fail in one of its tasks while the others end as they are told."""
+    has_failed = trio.Event()
+
+    async def fail_at_the_end() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            has_failed.set()
+            raise ValueError("the file is gone")
+
+    async def handler(call: ServerCall) -> JSONObject:
+        if call.params["name"] == "echo":
+            return text("on")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail_at_the_end)
+            await trio.sleep_forever()
+        raise AssertionError
+
+    async with talking(handler) as client:
+        with trio.move_on_after(1):
+            await client.request(*call_tool("hang"))
+        await has_failed.wait()
+        assert await client.request(*call_tool("echo")) == text("on")
+    assert [record.getMessage() for record in caplog.records] == [
+        "the handler of 'tools/call' failed"
+    ]

@@ -363,9 +363,11 @@ def test_handler_that_ends_the_worker_answers_first() -> None:
         "CONTENT_LENGTH": "200",
         "wsgi.input": io.BytesIO(json.dumps(tool_call()).encode().ljust(200)),
     }
+    written: list[bytes] = []
     with pytest.raises(SystemExit):
-        app(environ, lambda *_: None)
+        app(environ, lambda *_: written.append)
     assert app.open_requests == ()
+    assert json.loads(b"".join(written))["error"]["code"] == -32603
 
 
 def test_progress_is_written_while_the_handler_runs() -> None:

@@ -36,7 +36,25 @@ async def carry(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Serve one HTTP request."""
+    """Serve one HTTP request, and raise what its handler raised for the program."""
+    failures: list[BaseException] = []
+    runner.failures[id(scope)] = failures
+    try:
+        await _carry(runner, authenticate, principal_key, scope, receive, send)
+    finally:
+        del runner.failures[id(scope)]
+    if failures:
+        raise failures[0]
+
+
+async def _carry(
+    runner: Runner,
+    authenticate: Authenticate | None,
+    principal_key: PrincipalKey | None,
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+) -> None:
     target: str = scope["path"]
     if query := scope.get("query_string"):
         target = f"{target}?{query.decode('latin-1')}"

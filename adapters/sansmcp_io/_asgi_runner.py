@@ -8,8 +8,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from sansmcp import IncomingRequest
 from sansmcp.http import ServerEndpoint
 
+from ._anomalies import LOGGER
 from ._asgi_calls import ServerCall
 from ._async_serving import Result
 from ._asyncio_http_ready import Companions
@@ -48,6 +50,8 @@ class Runner(AsyncioRunner):
         if on_ready is not None:
             self.companions = Companions(on_ready, partial(SessionServer, self))
         self.is_closed = False
+        self.failures: dict[int, list[BaseException]] = {}
+        """What handlers raise for the program, by the identity of the scope being carried."""
 
     def adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Go on in this loop; what ran in another one has ended with it.
@@ -69,6 +73,14 @@ class Runner(AsyncioRunner):
         self.loop = AsyncioLoop()
         self._enter(loop)
         return True
+
+    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+        """The program is the server's: the call for this request raises it, after its response."""
+        failures = self.failures.get(id(request.context))
+        if failures is None:  # that call is over
+            LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
+        else:
+            failures.append(failure)
 
     def close(self) -> None:
         """Serve nobody any more: requests get 503, and all that is under way ends."""

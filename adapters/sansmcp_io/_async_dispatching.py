@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Final, assert_never
@@ -80,9 +81,14 @@ class Dispatching(Asking):
             partial(call_type, self),
             until_room=self._until_room,
             wake=self.wake,
+            exit=self._exit_by,
         )
         self._notifications = None if on_notification is None else Notifications(on_notification)
         self._anomalies = AnomalyLog()
+
+    @abstractmethod
+    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+        """End in order, and raise this: the handler of a request has raised it for the program."""
 
     def _serve(self, request: IncomingRequest) -> None:
         """Begin to serve a request, now or later."""

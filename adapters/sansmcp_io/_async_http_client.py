@@ -14,6 +14,7 @@ from sansmcp.http import (
     ClientEndpoint,
     ClientExchange,
     ClientHTTPEvent,
+    ExchangePurpose,
     MessageRefused,
     MessageUndelivered,
     SessionLost,
@@ -146,6 +147,11 @@ def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> No
     """Have whoever waits for the ending know what it comes of."""
     if event.request is not None:
         event.request.data.refusal = refusal
+
+
+def is_answer(exchange: ClientExchange) -> bool:
+    """Whether an exchange carries what nobody waits for here: answers, and notifications."""
+    return exchange.purpose is ExchangePurpose.POST and not exchange.awaited
 
 
 def sentence_of(error: BaseException | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from sansmcp import IncomingRequest, JSONObject
 
-from ._call import RequireInput, Side, answer, answer_failure
+from ._call import RequireInput, Side, answer, answer_failure, ends_program
 
 Result: TypeAlias = JSONObject | RequireInput | Awaitable[JSONObject | RequireInput]
 
@@ -24,6 +24,8 @@ class Serving:
         until_room: Waits until an answer may be added to the output, where one output is shared
             by all; the answers of plain functions do not wait.
         wake: Called after an answer that came outside of `begin`: there is output.
+        exit: Called with what a handler raised for the program, after the request was answered:
+            has it raised there.
     """
 
     def __init__(
@@ -34,12 +36,14 @@ class Serving:
         *,
         until_room: Callable[[], Awaitable[None]] | None,
         wake: Callable[[], None],
+        exit: Callable[[IncomingRequest, BaseException], None],
     ) -> None:
         self._connection: Final = connection
         self._handler: Final = handler
         self._make_call: Final = make_call
         self._until_room: Final = until_room
         self._wake: Final = wake
+        self._exit: Final = exit
 
     def begin(self, request: IncomingRequest, tasks: Any) -> None:
         """Run a plain function here and now; give an async one a task of its own."""
@@ -50,13 +54,19 @@ class Serving:
     def _begin(self, request: IncomingRequest, tasks: Any) -> None:
         try:
             result = self._handler(self._make_call(request))
-        except Exception as error:
-            answer_failure(self._connection, request, error)
+        except BaseException as error:
+            self._failed(request, error)
             return
         if type(result) is dict or not inspect.isawaitable(result):
             answer(self._connection, request, result)
         else:
             self._start(request, result, tasks)
+
+    def _failed(self, request: IncomingRequest, failure: BaseException) -> None:
+        """Answer for a handler that raised something, whatever it was."""
+        answer_failure(self._connection, request, failure)
+        if ends_program(failure):
+            self._exit(request, failure)
 
     def cancel(self, request: IncomingRequest) -> None:
         """Cancel the handler of a request that is no longer open, if it still runs."""

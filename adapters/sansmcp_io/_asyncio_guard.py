@@ -81,8 +81,15 @@ class Runs(Protocol):
 async def running(session: Runs) -> AsyncGenerator[None, None]:
     """A block beside which a session runs, which is finished with it, and cancelled if it fails."""
     async with guarded() as guard:
+
+        async def run() -> None:
+            try:
+                await session.run()
+            except (SystemExit, KeyboardInterrupt) as failure:
+                guard.fail(failure)  # a task would raise it out of the loop, past this block
+
         tasks = Tasks(guard.fail)
-        tasks.start_soon(session.run)
+        tasks.start_soon(run)
         try:
             yield
         finally:

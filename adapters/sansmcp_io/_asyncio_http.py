@@ -141,9 +141,12 @@ async def serve_http(
     check_addresses(host, [str(address[0]) for *_, address in found], hosts)
     addresses = await service.listen(host, port, tls)
     closing = asyncio.Event()
+    service.end = closing.set
     try:
         if on_listening is not None:
             on_listening(HTTPServer(service, addresses, closing.set))
         await closing.wait()
     finally:
         await finished(service.shut_down(drain))
+    if service.failure is not None:
+        raise service.failure

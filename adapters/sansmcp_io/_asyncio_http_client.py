@@ -12,10 +12,10 @@ import ssl
 from contextlib import suppress
 from typing import Any, Final
 
-from sansmcp import Subscription
+from sansmcp import IncomingRequest, Subscription
 from sansmcp.http import ClientExchange
 
-from ._async_http_client import HTTPAsking, sentence_of
+from ._async_http_client import HTTPAsking, is_answer, sentence_of
 from ._asyncio_dispatching import ENDINGS, Dispatching
 from ._asyncio_http_link import Link, Pool
 from ._asyncio_tasks import Tasks, finished
@@ -74,6 +74,19 @@ class HTTPSession(HTTPAsking, Dispatching):
         """End it from this side."""
         self.endpoint.close(now=self.clock())
         self.wake()
+
+    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+        self.wake()
+        self._tasks.start_soon(self._fail_after_answers, failure)
+
+    async def _fail_after_answers(self, failure: BaseException) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await asyncio.sleep(0)  # until the turn has begun to send the last one
+                while any(map(is_answer, self._moving)):
+                    self._has_moved.clear()
+                    await self._has_moved.wait()
+        self._fail(failure)
 
     def wake(self) -> None:
         """A verb was called: have what came of it seen to, once for many."""

@@ -10,7 +10,7 @@ from sansmcp import IncomingRequest, JSONObject
 from . import _async_serving
 from ._async_serving import Result
 from ._asyncio_tasks import Tasks, cancel
-from ._call import RequireInput, answer, answer_failure
+from ._call import RequireInput, answer
 
 __all__ = ["Result", "Serving"]
 
@@ -36,17 +36,27 @@ class Serving(_async_serving.Serving):
     async def _finish(
         self, request: IncomingRequest, awaitable: Awaitable[JSONObject | RequireInput]
     ) -> None:
+        task = asyncio.current_task()
         try:
             result = await awaitable
-        except Exception as error:
-            answer_failure(self._connection, request, error)
         except asyncio.CancelledError:
             if request.open:  # nobody has cancelled it: the handler has cancelled itself
-                answer_failure(self._connection, request, RuntimeError("it has cancelled itself"))
+                self._failed(request, RuntimeError("it has cancelled itself"))
                 self._wake()
             raise
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and not _is_running(task):
+                raise  # the loop has ended, and Python throws away what is left of it
+            self._failed(request, error)
         else:
             if self._until_room is not None:
                 await self._until_room()
             answer(self._connection, request, result)
         self._wake()
+
+
+def _is_running(task: asyncio.Task[None] | None) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:
+        return False

@@ -72,6 +72,7 @@ class Session(Holding, Dispatching):
         self._context: Final = contextvars.copy_context()
         self.around: Final[list[Any]] = []
         self._failure: BaseException | None = None
+        self._exit: BaseException | None = None  # what is to be raised when all was written
         self._over = asyncio.Event()  # closed, or failed
         self._flushed = asyncio.Event()
         self._all_served = asyncio.Event()  # set when nothing waits for room, if somebody asks
@@ -94,8 +95,9 @@ class Session(Holding, Dispatching):
             await self._over.wait()
             if self._failure is None:
                 await self._while_peer_reads(self._flushed)
-            if self._failure is not None:
-                raise self._failure
+            failure = self._failure or self._exit
+            if failure is not None:
+                raise failure
         except BaseException:
             # Before the requests are lost by it: who is cancelled anyway raises nothing of his own.
             for guard in self.around:
@@ -118,6 +120,13 @@ class Session(Holding, Dispatching):
         """End the connection from this side."""
         self.connection.close(now=self.clock())
         self.wake()  # what an event makes the application raise is to end `run`
+
+    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+        if self._exit is None:
+            self._exit = failure
+        for guard in self.around:  # as in `run`, before the requests are lost
+            guard.cancel()
+        self.finish()
 
     def wake(self) -> None:
         """A verb was called: have its output, events and deadline seen to, once for many.

@@ -17,7 +17,6 @@ from sansmcp import (
     CloseCause,
     ConnectionClosed,
     ConnectionFailed,
-    ErrorCode,
     ErrorReceived,
     ErrorWithoutIdReceived,
     Event,
@@ -48,7 +47,7 @@ from sansmcp import (
 from ._anomalies import LOGGER, AnomalyLog
 from ._blocking_mailbox import Mailbox
 from ._blocking_waiting import Waiting
-from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
+from ._call import RequireInput, answer, answer_failure, ends_program
 from ._errors import CallCancelled
 from ._surface import NotificationHandler
 
@@ -262,13 +261,12 @@ class Session(Waiting):
         self._local.nesting = self._nesting + 1
         try:
             result = self._without_lock(self.handler, call)
-        except Exception as error:
+        except BaseException as error:
             if request.open or not isinstance(error, CallCancelled):  # else nobody wants an answer
                 answer_failure(self.side, request, error)
-        except BaseException:
-            self.side.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
-            self.turn()
-            raise
+            if ends_program(error):
+                self.turn()
+                raise
         else:
             answer(self.side, request, result)
         finally:

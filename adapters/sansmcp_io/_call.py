@@ -193,12 +193,22 @@ def answer(
         answer_failure(connection, request, error)
 
 
+def ends_program(failure: BaseException) -> bool:
+    """Whether a handler raised what is meant for the program: SystemExit or KeyboardInterrupt."""
+    if isinstance(failure, BaseExceptionGroup):
+        return failure.subgroup((SystemExit, KeyboardInterrupt)) is not None
+    return isinstance(failure, (SystemExit, KeyboardInterrupt))
+
+
 def answer_failure(
     connection: Side,
     request: IncomingRequest,
-    failure: Exception,
+    failure: BaseException,
 ) -> None:
-    """Send what a handler raised: an `McpError` as it is, of anything else only that it was."""
+    """Send what a handler raised: an `McpError` as it is, of anything else only that it was.
+
+    What ends the program is not logged: the caller raises it again.
+    """
     if isinstance(failure, McpError):
         if not request.open:
             return
@@ -208,7 +218,8 @@ def answer_failure(
             failure = error
         else:
             return
-    LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
+    if not ends_program(failure):
+        LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
     if request.open:
         connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
 

@@ -97,12 +97,21 @@ class EndpointRunner:
         self.wires: Final[dict[ServerExchange, Carrying]] = {}
         # Each client has an output of its own: nobody's answer waits for room in another's.
         self._serving = self._new_serving(
-            endpoint, handler, partial(call_type, self), until_room=None, wake=self.turn
+            endpoint,
+            handler,
+            partial(call_type, self),
+            until_room=None,
+            wake=self.turn,
+            exit=self._exit_by,
         )
         self._notifications = None if on_notification is None else Notifications(on_notification)
         self._request_timeout = request_timeout
         self._anomalies = AnomalyLog()
         self._is_turning = False
+
+    @abstractmethod
+    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+        """Raise this where the program is: the handler of a request has raised it for that."""
 
     @abstractmethod
     def _turned(self) -> None:

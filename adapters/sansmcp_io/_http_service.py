@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from sansmcp import IncomingRequest
 from sansmcp.http import ServerEndpoint
 
 from ._anomalies import LOGGER
@@ -58,6 +59,8 @@ class HTTPServiceBase(EndpointRunner):
         self.principal_key: Final = principal_key
         self._paths = paths
         self._connections: Final[set[Any]] = set()  # wires of this loop
+        self.end: Callable[[], object] = _nothing  # as `HTTPServer.close`
+        self.failure: BaseException | None = None  # what is to be raised at the end
         self._held = 0  # bytes, on all connections
         self._is_overfull = False  # it was said that they are too many
         self._is_full = False  # it was said that there are too many connections
@@ -86,6 +89,11 @@ class HTTPServiceBase(EndpointRunner):
             now=self.now(),
         )
 
+    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+        if self.failure is None:
+            self.failure = failure
+        self.end()
+
     def note_held(self, change: int) -> None:
         """A connection holds so much more, or less. Over the limit, who holds the most is let go.
 
@@ -99,6 +107,10 @@ class HTTPServiceBase(EndpointRunner):
                 self._is_overfull = True
                 LOGGER.warning("%d bytes wait: connections that hold most get 503", self._held)
             max(self._connections, key=_held_by).give_up()
+
+
+def _nothing() -> None:
+    """There is nothing to be ended yet."""
 
 
 def _held_by(wire: HTTPWireBase) -> int:

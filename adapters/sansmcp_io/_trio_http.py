@@ -144,6 +144,7 @@ async def serve_http(
     listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
     addresses = [listener.socket.getsockname()[:2] for listener in listeners]
     closing = trio.Event()
+    service.end = closing.set
     server = HTTPServer(service, addresses, closing.set)
     async with unwrapped(), trio.open_nursery() as nursery:
 
@@ -159,3 +160,5 @@ async def serve_http(
         finally:
             with trio.CancelScope(shield=True):
                 await service.shut_down(drain)
+    if service.failure is not None:
+        raise service.failure

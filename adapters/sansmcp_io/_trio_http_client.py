@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import trio
 
-from sansmcp import Subscription
+from sansmcp import IncomingRequest, Subscription
 from sansmcp.http import ClientExchange
 
 from ._async_callbacks import logged
-from ._async_http_client import HTTPAsking, sentence_of
+from ._async_http_client import HTTPAsking, is_answer, sentence_of
 from ._surface import FLUSH_SECONDS
 from ._trio_dispatching import ENDINGS, Dispatching
 from ._trio_http_pool import Link, Pool
@@ -35,6 +35,7 @@ class HTTPSession(HTTPAsking, Dispatching):
 
     def __init__(self, *about: Any, tls: ssl.SSLContext | None, **options: Any) -> None:
         super().__init__(*about, **options)
+        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
         self._pool = Pool(tls, self._limits.connect)
         self._turns = trio.CapacityLimiter(self._limits.requests)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
@@ -58,6 +59,11 @@ class HTTPSession(HTTPAsking, Dispatching):
                             self._has_moved = trio.Event()
                             await self._has_moved.wait()
                     self._tasks.cancel_scope.cancel()
+        except BaseException:
+            # Before the requests are lost by it: who is cancelled anyway raises nothing of his own.
+            for scope in self.around:
+                scope.cancel()
+            raise
         finally:
             self.endpoint.close(now=trio.current_time())
             while (event := self._next_event()) is not None:
@@ -73,6 +79,17 @@ class HTTPSession(HTTPAsking, Dispatching):
         self.endpoint.close(now=trio.current_time())
         self.wake()
         await self._stopped.wait()
+
+    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+        self._tasks.start_soon(self._fail_after_answers, failure)
+
+    async def _fail_after_answers(self, failure: BaseException) -> None:
+        self._see_to_it()
+        with trio.move_on_after(FLUSH_SECONDS):
+            while any(map(is_answer, self._moving)):
+                self._has_moved = trio.Event()
+                await self._has_moved.wait()
+        raise failure
 
     def wake(self) -> None:
         """A verb was called: have what came of it seen to."""

@@ -111,6 +111,7 @@ async def connect_http(
         trace=trace,
     )
     async with unwrapped(), trio.open_nursery() as nursery:
+        session.around.append(nursery.cancel_scope)
         nursery.start_soon(session.run)
         try:
             await session.start(start_timeout, probe_timeout, hint)

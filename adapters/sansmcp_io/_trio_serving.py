@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable
 
 import trio
@@ -10,7 +11,7 @@ from sansmcp import IncomingRequest, JSONObject
 
 from . import _async_serving
 from ._async_serving import Result
-from ._call import RequireInput, answer, answer_failure
+from ._call import RequireInput, answer
 
 __all__ = ["Result", "Serving"]
 
@@ -39,13 +40,43 @@ class Serving(_async_serving.Serving):
         awaitable: Awaitable[JSONObject | RequireInput],
         scope: trio.CancelScope,
     ) -> None:
+        task = trio.lowlevel.current_task()
         with scope:
             try:
                 result = await awaitable
-            except Exception as error:
-                answer_failure(self._connection, request, error)
+            except BaseException as error:
+                cancelled, failure = _split(error, task)
+                if failure is not None:
+                    self._failed(request, failure)
+                    self._wake()
+                if cancelled is not None:
+                    raise cancelled from None
             else:
                 if self._until_room is not None:
                     await self._until_room()
                 answer(self._connection, request, result)
             self._wake()
+
+
+def _split(
+    error: BaseException, task: trio.lowlevel.Task
+) -> tuple[BaseException | None, BaseException | None]:
+    """What trio has to see of what a handler raised, and what the handler is answered for.
+
+    trio has to see `Cancelled` where it has cancelled the task. Without that, the handler has kept
+    a `Cancelled` of an inner scope and raised it outside, which would end the whole server.
+    """
+    if isinstance(error, GeneratorExit) and not _is_running(task):
+        return error, None  # the loop has ended, and Python throws away what is left of it
+    if trio.current_effective_deadline() > -math.inf:
+        return None, error
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)
+    return (error, None) if isinstance(error, trio.Cancelled) else (None, error)
+
+
+def _is_running(task: trio.lowlevel.Task) -> bool:
+    try:
+        return trio.lowlevel.current_task() is task
+    except RuntimeError:
+        return False

@@ -72,6 +72,7 @@ class Session(Holding, Dispatching):
         self._tasks: trio.Nursery
         self._scope = trio.CancelScope()
         self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
+        self._exit: BaseException | None = None  # what is to be raised when all was written
         self._closed = trio.Event()
         self._flushed = trio.Event()
         self._flush_seconds = FLUSH_SECONDS
@@ -97,6 +98,8 @@ class Session(Holding, Dispatching):
                     self._tasks.start_soon(self._keep_time)
                     await self._closed.wait()
                     await self._while_peer_reads(self._flushed)
+                    if self._exit is not None:
+                        raise self._exit
                     self._tasks.cancel_scope.cancel()
         except BaseException:
             # Before the requests are lost by it: who is cancelled anyway raises nothing of his own.
@@ -115,6 +118,14 @@ class Session(Holding, Dispatching):
         self.connection.close(now=trio.current_time())
         self.wake()  # what an event makes the application raise is to end the wire's own tasks
         await self._stopped.wait()
+
+    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+        if self._exit is None:
+            self._exit = failure
+        for scope in self.around:  # as in `run`, before the requests are lost
+            scope.cancel()
+        self.connection.close(now=trio.current_time())
+        self.wake()
 
     def shield(self) -> None:
         """Let the tasks go on while those around them are cancelled; only `finish` ends them."""

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from sansmcp import ErrorCode, IncomingRequest, JSONObject
+from sansmcp import IncomingRequest, JSONObject
 from sansmcp.http import SendBody, SendHead
 
 from ._anomalies import LOGGER
-from ._call import INTERNAL_ERROR, RequireInput, answer, answer_failure
+from ._call import RequireInput, answer, answer_failure, ends_program
 from ._errors import CallCancelled, Unauthorized
 from ._listening import PrincipalKey, key_of
 from ._wsgi_calls import Environ, ServerCall
@@ -63,6 +63,7 @@ class Carrier:
         self._thread = threading.get_ident()
         self._has_ended = False
         self._is_gone = False  # the client
+        self._exit: BaseException | None = None  # what a handler raised for the program
         self._write: Callable[[bytes], Any] | None = None
         self._unwritten: list[bytes] = []  # where nothing can be written
         path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
@@ -84,7 +85,10 @@ class Carrier:
                 self._authenticate()
             if not self._exchange.refused:
                 self._receive_body()
-            return self._respond()
+            body = self._respond()
+            if self._exit is not None:
+                raise self._exit
+            return body
         except BaseException:
             self._lose_client()
             raise
@@ -157,17 +161,14 @@ class Carrier:
         runner, endpoint = self._runner, self._runner.endpoint
         if not request.open:
             return  # it was cancelled before it began
-        failure: Exception | None = None
+        failure: BaseException | None = None
         result: Any = None
         try:
             result = self._handle(request)
-        except Exception as error:
+        except BaseException as error:
             failure = error
-        except BaseException:
-            with runner.lock:
-                endpoint.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
-                runner.turn(self)
-            raise
+            if ends_program(error):
+                self._exit = error
         with runner.lock:
             if failure is None:
                 answer(endpoint, request, result)
@@ -204,7 +205,9 @@ class Carrier:
                 elif not self.jobs and not exchange.has_output:
                     runner.wait(self)
         status, fields, body = response
-        self._begin(status, fields)
+        write = self._begin(status, fields)
+        if self._exit is not None:
+            write(body)  # what is returned would not be read when this raises
         return () if exchange.method == "HEAD" else (body,)
 
     def flush(self) -> None:

@@ -27,6 +27,18 @@ NAMES = [f"tool {number:02}" for number in range(25)]
 TOOLS: list[JSONObject] = [{"name": name, "inputSchema": {"type": "object"}} for name in NAMES]
 
 
+RAISED: dict[str, Callable[[], BaseException]] = {
+    "GeneratorExit": GeneratorExit,
+    "asyncio.CancelledError": asyncio.CancelledError,
+    "BaseException": BaseException,
+    "BaseExceptionGroup": lambda: BaseExceptionGroup("two", [GeneratorExit(), ValueError()]),
+    "SystemExit": lambda: SystemExit(5),
+    "KeyboardInterrupt": KeyboardInterrupt,
+    "group of SystemExit": lambda: BaseExceptionGroup("two", [SystemExit(5), ValueError()]),
+}
+"""What a handler can raise that is no `Exception`."""
+
+
 class AnyServer(Protocol):
     def publish(self, change: ToolsListChanged) -> bool: ...
 
@@ -126,6 +138,8 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject
             return text(str(call.server.publish(ToolsListChanged())))
         case "log":
             return text(str(call.log("info", "hello")))
+        case "raise":
+            raise RAISED[arguments["what"]]()
         case "die":
             print("last words", file=sys.stderr, flush=True)
             os._exit(7)

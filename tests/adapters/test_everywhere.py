@@ -396,6 +396,41 @@ async def test_server_that_dies_within_a_call_loses_it(
     assert {(error.stderr, error.exit_status) for error in lost} == {known}
 
 
+FAILURES = ["GeneratorExit", "asyncio.CancelledError", "BaseException", "BaseExceptionGroup"]
+EXITS = ["SystemExit", "KeyboardInterrupt", "group of SystemExit"]
+
+
+async def test_handler_that_raises_no_exception_has_failed(shim: Shim, serving: list[str]) -> None:
+    """It may be a mistake of some library; nobody else is to be hurt by that."""
+    options: dict[str, Any] = {"stderr": "ignore"} if shim.transport == "stdio" else {}
+    async with shim.connect(serving, **options) as client:
+        for name in FAILURES:
+            with pytest.raises(PeerError, match="internal error") as caught:
+                await client.request(*call_tool("raise", what=name))
+            assert caught.value.code == -32603
+            assert await text(client, "echo", text=name) == name
+
+
+@pytest.mark.parametrize("name", EXITS)
+async def test_handler_that_ends_the_program_is_answered_for(
+    shim: Shim, serving: list[str], name: str
+) -> None:
+    """Its caller would wait for an answer, or take the end of the server for a network's fault."""
+    options: dict[str, Any] = {"stderr": "ignore"} if shim.transport == "stdio" else {}
+    async with shim.connect(serving, **options) as client:
+        with pytest.raises(PeerError, match="internal error") as caught:
+            await client.request(*call_tool("raise", what=name))
+        assert caught.value.code == -32603
+        lost: ConnectionLost | None = None
+        while lost is None:
+            try:
+                await text(client, "echo", text="on")
+            except ConnectionLost as error:
+                lost = error
+    if shim.transport == "stdio" and name == "SystemExit":
+        assert lost.exit_status == 5
+
+
 async def test_subscription_ends_with_its_server(shim: Shim, serving: list[str]) -> None:
     """A loop over changes must not outlive who could tell of any."""
     async with (
