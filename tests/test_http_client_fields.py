@@ -24,6 +24,7 @@ from tests.support.http_client import (
     OK,
     answer,
     ask,
+    begun,
     event,
     fields_of,
     kinds,
@@ -34,7 +35,7 @@ from tests.support.http_client import (
     stream,
     take,
 )
-from tests.support.http_pair import events_of, exchanges_of, only
+from tests.support.http_pair import events_of, exchanges_of, new_client, only
 from tests.support.modern import MODERN, complete
 
 MISMATCH = -32020
@@ -471,3 +472,22 @@ def test_the_error_means_something_for_tools_only(revision: str) -> None:
     respond(exchange, 400, refusal(call, MISMATCH))
     assert only(ErrorReceived, events_of(client)).code == MISMATCH
     assert exchanges_of(client) == []
+
+
+@pytest.mark.parametrize(
+    "headers", ["Authorization: x", ["ab"], [("a", b"x")], [("a", "b", "c")], [1], {"a": 1}]
+)
+def test_headers_are_a_mapping_or_pairs(headers: Any) -> None:
+    """Whatever else is given, the text says what they are."""
+    with pytest.raises(ValueError, match="a mapping of strings, or pairs"):
+        new_client(headers=headers)
+
+
+def test_a_mapping_is_taken_as_pairs_are() -> None:
+    """At first, and in place of those."""
+    client = begun(MODERN, headers={"Authorization": "1"}, authorize=True)
+    probe = take(client)
+    assert fields_of(probe)["authorization"] == "1"
+    respond(probe, 401)
+    client.authorize({"Authorization": "2"})
+    assert fields_of(take(client))["authorization"] == "2"

@@ -61,6 +61,7 @@ class HTTPAsking(Dispatching):
         self.endpoint: Final = endpoint
         self._on_unauthorized = on_unauthorized
         self._is_authorizing = False
+        self._failed_authorization: Exception | None = None
         self._limits = limits
         self._trace = trace
         self._closed = self.loop.new_event()
@@ -100,7 +101,8 @@ class HTTPAsking(Dispatching):
             case AuthorizationRequired(kept=True):
                 self._authorize(event)
             case AuthorizationRequired():
-                _tell(event, Refusal(event.status, event.challenges))
+                cause = self._failed_authorization
+                _tell(event, Refusal(event.status, event.challenges, cause=cause))
             case MessageRefused():
                 _tell(event, Refusal(event.status, retry_after=event.retry_after))
                 if event.request is None:
@@ -123,6 +125,7 @@ class HTTPAsking(Dispatching):
         """Have the application asked, once for all that is refused meanwhile."""
         if not self._is_authorizing:
             self._is_authorizing = True
+            self._failed_authorization = None
             self._tasks.start_soon(self._ask_for_authorization, event)
 
     async def _ask_for_authorization(self, event: AuthorizationRequired) -> None:
@@ -135,7 +138,7 @@ class HTTPAsking(Dispatching):
                 self.endpoint.authorize(headers, now=self.clock())
         except Exception as error:
             LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
-            headers = None
+            headers, self._failed_authorization = None, error
         finally:  # it may have been cancelled, by itself too
             self._is_authorizing = False
             if headers is None:

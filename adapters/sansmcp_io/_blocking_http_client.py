@@ -59,6 +59,7 @@ class HTTPSession(HTTPWire, Asking):
         self._on_unauthorized = on_unauthorized
         self._to_authorize: AuthorizationRequired | None = None
         self._is_authorizing = False
+        self._failed_authorization: Exception | None = None
 
     @property
     def session(self) -> HTTPSession:
@@ -76,7 +77,8 @@ class HTTPSession(HTTPWire, Asking):
             case AuthorizationRequired(kept=True):
                 self._to_authorize = event
             case AuthorizationRequired():
-                _tell(event, Refusal(event.status, event.challenges))
+                cause = self._failed_authorization
+                _tell(event, Refusal(event.status, event.challenges, cause=cause))
             case MessageRefused():
                 _tell(event, Refusal(event.status, retry_after=event.retry_after))
                 if event.request is None:
@@ -107,13 +109,14 @@ class HTTPSession(HTTPWire, Asking):
         assert on_unauthorized is not None  # else nothing is kept
         headers: Headers | None = None
         self._is_authorizing = True
+        self._failed_authorization = None
         try:
             headers = self._without_lock(on_unauthorized, refused)
             if headers is not None:
                 self.endpoint.authorize(headers, now=time.monotonic())
         except Exception as error:
             LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
-            headers = None
+            headers, self._failed_authorization = None, error
         finally:
             self._is_authorizing = False
         self._to_authorize = None  # but after Ctrl-C it is asked again

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +30,7 @@ def connect_http(
     capabilities: JSONObject | None = None,
     revisions: Sequence[str] = ALL_REVISIONS,
     requires: Iterable[str] = (),
-    headers: Iterable[tuple[str, str]] = (),
+    headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     on_request: RequestHandler | None = None,
     on_notification: NotificationHandler | None = None,
     on_unauthorized: OnUnauthorized | None = None,
@@ -58,7 +58,7 @@ def connect_http(
         revisions: The revisions to speak. With 2024-11-05 among them, servers of HTTP+SSE are
             recognised, too.
         requires: Capabilities that the server must declare, as dotted paths.
-        headers: Fields of every request, such as `("Authorization", "Bearer ...")`. They go to
+        headers: Fields of every request, such as `{"Authorization": "Bearer ..."}`. They go to
             the origin of `url` only.
         on_request: Serves the server's requests, in whichever thread waits for something.
         on_notification: Called with method and params of each notification.

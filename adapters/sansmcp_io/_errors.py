@@ -103,10 +103,13 @@ class Refusal(NamedTuple):
     status: int | None = None
     challenges: Sequence[Challenge] = ()
     retry_after: float | None = None
+    cause: Exception | None = None
 
 
 class RequestRefused(ConnectionError):
     """A server behind HTTP has refused the request with a status that says no more than that.
+
+    Where `on_unauthorized` has raised something, that is the cause (`__cause__`).
 
     Attributes:
         status: The status; None where it is not known.

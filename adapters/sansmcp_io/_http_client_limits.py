@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
@@ -11,13 +11,15 @@ import attrs
 if TYPE_CHECKING:
     from sansmcp.http import AuthorizationRequired
 
-Headers: TypeAlias = Iterable[tuple[str, str]]
+Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
+"""Fields of HTTP: a mapping, or pairs of name and value."""
 OnUnauthorized: TypeAlias = Callable[
     ["AuthorizationRequired"], Headers | Awaitable[Headers | None] | None
 ]
 """Called when the server answers 401, or 403 with a challenge. Returns the fields of all requests
 from now on, and what was refused is sent again with them; None: it ends with `RequestRefused`, as
-does what was refused with the fifth ones in a row."""
+does what was refused with the fifth ones in a row. What it raises is the cause (`__cause__`) of the
+`RequestRefused` of everybody who waits."""
 
 
 @attrs.frozen(kw_only=True)

@@ -25,6 +25,7 @@ from ._errors import (
     ConnectionLost,
     InvalidAnswer,
     PeerError,
+    Refusal,
     RequestRefused,
     RequestTimeout,
     StartFailed,
@@ -134,7 +135,12 @@ def _failure(
 ) -> Exception:
     """What to raise where somebody waits, with all that is known of the reason."""
     if kind is RequestRefused:
-        return RequestRefused(text, *waiting.refusal)
+        refusal: Refusal = waiting.refusal
+        if refusal.cause is not None:
+            text += f"; on_unauthorized raised {type(refusal.cause).__name__}"
+        refused = RequestRefused(text, refusal.status, refusal.challenges, refusal.retry_after)
+        refused.__cause__ = refusal.cause
+        return refused
     return with_stderr(kind(text), stderr)
 
 

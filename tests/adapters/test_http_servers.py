@@ -179,3 +179,45 @@ async def test_call_that_is_refused_for_each_session_names_the_cause(shim: Shim)
         async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
             with pytest.raises(ConnectionLost, match="several workers"):
                 await client.request("tools/call", ANY)
+
+
+# ------------------------------------------------------------------------------- authorization
+
+
+def wanting(token: str) -> Reply:
+    """A server of 2026-07-28 that serves whoever shows this."""
+
+    def answer(asked: Asked) -> None:
+        if asked.headers.get("authorization") != token:
+            asked.reply(401, b"", {"www-authenticate": 'Bearer realm="r"'})
+        elif asked.message.get("method") == "server/discover":
+            asked.result(discovered())
+        else:
+            asked.result({"content": [], "resultType": "complete"})
+
+    return answer
+
+
+async def test_headers_may_be_a_mapping(shim: Shim) -> None:
+    """That is how most libraries for HTTP take them: the names were taken for pairs."""
+    with scripted(wanting("first")) as url:
+        async with connecting(shim, url, headers={"Authorization": "first"}) as client:
+            await client.request("tools/call", ANY)
+        options: JSONObject = {"on_unauthorized": lambda refused: {"Authorization": "first"}}
+        async with connecting(shim, url, **options) as client:
+            await client.request("tools/call", ANY)
+
+
+async def test_what_on_unauthorized_raises_is_the_cause_where_somebody_waits(shim: Shim) -> None:
+    """The log alone told of it, and the caller only that the server wants authorization."""
+
+    def sign_in(refused: object) -> None:
+        raise OSError("the keychain is locked")
+
+    with scripted(wanting("any")) as url:
+        with pytest.raises(RequestRefused, match="on_unauthorized raised OSError") as caught:
+            async with connecting(shim, url, on_unauthorized=sign_in):
+                pass
+        assert isinstance(caught.value.__cause__, OSError)
+        assert "keychain" in str(caught.value.__cause__)
+        assert (caught.value.status, len(caught.value.challenges)) == (401, 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 from ..._config import Config
@@ -32,8 +32,8 @@ class ClientEndpoint(Verbs):
         requires: Capabilities that the server must declare; without one of them `start` fails.
         revisions: The revisions to speak. With 2024-11-05 among them, servers of HTTP+SSE are
             recognised, too.
-        headers: Fields of every request, such as `Authorization`. They go to the origin of `url`
-            and to no other.
+        headers: Fields of every request, such as `Authorization`: a mapping, or pairs. They go to
+            the origin of `url` and to no other.
         authorize: Keep what is answered with 401, or 403 and a challenge, until `authorize()` or
             `give_up()` is called. If not, it ends.
         get_stream: Open a stream for what belongs to no request, in the revisions that have one.
@@ -57,7 +57,7 @@ class ClientEndpoint(Verbs):
         capabilities: JSONObject | None = None,
         requires: Iterable[str] = (),
         revisions: Sequence[str] = ALL_REVISIONS,
-        headers: Iterable[tuple[str, str]] = (),
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         authorize: bool = False,
         get_stream: bool = True,
         config: Config | None = None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from binascii import b2a_base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..._errors import LocalProtocolError
@@ -32,15 +32,23 @@ _RESERVED: Final = frozenset(
 )
 
 
-def read_headers(given: Iterable[tuple[str, str]]) -> Headers:
+def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Headers:
     """The caller's fields, ready to be sent.
 
     Raises:
-        ValueError: One has no form in HTTP, or is written by the library. The text does not hold
-            its value, which may be a secret.
+        ValueError: These are no pairs of strings; one has no form in HTTP, or is written by the
+            library. The text does not hold its value, which may be a secret.
     """
     headers: list[tuple[bytes, bytes]] = []
-    for name, value in given:
+    pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
+    for pair in pairs:
+        try:
+            name, value = pair
+            is_text = isinstance(name, str) and isinstance(value, str) and type(pair) is not str
+        except (TypeError, ValueError):
+            is_text = False
+        if not is_text:
+            raise ValueError("headers are a mapping of strings, or pairs of a name and a value")
         lower, value = name.lower(), value.strip(" \t")  # which is no part of it
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
             raise ValueError(f"the field {name[:40]!r} has no form in HTTP")

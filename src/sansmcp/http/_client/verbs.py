@@ -261,7 +261,12 @@ class Verbs(Conduct):
 
     # -------------------------------------------------------------------------- authorization
 
-    def authorize(self, headers: Iterable[tuple[str, str]], *, now: float | None = None) -> int:
+    def authorize(
+        self,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]],
+        *,
+        now: float | None = None,
+    ) -> int:
         """Send these fields from now on, in place of those before, and what was kept again.
 
         Args:
