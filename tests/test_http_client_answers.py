@@ -794,3 +794,92 @@ def test_an_array_does_not_answer_another_request() -> None:
     assert client.pending_requests == (second,)
     respond(own, body=answer(client, second))
     assert only(ResponseReceived, events_of(client)).request is second
+
+
+# ------------------------------------------------------------- a connection that was kept is closed
+
+
+@ERAS
+def test_what_may_be_asked_twice_is_sent_again(revision: str) -> None:
+    """The server may have closed an idle connection before the request arrived."""
+    client = opened(revision)
+    call, exchange = ask(client, "tools/list", {})
+    exchange.receive_failure("reset", kept=True)
+    again = take(client)
+    assert (again.body, again.headers) == (exchange.body, exchange.headers)
+    again.receive_failure("reset", kept=True)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+
+
+@ERAS
+def test_a_call_is_not_sent_again(revision: str) -> None:
+    """The server may have run it, and running it twice may do harm."""
+    client = opened(revision)
+    call, exchange = ask(client)
+    exchange.receive_failure("reset", kept=True)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert "not sent again" in failed.text
+    assert exchanges_of(client) == []
+
+
+@ERAS
+def test_what_has_begun_to_be_answered_is_not_sent_again(revision: str) -> None:
+    """That the server has it is known."""
+    client = opened(revision)
+    _, exchange = ask(client, "tools/list", {})
+    head(exchange, 200, "application/json")
+    exchange.receive_failure("reset", kept=True)
+    assert kinds(events_of(client)) == [RequestFailed]
+    assert exchanges_of(client) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "is_sent"),
+    [("notifications/roots/list_changed", True), ("notifications/example", False)],
+)
+def test_a_notification_is_sent_again_if_that_makes_no_difference(
+    method: str, is_sent: bool
+) -> None:
+    """Of those that are not of the specification nobody knows."""
+    client = opened()
+    client.send_notification(method)
+    exchange = take(client)
+    exchange.receive_failure("reset", kept=True)
+    assert [one.body for one in exchanges_of(client)] == [exchange.body] * is_sent
+    assert kinds(events_of(client)) == ([] if is_sent else [MessageUndelivered])
+
+
+def test_an_answer_is_sent_again() -> None:
+    """The server ignores the second one, and would wait for ever for the first."""
+    client = opened(get=True)
+    stream(take(client), event(request(7, "roots/list")))
+    client.send_result(only(RequestReceived, events_of(client)).request, {"roots": []})
+    exchange = take(client)
+    exchange.receive_failure("reset", kept=True)
+    assert take(client).body == exchange.body
+
+
+def test_a_stream_and_the_end_of_a_session_are_asked_for_again_at_once() -> None:
+    """GET and DELETE have the same effect twice."""
+    client = opened(get=True)
+    exchange = take(client)
+    exchange.receive_failure("reset", kept=True)
+    again = take(client)
+    assert again.method == "GET"
+    stream(again)
+    client.close()
+    farewell = take(client)
+    assert farewell.method == "DELETE"
+    farewell.receive_failure("reset", kept=True)
+    assert take(client).method == "DELETE"
+
+
+def test_what_nobody_waits_for_any_more_is_not_sent_again() -> None:
+    """Its answer came another way."""
+    client = opened()
+    call, exchange = ask(client, "tools/list", {})
+    client.cancel(call)
+    exchange.receive_failure("reset", kept=True)
+    assert message_of(take(client))["method"] == "notifications/cancelled"

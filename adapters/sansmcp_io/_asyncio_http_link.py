@@ -172,7 +172,7 @@ class Link(asyncio.Protocol):
     def _failed(self, error: Exception) -> None:
         self._is_over = True
         if not self.http.done and self._exchange is not None:
-            self._exchange.receive_failure(sentence_of(error), now=self._loop.time())
+            self.http.fail(sentence_of(error), now=self._loop.time())
             self.moved()
         self._end(error)
 

@@ -190,6 +190,7 @@ class HTTPWire(Waiting):
             self._look_after(link, now)
 
     def _move(self, link: Link, mask: int) -> None:
+        exchange = link.exchange
         try:
             if not link.is_connected:
                 self._connected(link)
@@ -199,7 +200,10 @@ class HTTPWire(Waiting):
                 else:
                     self._read_from(link)
         except OSError as error:
-            self._break(link, sentence(error))
+            self._pool.drop(link)
+            if exchange is not None:
+                self._forget(exchange)
+                link.http.fail(sentence(error), now=time.monotonic())
             return
         if not link.is_gone:
             self._pool.note(link)

@@ -55,6 +55,8 @@ class HTTPClientConnection:
         self._h11 = _new_h11()
         self._exchange: ClientExchange | None = None
         self._has_head = False
+        self._is_silent = True  # nothing of the response has come
+        self._was_used = False  # an exchange has ended on it
 
     @property
     def done(self) -> bool:
@@ -75,6 +77,7 @@ class HTTPClientConnection:
         """Begin an exchange on a connection that is reusable, and return what is to be written."""
         self._exchange = exchange
         self._has_head = False
+        self._is_silent = True
         self._h11.send(_ASKED[exchange.method])
         return _written(exchange)
 
@@ -89,6 +92,8 @@ class HTTPClientConnection:
         exchange = self._exchange
         if exchange is None:
             return
+        if data:
+            self._is_silent = False
         try:
             self._h11.receive_data(data)
             while self._exchange is not None and self._next(exchange, now, at):
@@ -101,8 +106,18 @@ class HTTPClientConnection:
                 text = "the server has closed the connection in the midst of its response"
             else:
                 text = _NO_RESPONSE
-            self._exchange = None
-            exchange.receive_failure(text, now=now)
+            self.fail(text, now=now)
+
+    def fail(self, text: str, *, now: float) -> None:
+        """The connection has broken: tell the exchange, if there is one still.
+
+        Args:
+            text: What happened, in one sentence without secrets.
+            now: The clock of the endpoint, in seconds.
+        """
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.receive_failure(text, now=now, kept=self._was_used and self._is_silent)
 
     def _next(self, exchange: ClientExchange, now: float, at: float) -> bool:
         """Tell the exchange of the next event; whether there may be more."""
@@ -117,11 +132,11 @@ class HTTPClientConnection:
             exchange.receive_data(bytes(event.data), now=now)
         elif type(event) is h11.EndOfMessage:
             self._exchange = None
+            self._was_used = True
             # It is another state if the server closes the connection.
             if self._h11.their_state is h11.DONE and not self._h11.trailing_data[0]:
                 self._h11 = _new_h11()
             exchange.receive_end(now=now)
         elif type(event) is h11.ConnectionClosed:
-            self._exchange = None
-            exchange.receive_failure(_NO_RESPONSE, now=now)
+            self.fail(_NO_RESPONSE, now=now)
         return True  # also after 1xx, which says nothing

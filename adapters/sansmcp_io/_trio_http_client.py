@@ -146,8 +146,7 @@ class HTTPSession(HTTPAsking, Dispatching):
                 else:  # what is said about others must not wait for them, nor they for what lasts
                     await self._carry(exchange, scope)
         except _BROKEN as error:
-            cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else None
-            exchange.receive_failure(sentence_of(cause or error), now=trio.current_time())
+            exchange.receive_failure(_sentence_of(error), now=trio.current_time())
         if scope.cancelled_caught and not exchange.over:
             exchange.receive_failure("the server was silent for too long", now=trio.current_time())
         del self._moving[exchange]
@@ -170,7 +169,9 @@ class HTTPSession(HTTPAsking, Dispatching):
                     both.start_soon(_send_rest, link, memoryview(data)[sent:])
                     await self._read(exchange, scope, link)
                     both.cancel_scope.cancel()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, _BROKEN):
+                link.http.fail(_sentence_of(error), now=trio.current_time())
             with trio.CancelScope(shield=True):
                 await link.aclose()
             raise
@@ -191,6 +192,11 @@ class HTTPSession(HTTPAsking, Dispatching):
                 _end_at(scope, now + limits.silence)
             self._see_to_it()  # another task for that would cost more than all it does
         _end_at(scope, math.inf)
+
+
+def _sentence_of(error: BaseException) -> str:
+    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) else None
+    return sentence_of(cause or error)
 
 
 def _end_at(scope: trio.CancelScope, deadline: float) -> None:

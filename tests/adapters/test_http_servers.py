@@ -221,3 +221,48 @@ async def test_what_on_unauthorized_raises_is_the_cause_where_somebody_waits(shi
         assert isinstance(caught.value.__cause__, OSError)
         assert "keychain" in str(caught.value.__cause__)
         assert (caught.value.status, len(caught.value.challenges)) == (401, 1)
+
+
+# ---------------------------------------------------------------- connections that were kept
+
+
+def closing(times: int, seen: list[str]) -> Reply:
+    """A server that closes a connection so often as it is asked something on it."""
+
+    def answer(asked: Asked) -> None:
+        seen.append(asked.message["method"])
+        if len(seen) <= times:
+            asked.hang_up()
+        else:
+            asked.result({"content": [], "tools": []})
+
+    return opening(answer)
+
+
+async def test_request_that_crosses_the_end_of_its_connection_is_made_again(shim: Shim) -> None:
+    """Servers close what is idle; what may be asked twice need not be lost with that."""
+    seen: list[str] = []
+    with scripted(closing(1, seen)) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+            assert await client.items("tools/list") == []
+    assert seen == ["tools/list", "tools/list"]
+
+
+async def test_request_that_is_made_again_is_not_made_a_third_time(shim: Shim) -> None:
+    """A server that fails at it would be asked for ever."""
+    seen: list[str] = []
+    with scripted(closing(10, seen)) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+            with pytest.raises(ConnectionLost, match="without a response"):
+                await client.items("tools/list")
+    assert seen == ["tools/list", "tools/list"]
+
+
+async def test_call_that_crosses_the_end_of_its_connection_is_lost(shim: Shim) -> None:
+    """The server may have run it: only the caller knows whether it may be run twice."""
+    seen: list[str] = []
+    with scripted(closing(10, seen)) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+            with pytest.raises(ConnectionLost, match="whether the server has run this one"):
+                await client.request("tools/call", ANY)
+    assert seen == ["tools/call"]

@@ -16,6 +16,11 @@ from .urls import URL, Origin
 if TYPE_CHECKING:
     from .lanes import Lane
 
+_MAY_HAVE_RUN = (
+    "; it was kept from an earlier request, and whether the server has run this one is not known, "
+    "so it was not sent again"
+)
+
 
 @final
 class ExchangePurpose(enum.Enum):
@@ -158,6 +163,7 @@ class ClientExchange:
         if self.over or self._head is not None or status < 200:
             return
         self._head = head = Head(status, headers, at)
+        self._lane.repeated = False
         endpoint._judge_head(self, head)
         if not (self.awaited or self.is_stream):
             endpoint._linger(self)
@@ -216,12 +222,19 @@ class ClientExchange:
             self._lane.whole(head, parts[0] if len(parts) == 1 else b"".join(parts))
         endpoint._settle()
 
-    def receive_failure(self, text: str, *, now: float | None = None) -> None:
+    def receive_failure(self, text: str, *, now: float | None = None, kept: bool = False) -> None:
         """The request could not be made, or the response broke off. Spare calls do nothing.
 
         Args:
             text: What happened, in one sentence. It stands in events: no secrets.
             now: The caller's clock in seconds.
+            kept: The connection had carried exchanges before, and was closed before any byte of
+                this response came. Servers close idle connections, and may have done so before
+                the request arrived. It is then made once more where that is safe: a GET, a
+                DELETE, and messages that have the same effect if the server gets them twice. A
+                `tools/call` is not one of them, and ends as lost.
+
+        Source: RFC 9110, section 9.2.2; RFC 9112, section 9.3.1.
         """
         endpoint = self._lane.endpoint
         if now is not None:
@@ -230,6 +243,14 @@ class ClientExchange:
             return
         self._end()
         self._parts = []
+        lane = self._lane
+        if kept and self._head is None and not lane.over:
+            if lane.may_repeat:
+                lane.repeated = True
+                lane.send()
+                endpoint._settle()
+                return
+            text += _MAY_HAVE_RUN
         if self._head is None or self._reading is not Reading.NOTHING:
             self._lane.broken(self, text)
         endpoint._settle()

@@ -48,6 +48,7 @@ class Lane:
         opened_at: When its stream was opened last; None where there was no clock.
         over: It has no use for anything that still comes.
         redirects: How often in a row the server has sent it elsewhere.
+        repeated: It was sent again, since the connection was closed as it was sent.
         retry_ms: How long the server wants a client to wait before.
         url: Where it goes; None: where all go.
     """
@@ -62,6 +63,7 @@ class Lane:
         "opened_at",
         "over",
         "redirects",
+        "repeated",
         "retry_ms",
         "url",
     )
@@ -72,6 +74,7 @@ class Lane:
         self.url: URL | None = None
         self.over: bool = False
         self.redirects: int = 0
+        self.repeated: bool = False
         self.challenged: int = 0
         self.attempts: int = 0
         self.last_event_id: str = ""
@@ -88,6 +91,14 @@ class Lane:
     def awaited(self) -> bool:
         """Whether a request, be it the library's own, waits for what it brings."""
         return False
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether its exchange may be made once more, although the server may have had it.
+
+        GET and DELETE are idempotent. A repetition that fails is not repeated (RFC 9110, 9.2.2).
+        """
+        return not self.repeated
 
     # -------------------------------------------------------------------------------- sending
 

@@ -31,6 +31,23 @@ _CALLING: Final[Headers] = (
 )
 _SAYS_LITTLE: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
 """Statuses that seldom come of what a server speaks, but do with some servers."""
+_IDEMPOTENT: Final = frozenset(
+    {
+        *("server/discover", "initialize", "ping", "logging/setLevel", "completion/complete"),
+        *("tools/list", "prompts/list", "prompts/get", "resources/list", "resources/read"),
+        *("resources/templates/list", "resources/subscribe", "resources/unsubscribe"),
+        *("subscriptions/listen", "tasks/get", "tasks/list", "tasks/result"),
+    }
+)
+"""Methods whose request has the same effect if the server gets it twice.
+
+What a session is opened by is one of them: the server forgets a session that nobody uses. A
+`tools/call` is not, whatever the annotations of the tool hint at, nor is a method of an extension.
+"""
+_IDEMPOTENT_NOTES: Final = tuple(
+    b'{"jsonrpc":"2.0","method":"notifications/%b"' % name
+    for name in (b"initialized", b"cancelled", b"progress", b"roots/list_changed")
+)
 _LOST: Final = FailureReason.LOST
 _INVALID: Final = FailureReason.INVALID_ANSWER
 
@@ -131,6 +148,18 @@ class Post(Lane):
         if exchange is None:
             return self in self.endpoint._kept or self in self.endpoint._moved
         return exchange.method == "POST" and not exchange._given_out
+
+    @property
+    def may_repeat(self) -> bool:
+        if self.repeated:
+            return False
+        if self.call is None:  # an answer is matched by its id, and the second one ignored
+            return self._is_answer or (self.body or b"").startswith(_IDEMPOTENT_NOTES)
+        return bool(self.last_event_id) or self.call._method in _IDEMPOTENT
+
+    @property
+    def _is_answer(self) -> bool:
+        return b'"method"' not in (self.body or b"")[:30]
 
     # -------------------------------------------------------------------------------- sending
 
@@ -236,8 +265,7 @@ class Post(Lane):
         elif call is None:
             self.over = True
             if head is None:
-                is_answer = b'"method"' not in (self.body or b"")[:30]
-                endpoint._events.append(MessageUndelivered(session=None, is_answer=is_answer))
+                endpoint._events.append(MessageUndelivered(session=None, is_answer=self._is_answer))
             else:
                 endpoint._events.append(MessageRefused(status=head.status))
         elif self._can_be_resumed(exchange):
