@@ -16,6 +16,8 @@ from sansmcp import (
     ListingEnd,
     ListingEnded,
     LocalProtocolError,
+    MessageIgnored,
+    NotificationReceived,
     PingEnded,
     ProgressReceived,
     ProtocolViolation,
@@ -883,3 +885,66 @@ def test_what_nobody_waits_for_any_more_is_not_sent_again() -> None:
     client.cancel(call)
     exchange.receive_failure("reset", kept=True)
     assert message_of(take(client))["method"] == "notifications/cancelled"
+
+
+# --------------------------------------------------------- the stream of what was given up
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout"])
+def test_the_stream_of_a_call_that_was_given_up_is_read_a_little_longer(how: str) -> None:
+    """Some gateways send the next notifications on it, and those were lost."""
+    client = opened(LEGACY, now=0.0)
+    call, exchange = ask(client, timeout=5.0)
+    stream(exchange)
+    now = 5.0
+    if how == "timeout":
+        client.handle_timeout(now)
+    else:
+        client.cancel(call, now=now)
+    assert kinds(events_of(client)) == [RequestFailed]
+    assert client.aborts() == []
+    exchange.receive_data(event(CHANGED))
+    assert kinds(events_of(client)) == [NotificationReceived]
+    exchange.receive_data(event(answer(client, call)))
+    assert kinds(events_of(client)) == [MessageIgnored]
+    assert client.next_timeout() == now + 2.0
+    client.handle_timeout(now + 2.0)
+    assert client.aborts() == [exchange]
+    assert events_of(client) == []
+
+
+def test_such_a_stream_may_end_by_itself() -> None:
+    """Then there is nothing to close."""
+    client = opened(LEGACY, now=0.0)
+    call, exchange = ask(client)
+    stream(exchange)
+    client.cancel(call)
+    exchange.receive_end()
+    assert client.next_timeout() is None
+    assert client.aborts() == []
+    assert kinds(events_of(client)) == [RequestFailed]
+
+
+def test_not_many_such_streams_are_read() -> None:
+    """A user who gives up all the time would have a connection for each."""
+    client = opened(LEGACY, now=0.0)
+    exchanges: list[ClientExchange] = []
+    for _ in range(10):
+        call, exchange = ask(client)
+        stream(exchange)
+        client.cancel(call)
+        respond(take(client), 202)
+        exchanges.append(exchange)
+    assert client.aborts() == exchanges[:2]
+    assert client.exchanges == tuple(exchanges[2:])
+    client.close()
+    assert client.aborts() == exchanges[2:]
+
+
+def test_without_a_clock_such_a_stream_is_closed() -> None:
+    """It might be read for ever."""
+    client = opened(LEGACY, now=None)
+    call, exchange = ask(client)
+    stream(exchange)
+    client.cancel(call)
+    assert client.aborts() == [exchange]

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ..._config import Config
 from ..._framing import EXCERPT_BYTES, excerpt_of
 from ..._judge import Breach
+from ..._lifecycle import State
 from ..._timers import Timed, Timers
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
@@ -32,6 +33,12 @@ SECRET_FIELDS: Final = frozenset(
 """What shows a server who asks."""
 
 
+_TRAILING: Final = 2.0
+"""Seconds in which the stream of a request that was given up is read on."""
+_MOST_TRAILING: Final = 8
+"""So many of them. With one more, the oldest is closed."""
+
+
 class Ground:
     """Exchanges that wait, and those that are under way."""
 
@@ -53,6 +60,7 @@ class Ground:
         "_told_deadline",
         "_told_events",
         "_told_work",
+        "_trailing",
         "_url",
         "_version",
         "_waiting",
@@ -73,6 +81,7 @@ class Ground:
         self._session: bytes | None = None
         self._waiting: OrderedDict[ClientExchange, None] = OrderedDict()
         self._live: dict[ClientExchange, None] = {}
+        self._trailing: dict[ClientExchange, None] = {}  # streams of requests that were given up
         self._aborted: list[ClientExchange] = []
         self._kept: dict[Lane, AuthorizationRequired] = {}  # until it is known who asks
         self._listening: Lane | None = None  # the stream for what belongs to no request
@@ -110,6 +119,21 @@ class Ground:
         now = self._machine._now
         if now is not None and not exchange.over:
             self._timers.arm(self, exchange, now + _LINGER)
+
+    def _trail(self, exchange: ClientExchange) -> None:
+        """Read the stream of a request that was given up a little longer, in a legacy session.
+
+        Some servers and gateways send the next notifications on it. Nobody waits for its end, so
+        only a few are kept, and each for a short time.
+        """
+        now = self._machine._now
+        if now is None or self._machine._state is not State.OPEN:
+            exchange._abort()
+            return
+        if len(self._trailing) == _MOST_TRAILING:
+            next(iter(self._trailing))._abort()
+        self._trailing[exchange] = None
+        self._timers.arm(self, exchange, now + _TRAILING)
 
     def _timer_fired(self, subject: Timed) -> None:
         if isinstance(subject, Lane):
@@ -167,6 +191,7 @@ class Ground:
     def _forget(self, exchange: ClientExchange) -> None:
         """An exchange is over."""
         self._timers.drop(exchange)
+        self._trailing.pop(exchange, None)
         if exchange._given_out:
             self._live.pop(exchange, None)
         else:

@@ -341,6 +341,7 @@ class ClientMachine(Machine):
         post: Post = route
         if call._is_modern or post.is_unsent:
             message = None  # the end of the exchange says it; or there is nothing to cancel
+        post.is_cancelled = message is not None
         super()._abandon(call, reason, text, message)
         if call._is_modern:
             self._late.pop(call._id, None)  # no answer can come

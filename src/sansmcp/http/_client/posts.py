@@ -73,6 +73,7 @@ class Post(Lane):
         body: The message; None until it is there, and empty when it is of no more use.
         call: The request that it is; None for a notification or an answer.
         heard: An answer to it came.
+        is_cancelled: The server is told that nobody waits for the answer any more.
         is_modern: It is of the revision in which fields repeat what it says.
         machine: Whose it is. After the loss of a session there is another one.
         more: The fields that repeat what it says.
@@ -91,6 +92,7 @@ class Post(Lane):
         "body",
         "call",
         "heard",
+        "is_cancelled",
         "is_modern",
         "machine",
         "more",
@@ -121,6 +123,7 @@ class Post(Lane):
         self.purpose = purpose
         self.body: bytes | None = None
         self.heard = False
+        self.is_cancelled = False
         self.moved = False
         self.retried = False
         self.status: int | None = None
@@ -398,5 +401,7 @@ class Post(Lane):
         is_faster = endpoint._post_url is not None and exchange._given_out
         if is_answered and (is_faster or exchange._reading is Reading.STREAM):
             endpoint._linger(exchange)
+        elif exchange._reading is Reading.STREAM and self.is_cancelled:
+            endpoint._trail(exchange)
         else:
             exchange._abort()
