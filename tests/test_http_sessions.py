@@ -257,11 +257,17 @@ def test_the_error_names_the_ways_in(revisions: Any, code: int) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_an_unknown_id_is_not_found(method: str) -> None:
-    """SESS-008: the client is to start again."""
+    """SESS-008: the client is to start again, and whoever reads the log learns what may be wrong."""
     fields = {"content-type": JSON, "accept": SSE, "mcp-session-id": "never"}
-    response = answer(request(new_endpoint(), method, fields, b'{"jsonrpc":"2.0","method":"x"}'))
+    endpoint = new_endpoint()
+    response = answer(request(endpoint, method, fields, b'{"jsonrpc":"2.0","method":"x"}'))
 
     assert response.status == 404
+    assert b"workers" in response.body
+    violation = endpoint.next_event()
+    assert isinstance(violation, ProtocolViolation)
+    assert violation.rule == "SESS-008"
+    assert "several workers" in violation.text
 
 
 def test_an_id_that_comes_twice_is_none() -> None:

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from ._machines import SessionMachine
 
 SESSION_FIELD: Final = b"mcp-session-id"
+_NO_SESSION: Final = (
+    "there is no such session here: open another by initialize; "
+    "if several workers share this address, each knows only the sessions that it has opened"
+)
 _OLD_QUERY: Final = "session_id="
 _QUOTED: Final = re.compile("%([0-9A-Fa-f]{2})")
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
@@ -134,7 +138,7 @@ class SessionTable:
         session = self.sessions.get(_field_of(name))
         # A session of somebody else is no session: nothing else may be learned of it.
         if session is None or session._is_old or session._principal != exchange.principal:
-            breach = Breach("SESS-008", "there is no such session: open another by initialize")
+            breach = Breach("SESS-008", _NO_SESSION)
             exchange._refuse(404, breach, id)
             return None
         revision = fields.get(VERSION_FIELD)
