@@ -75,6 +75,34 @@ async def test_each_session_has_its_companion_while_it_lasts() -> None:
 
 
 @on_each_loop()
+async def test_a_question_waits_until_its_client_listens() -> None:
+    """A client opens its stream after it is ready, and so after the first question may be asked."""
+    answers: list[JSONObject] = []
+    waits = loops.new_event()
+
+    async def ask(server: Server) -> None:
+        waits.set()
+        answers.append(await server.request("roots/list", timeout=60))
+
+    async with (
+        serving(handle, on_ready=ask) as server,
+        talking(server) as talk,
+        talking(server) as stream,
+    ):
+        fields = await opened(talk)
+        await waits.wait()
+        await talk.post({"jsonrpc": "2.0", "id": 5, "method": "ping"}, fields)  # time has passed
+        await stream.send(head("GET", "/mcp", {**fields, "accept": "text/event-stream"}))
+        await stream.receive_head("GET")
+        question = await stream.message()
+        reply = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
+        assert (await talk.post(reply, fields)).status == 202
+        while not answers:
+            await loops.checkpoint()
+    assert answers == [{"roots": []}]
+
+
+@on_each_loop()
 async def test_a_companion_may_be_a_plain_function_and_may_fail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

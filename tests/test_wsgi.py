@@ -745,3 +745,22 @@ def test_what_requests_hold_is_bounded() -> None:
     go.set()
     assert first.ended().status == 200
     assert post_modern(app, modern_tool_call(3, text="x" * 200_000)).ended().status == 200
+
+
+def test_a_question_outside_of_a_call_waits_until_its_client_listens() -> None:
+    """The client may open its stream after it was asked."""
+
+    def handle(call: ServerCall) -> JSONObject:
+        return {**TEXT, "_meta": call.server.request("roots/list", timeout=SECONDS)}
+
+    app = with_sessions(handle)
+    client = Session(app)
+    response = client.post(tool_call())
+    until(lambda: is_working(app))
+    client.post(call(7, "ping")).ended()
+    stream = client.get()
+    until(lambda: stream.messages)
+    client.answer(stream.messages[0], {"roots": []})
+    assert response.ended().json["result"]["_meta"] == {"roots": []}
+    app.close()
+    stream.ended()
