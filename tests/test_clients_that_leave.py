@@ -1,6 +1,7 @@
 """Clients that leave early, on the servers that people use: the log says nothing of them."""
 
 import asyncio
+import importlib
 import json
 import logging
 import signal
@@ -12,10 +13,9 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any, Final
 
+import hypercorn.asyncio as hypercorn_asyncio
 import pytest
 import uvicorn
-import waitress
-from hypercorn.asyncio import serve as serve_on_hypercorn
 from hypercorn.config import Config as HypercornConfig
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -112,6 +112,7 @@ def run(name: str, listener: socket.socket) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     if name == "waitress":
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # how busy it is
+        waitress: Any = importlib.import_module("waitress")  # which has no types
         waitress.serve(wsgi.App(BlockingHandler(), **ABOUT), sockets=[listener], threads=4)
         return
     app: Any = asgi.App(Handler(asyncio.Event, loops.sleep_forever), **ABOUT)
@@ -125,7 +126,8 @@ def run(name: str, listener: socket.socket) -> None:
     else:
         config = HypercornConfig()
         config.bind = [f"fd://{listener.detach()}"]
-        asyncio.run(serve_on_hypercorn(app, config))
+        hypercorn: Any = hypercorn_asyncio  # whose types are not complete
+        asyncio.run(hypercorn.serve(app, config))
 
 
 @contextmanager

@@ -122,7 +122,11 @@ class Lint:
 
     def stream(self, lines: Iterator[bytes]) -> list[tuple[str, int]]:
         """Standard input has these, one after the other."""
-        buffer = SimpleNamespace(readline=lambda _limit: next(lines, b""))
+
+        def readline(_limit: int) -> bytes:
+            return next(lines, b"")
+
+        buffer = SimpleNamespace(readline=readline)
         self._monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=buffer))
         return self._run("-")
 
@@ -268,7 +272,7 @@ def test_exchanges_that_have_not_ended_are_forgotten(lint: Lint) -> None:
         for exchange in range(10_020):
             fields = [["accept", "text/event-stream"]]
             yield json.dumps({**head, "exchange": exchange, "headers": fields}).encode()
-        answer = {"time": 0, "side": "server", "status": 200, "headers": []}
+        answer: JSONObject = {"time": 0, "side": "server", "status": 200, "headers": []}
         for exchange in (19, 20):
             yield json.dumps({**answer, "exchange": exchange}).encode()
 
@@ -286,8 +290,8 @@ def test_bodies_of_exchanges_that_have_not_ended_are_bounded_in_bytes(lint: Lint
         for exchange in range(6):
             head = {"method": "POST", "target": "/mcp", "headers": [BOTH]}
             body = {"message": call("tools/call", name="x", arguments={"text": text})}
-            for record in (head, body):
-                record = {"time": 0, "side": "client", "exchange": exchange, **record}
+            for members in (head, body):
+                record = {"time": 0, "side": "client", "exchange": exchange, **members}
                 yield json.dumps(record).encode()
 
     assert ("blind-spot", 11) in lint.stream(lines())

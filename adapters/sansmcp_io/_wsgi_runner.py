@@ -1,8 +1,8 @@
 """An endpoint that threads share: one lock around it; a thread that waits is woken by its own news.
 
 The lock is held for calls into the core, which never wait, and never for functions of the
-application. What a thread has to do itself, it is left as a job. No thread is there for the time: one
-of those that wait keeps it for all, and so does who brings a request.
+application. What a thread has to do itself, it is left as a job. No thread is there for the time:
+one of those that wait keeps it for all, and so does who brings a request.
 """
 
 from __future__ import annotations

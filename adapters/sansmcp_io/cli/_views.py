@@ -109,7 +109,7 @@ def _is_same(one: object, other: object) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-def _is_of(kind: str, value: JSONValue) -> bool:
+def _is_of(kind: str, value: object) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
     if kind == "integer" and isinstance(value, float):
