@@ -35,6 +35,21 @@ def names_imported_from_sansmcp(tree: ast.AST) -> Iterator[str]:
         yield from (name for name in found if name.split(".")[0] == "sansmcp")
 
 
+def private_names_of_loops(tree: ast.AST) -> Iterator[str]:
+    """Names such as `loop._ready` and `self._loop._selector`."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=name):
+                if owner.strip("_") == "loop" and name.startswith("_"):
+                    yield f"{owner}.{name}"
+
+
+@pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.name)
+def test_adapters_use_public_methods_of_loops_only(path: Path) -> None:
+    """What is private to asyncio's own loop, uvloop does not have, nor the next version."""
+    assert list(private_names_of_loops(ast.parse(path.read_text()))) == []
+
+
 @pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.name)
 def test_adapters_use_public_names_only(path: Path) -> None:
     """An adapter that needs a private name shows what authors of other adapters cannot do."""

@@ -16,11 +16,6 @@ from typing import Any, Final, Protocol
 from ._anomalies import LOGGER
 from ._descriptors import Data, Sink, Source
 
-_LINGER_SECONDS: Final = 0.01
-"""How long reading may keep the loop to itself, however busy the peer is."""
-_SOON_SECONDS: Final = 0.002
-"""What is due so soon is not to wait for a peer that may say something in the next millisecond."""
-
 
 class Reads(Protocol):
     """What a connection asks of the end that it reads from."""
@@ -98,10 +93,7 @@ class Input(_End):
         return self.source.fd
 
     def start(self, receive: Callable[[bytes], object]) -> None:
-        """From now on call this with what comes; with `b""` at the end, and then no more.
-
-        It returns whether it has done with it, and the peer may be waiting for that.
-        """
+        """From now on call this with what comes; with `b""` at the end, and then no more."""
         self._receive = receive
         if self.source.pollable:
             try:
@@ -134,37 +126,18 @@ class Input(_End):
                 self.source.close()
 
     def _read(self) -> None:
-        """Read what is there, and perhaps what comes in the next moment.
-
-        A peer that asks one thing after the other sends the next request as soon as it has an
-        answer. To go through the loop for each costs more than all the rest together. So after an
-        answer this waits a millisecond for the next request here, and goes on so for ten, but only
-        as long as that keeps nobody else waiting.
-        """
-        until = 0.0
-        while self._read_once():
-            now = self._loop.time()
-            if not until:
-                until = now + _LINGER_SECONDS
-            elif now > until:
-                return
-            if not _nobody_waits(self._loop, now) or not self.source.is_ready_soon():
-                return
-
-    def _read_once(self) -> bool:
-        """Hand on what is there, and return whether the next is likely to come at once."""
+        """Hand on what is there."""
         try:
             data = self.source.read()
         except BlockingIOError:  # somebody else took it
-            return False
+            return
         except OSError as error:
             LOGGER.info("reading has failed: %s", error)
             data = b""
         if not data:
             self.end()
-            return False
-        assert self._receive is not None  # or it would not be watched
-        return bool(self._receive(data)) and self._receive is not None
+        elif self._receive is not None:
+            self._receive(data)
 
     def _has_read(self, data: bytes | None, error: OSError | None) -> None:
         if error is not None:
@@ -230,18 +203,3 @@ class Output(_End):
             self._is_closed = True
             if not self._is_in_thread:
                 self._sink.close()
-
-
-def _nobody_waits(loop: Any, now: float) -> bool:
-    """Whether nothing else could run now or soon: none is ready, or waits for what may come.
-
-    Only loops that are built like asyncio's own can tell; they watch one descriptor themselves.
-    """
-    try:
-        return (
-            not loop._ready
-            and (not loop._scheduled or loop._scheduled[0].when() > now + _SOON_SECONDS)
-            and len(loop._selector.get_map()) <= 2
-        )
-    except AttributeError:
-        return False

@@ -85,7 +85,6 @@ class Session(Holding, Dispatching):
         self._is_turning = False
         self._is_woken = False  # a turn will come
         self._has_stopped = False
-        self._has_answered = False  # at once, and in full, to what was read last
 
     async def run(self) -> None:
         """Move bytes, keep time and serve until the connection has ended and was flushed."""
@@ -195,20 +194,17 @@ class Session(Holding, Dispatching):
 
     # ---------------------------------------------------------------------------- reading
 
-    def _received(self, data: bytes) -> bool:
+    def _received(self, data: bytes) -> None:
         try:
             if not data:
                 self._input_ended()
-                return False
+                return
             if self._trace is not None:
                 self._trace.received(data)
-            self._has_answered = False
             self.connection.receive_data(data, at=time.time(), now=self.clock())
             self._turn()
         except BaseException as error:
             self._fail(error)
-            return False
-        return self._has_answered
 
     def _input_ended(self) -> None:
         # It is ended below: the core would count the time in which an answer waits for room only.
@@ -239,7 +235,6 @@ class Session(Holding, Dispatching):
                 if not taken:
                     self._take_output()
                 self._written(output.send(taken[0]))
-            self._has_answered = True
         except BlockingIOError:
             self._waits_for_output = True
             output.send_later(taken[0], self._output_moved)

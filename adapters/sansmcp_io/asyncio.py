@@ -151,7 +151,7 @@ async def connect(
                 await session.start(start_timeout, probe_timeout, hint)
                 yield Client(session)
         finally:
-            if writer.can_write_eof():
+            if writer.can_write_eof() and not writer.is_closing():  # uvloop refuses it then
                 with suppress(OSError):
                     writer.write_eof()
 
