@@ -437,7 +437,8 @@ async def test_failure_is_raised_whatever_was_cancelled_before() -> None:
 @on_asyncio
 async def test_failure_ends_the_block_at_once() -> None:
     """A stream that lasts must not be waited for when nothing can come of it."""
-    assert await ask_and_fail() < 0.9
+    # The shortest of several: others may keep this machine busy.
+    assert min([await ask_and_fail() for _ in range(3)]) < 0.9
 
 
 @on_asyncio

@@ -117,9 +117,8 @@ async def test_subscriptions_tell_of_changes() -> None:
         client.listen({"resourceSubscriptions": [URI]}) as changes,
     ):
         server.publish(ResourceUpdated(URI))
-        async for method, params in changes:
-            assert (method, params["uri"]) == ("notifications/resources/updated", URI)
-            break
+        method, params = await anext(changes)
+        assert (method, params["uri"]) == ("notifications/resources/updated", URI)
 
 
 @ERAS

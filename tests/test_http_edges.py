@@ -1,5 +1,8 @@
 """What seldom happens: several things at once, at the limits, or in an unusual order."""
 
+import gc
+import tracemalloc
+
 import pytest
 
 from sansmcp import (
@@ -46,14 +49,27 @@ def test_a_server_without_the_modern_revision_has_no_listeners() -> None:
     assert new_endpoint(revisions=LEGACY_REVISIONS).listeners == ()
 
 
-def test_many_kinds_of_heads_are_served() -> None:
-    """What is remembered of them is bounded, and only spares work."""
+@pytest.mark.unjudged("thousands of messages")
+@pytest.mark.parametrize(("number", "size"), [(2_000, 700), (100, 20_000)])
+def test_what_is_remembered_of_heads_is_bounded(number: int, size: int) -> None:
+    """It only spares work, and whoever sends another head each time must not fill the memory."""
+
+    def serve(first: int, last: int) -> int:
+        for kind in range(first, last):
+            accept = f"application/json;v={kind};x={'x' * size}"
+            exchange = post_modern(endpoint, modern(1, "server/discover"), {"accept": accept})
+            assert answer(exchange).status == 200
+            drain(endpoint)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
     endpoint = new_endpoint()
-    for number in range(600):
-        accept = f"application/json;v={number}"
-        response = answer(post_modern(endpoint, modern(1, "server/discover"), {"accept": accept}))
-        assert response.status == 200
-        drain(endpoint)
+    tracemalloc.start()
+    try:
+        before = serve(0, 300)
+        assert serve(300, 300 + number) - before < 500_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_fields_that_do_not_matter_are_passed_over() -> None:

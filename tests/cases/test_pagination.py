@@ -175,8 +175,7 @@ def test_a_cursor_given_by_hand_is_written_as_it_is(
     client = ready_client(revision)
     client.send_request(method, {"cursor": cursor})
     client.send_paginated(method, {"cursor": cursor})
-    for message in sent(client):
-        assert message["params"] == {"cursor": cursor}
+    assert [message["params"] for message in sent(client)] == [{"cursor": cursor}] * 2
 
 
 def test_an_empty_cursor_of_the_server_is_passed_back(revision: str) -> None:
