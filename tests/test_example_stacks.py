@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -283,10 +284,12 @@ def test_protocol_of_asyncio_has_one_timer(monkeypatch: pytest.MonkeyPatch) -> N
     most = 0
 
     class Loop(asyncio.SelectorEventLoop):
-        def call_at(self, *args: Any, **kwargs: Any) -> asyncio.TimerHandle:
+        def call_at(  # type: ignore[override]  # typeshed: generic over `args`
+            self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
+        ) -> asyncio.TimerHandle:
             nonlocal most
-            handle = super().call_at(*args, **kwargs)
-            if getattr(args[1], "__name__", "") == "keep_time":
+            handle = super().call_at(when, callback, *args, context=context)
+            if getattr(callback, "__name__", "") == "keep_time":
                 timers.append(handle)
                 now = self.time()
                 most = max(most, sum(one.when() > now and not one.cancelled() for one in timers))
@@ -319,7 +322,8 @@ def test_protocol_of_twisted_has_one_timer(monkeypatch: pytest.MonkeyPatch) -> N
     example: Any = importlib.import_module("twisted_stdio")
     reactor = Clock()
     server = example.MCPServer(reactor)
-    server.makeConnection(transport := StringTransport())
+    new_transport: Any = StringTransport  # Twisted has no types for it
+    server.makeConnection(transport := new_transport())
     server.dataReceived(conversation_that_ends_slowly())
     server.readConnectionLost()
     assert timers(reactor, server) == 1
@@ -334,7 +338,8 @@ def test_client_of_twisted_has_one_timer(monkeypatch: pytest.MonkeyPatch) -> Non
     """Each call has a deadline of its own, and they are one timer's."""
     monkeypatch.setattr(sys, "path", [str(STACKS), *sys.path])
     example: Any = importlib.import_module("twisted_client")
-    reactor = MemoryReactorClock()
+    new_reactor: Any = MemoryReactorClock  # Twisted has no types for it
+    reactor = new_reactor()
     client = example.MCPClient(reactor, "http://127.0.0.1:1/mcp")
     started = client.start()
     failures: list[object] = []

@@ -592,13 +592,15 @@ def test_time_is_kept_for_all_by_one_that_waits() -> None:
 
     app = with_sessions(handle)
     client = Session(app)
+    begun_calls: list[Response] = []
     for names in (["first", "second"], ["last", "third"]):
         begun.clear()
-        response = client.post(tool_call(names[0], names[0]))
+        begun_calls.append(client.post(tool_call(names[0], names[0])))
         assert begun.wait(SECONDS)
         client.post(tool_call(names[1], names[1])).ended()
     app.close(drain=0)
-    response.ended()
+    for response in begun_calls:
+        response.ended()
     assert told == ["first", "second", "third", "last"]
 
 
