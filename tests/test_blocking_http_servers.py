@@ -494,7 +494,7 @@ def test_a_session_that_is_lost_is_opened_anew() -> None:
         assert said(client) == "b"
 
 
-def test_a_session_that_cannot_be_opened_anew_ends_the_client() -> None:
+def test_whoever_waits_for_a_session_learns_that_there_is_none() -> None:
     """Whoever waits for it learns that."""
 
     def answer(asked: Asked) -> None:
@@ -512,8 +512,10 @@ def test_a_session_that_cannot_be_opened_anew_ends_the_client() -> None:
         for _ in range(2):
             with pytest.raises(ConnectionLost):
                 client.request("tools/call", params)
-        with pytest.raises(ConnectionLost):
-            client.poll(SECONDS)
+        with pytest.raises(ConnectionLost, match="no new one could be opened"):
+            client.request("tools/call", params)
+        with pytest.raises(ConnectionLost, match="session was lost"):
+            client.notify("notifications/custom")
 
 
 def test_the_end_waits_for_a_server_for_a_moment_only() -> None:

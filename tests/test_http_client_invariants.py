@@ -23,6 +23,7 @@ from sansmcp import (
     RequestFailed,
     RequestReceived,
     ResponseReceived,
+    State,
     SubscriptionEnded,
 )
 from sansmcp.http import ClientEndpoint, ClientExchange, Origin, SessionLost
@@ -130,7 +131,10 @@ class Driver:
                 case Ready() | ConnectionFailed():
                     self.endings[one.start] += 1
                 case SessionLost():
-                    self.handles.append(one.start)
+                    start = one.start
+                    if start is None and self.client.state is State.OPEN:
+                        start = self.client.reopen()
+                    self.handles += [] if start is None else [start]
                 case RequestReceived():
                     self.questions.append(one.request)
                 case _:

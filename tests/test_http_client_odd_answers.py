@@ -187,10 +187,13 @@ def test_a_session_is_opened_again_as_it_was_at_first() -> None:
     assert message_of(again)["params"] == message_of(first)["params"]
     events_of(client)
     client.handle_timeout(130.0)
-    failed, _, closed = events_of(client)
+    failed, lost, _ = events_of(client)
     assert isinstance(failed, ConnectionFailed)
     assert failed.cause is FailureCause.TIMED_OUT
-    assert isinstance(closed, ConnectionClosed)
+    assert lost == SessionLost(start=None)
+    client.reopen(now=200.0)
+    assert message_of(take(client))["params"] == message_of(first)["params"]
+    assert client.next_timeout() == 230.0
 
 
 def test_a_server_that_knows_no_get_is_not_given_up() -> None:

@@ -13,6 +13,7 @@ from sansmcp import (
     FailureReason,
     ListingEnd,
     ListingEnded,
+    LocalProtocolError,
     NotificationReceived,
     OutgoingRequest,
     PingEnded,
@@ -242,7 +243,7 @@ def test_the_stream_may_learn_of_it_first(purpose: ExchangePurpose) -> None:
     assert message_of(take(client))["method"] == "initialize"
 
 
-def test_a_session_that_is_lost_again_at_once_is_the_last() -> None:
+def test_a_session_that_is_lost_again_at_once_is_opened_when_it_is_asked_for() -> None:
     """Otherwise a server without memory would be asked for a session for ever."""
     client = opened()
     call, exchange = ask(client)
@@ -252,13 +253,49 @@ def test_a_session_that_is_lost_again_at_once_is_the_last() -> None:
     respond(initialize, body=opening, more={"mcp-session-id": "S-2"})
     events_of(client)
     respond(take(client), 404)
-    failed, closed = events_of(client)
+    lost, failed = events_of(client)
+    assert lost == SessionLost(start=None)
     assert isinstance(failed, RequestFailed)
     assert (failed.request, failed.reason) == (call, FailureReason.LOST)
     assert "workers" in failed.text
-    assert closed == ConnectionClosed(cause=CloseCause.SESSION_LOST)
     assert exchanges_of(client) == []
     assert client.exchanges == ()
+    assert client.next_timeout() is None
+    with pytest.raises(LocalProtocolError):
+        client.send_request("tools/list")
+
+    start = client.reopen(now=5.0)
+    with pytest.raises(LocalProtocolError):
+        client.reopen()
+    reopen(client)
+    assert only(Ready, events_of(client)).start is start
+    call, exchange = ask(client)
+    respond(exchange, body=answer(client, call))
+    assert only(ResponseReceived, events_of(client)).request is call
+
+
+def test_there_must_be_a_lost_session_to_open_one_again() -> None:
+    """What is open, or not begun, or over, is not opened again."""
+    client = opened()
+    with pytest.raises(LocalProtocolError, match="LIFE-001"):
+        client.reopen()
+    client.close()
+    with pytest.raises(LocalProtocolError):
+        client.reopen()
+
+
+def test_a_conversation_without_a_session_may_be_closed() -> None:
+    """Nothing is left to be told to the server."""
+    client = opened()
+    client.send_notification("notifications/roots/list_changed")
+    respond(take(client), 404)
+    take(client).receive_failure("connection refused")
+    events_of(client)
+    client.close()
+    assert events_of(client) == [ConnectionClosed(cause=CloseCause.CLOSED)]
+    assert exchanges_of(client) == []
+    with pytest.raises(LocalProtocolError):
+        client.reopen()
 
 
 def test_a_session_that_is_lost_before_it_is_open_is_a_start_that_fails() -> None:
@@ -296,13 +333,16 @@ def test_a_new_session_may_fail() -> None:
     respond(exchange, 404)
     lost = only(SessionLost, events_of(client))
     take(client).receive_failure("connection refused")
-    failed, ended, closed = events_of(client)
+    failed, again, ended = events_of(client)
     assert isinstance(failed, ConnectionFailed)
     assert (failed.start, failed.cause) == (lost.start, FailureCause.LOST)
+    assert again == SessionLost(start=None)
     assert isinstance(ended, RequestFailed)
     assert (ended.request, ended.reason) == (call, FailureReason.LOST)
     assert "does not know the session" in ended.text
-    assert isinstance(closed, ConnectionClosed)
+    client.reopen()
+    reopen(client)
+    assert kinds(events_of(client)) == [Ready]
 
 
 def test_without_a_session_404_is_a_refusal_like_any_other() -> None:

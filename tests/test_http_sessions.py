@@ -257,7 +257,7 @@ def test_the_error_names_the_ways_in(revisions: Any, code: int) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 def test_an_unknown_id_is_not_found(method: str) -> None:
-    """SESS-008: the client is to start again, and whoever reads the log learns what may be wrong."""
+    """SESS-008: the client is to start again, and the log names what may be wrong."""
     fields = {"content-type": JSON, "accept": SSE, "mcp-session-id": "never"}
     endpoint = new_endpoint()
     response = answer(request(endpoint, method, fields, b'{"jsonrpc":"2.0","method":"x"}'))

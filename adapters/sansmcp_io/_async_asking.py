@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
 
 from sansmcp import (
     CloseCause,
@@ -35,6 +35,7 @@ from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
 from ._outcomes import (
+    NOT_REOPENED,
     Outcome,
     check_listing,
     ended_text,
@@ -45,6 +46,9 @@ from ._outcomes import (
 )
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
+
+if TYPE_CHECKING:
+    from sansmcp.http import ClientEndpoint
 
 Asked: TypeAlias = "ClientSide | ServerConnection"
 _REOPENING: Final = "the session was lost, and is not open again yet"
@@ -153,13 +157,24 @@ class Asking:
         if not seconds > 0:
             return 0.0  # the core says what is wrong with that
         start = self.clock()
+        if self._room.is_dormant:
+            self._reopen()
         has_come = await self.loop.wait_until(start + seconds, self._until_room)
         waited = self.clock() - start
         if not has_come or waited >= seconds:
             why = _REOPENING if self._room.is_closed else f"the peer has not read for {seconds} s"
             raise RequestTimeout(f"{method} was not sent: {why}")
         self._check_open(method)
+        if self._room.is_closed:
+            raise ConnectionLost(f"{method} was not sent: {NOT_REOPENED}")
         return waited
+
+    def _reopen(self) -> None:
+        """Open a session again, after one that was of no use: it is asked for."""
+        self._room.is_dormant = False
+        endpoint = cast("ClientEndpoint", self.side)
+        endpoint.reopen(now=self.clock()).data = self.loop.new_mailbox()  # nobody waits for it
+        self.wake()
 
     def _go_on(
         self,

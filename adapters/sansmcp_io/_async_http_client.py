@@ -113,7 +113,10 @@ class HTTPAsking(Dispatching):
                 LOGGER.info("%s", event.text)
             case SessionLost():
                 self._room.is_closed = True  # whoever asks waits until it is open again
-                event.start.data = self.loop.new_mailbox()  # nobody waits for it there
+                if event.start is None:
+                    self._room.is_dormant = True
+                else:
+                    event.start.data = self.loop.new_mailbox()  # nobody waits for it there
             case _:
                 self._handle_event(event)
                 if isinstance(event, Ready):

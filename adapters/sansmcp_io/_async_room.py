@@ -18,10 +18,12 @@ class Room:
 
     Attributes:
         is_closed: Nobody may come in for now, however much room there is.
+        is_dormant: Nor will anybody, until a session is opened again.
     """
 
     def __init__(self, connection: ClientSide | ServerConnection, loop: Loop) -> None:
         self.is_closed = False
+        self.is_dormant = False
         self._connection: Final = connection
         self._loop: Final = loop
         self._turnstile = loop.new_lock()
@@ -38,7 +40,7 @@ class Room:
         return self._is_full() or self._turnstile.locked()
 
     async def wait(self) -> None:
-        """Wait for room, or for the end of the connection. To be used before anything else runs."""
+        """Wait for room, or until there will be none. To be used before anything else runs."""
         await self._turnstile.acquire()
         try:
             while self._is_full() and not self._is_over():
@@ -56,4 +58,4 @@ class Room:
         return self.is_closed or self._connection.unsent_bytes > UNSENT_BYTES
 
     def _is_over(self) -> bool:
-        return self._connection.state is State.CLOSED
+        return self.is_dormant or self._connection.state is State.CLOSED

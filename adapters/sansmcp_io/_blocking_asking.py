@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from sansmcp import (
     ConnectionFailed,
@@ -38,9 +38,20 @@ from ._blocking_waiting import FORKED
 from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
-from ._outcomes import check_listing, ended_text, result_of, seconds_of, start_error, with_stderr
+from ._outcomes import (
+    NOT_REOPENED,
+    check_listing,
+    ended_text,
+    result_of,
+    seconds_of,
+    start_error,
+    with_stderr,
+)
 from ._stderr import StderrTail
 from ._surface import ProgressHandler
+
+if TYPE_CHECKING:
+    from sansmcp.http import ClientEndpoint
 
 _REOPENING: Final = "the session was lost, and is not open again yet"
 
@@ -146,11 +157,22 @@ class Asking(Session):
         if not seconds > 0:
             return 0.0  # the core says what is wrong with that
         start = time.monotonic()
+        if self.is_dormant:
+            self._reopen()
         if not self.wait_for_room(start + seconds):
             why = _REOPENING if self.is_reopening else f"the peer has not read for {seconds} s"
             raise RequestTimeout(f"{method} was not sent: {why}")
         self._check_open(method)
+        if self.is_reopening:
+            raise ConnectionLost(f"{method} was not sent: {NOT_REOPENED}")
         return time.monotonic() - start
+
+    def _reopen(self) -> None:
+        """Open a session again, after one that was of no use: it is asked for."""
+        self.is_dormant = False
+        endpoint = cast("ClientEndpoint", self.side)
+        endpoint.reopen(now=time.monotonic()).data = Mailbox[Any]()  # nobody waits for it there
+        self.turn()
 
     def _go_on(
         self,

@@ -89,7 +89,11 @@ class HTTPSession(HTTPWire, Asking):
                 LOGGER.info("%s", event.text)
             case SessionLost():
                 self.is_reopening = True  # whoever asks waits until it is open again
-                event.start.data = Mailbox[Any]()  # nobody waits for it there
+                if event.start is None:
+                    self.is_dormant = True
+                    self.ring_all()
+                else:
+                    event.start.data = Mailbox[Any]()  # nobody waits for it there
             case _:
                 if isinstance(event, Ready):
                     self.is_reopening = False

@@ -32,6 +32,10 @@ from ._errors import (
 )
 from ._stderr import StderrTail
 
+NOT_REOPENED: Final = (
+    "the session was lost, and no new one could be opened or kept; the next request tries again"
+)
+
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
 
 _REQUESTS: Final[Mapping[FailureReason, type[Exception]]] = {

@@ -81,7 +81,7 @@ class CloseCause(enum.Enum):
     START_FAILED = "the connection could not be opened"
     UNRESPONSIVE = "the peer stopped answering pings"
     OVERFLOW = "the peer stopped reading, and the limit on unsent output was reached"
-    SESSION_LOST = "the server ended the session, and the one after it before that was of any use"
+    SESSION_LOST = "the server ended the session before it was open"
 
 
 @final

@@ -266,3 +266,37 @@ async def test_call_that_crosses_the_end_of_its_connection_is_lost(shim: Shim) -
             with pytest.raises(ConnectionLost, match="whether the server has run this one"):
                 await client.request("tools/call", ANY)
     assert seen == ["tools/call"]
+
+
+async def test_conversation_comes_back_when_it_is_asked_again(shim: Shim) -> None:
+    """A server that is down for a minute ended its clients for good."""
+    broken: list[int] = []
+    sessions: list[str] = []
+
+    def answer(asked: Asked) -> None:
+        if broken:
+            asked.reply(broken[0])
+            return
+        if asked.message.get("method") == "initialize":
+            sessions.append(f"s{len(sessions)}")
+        if asked.headers.get("mcp-session-id") in sessions[:-1]:
+            asked.reply(404)
+        elif not asked.open_session(sessions[-1]):
+            asked.result({"content": [], "tools": []})
+
+    asks: list[Callable[[Client], Awaitable[object]]] = [
+        lambda client: client.request("tools/call", ANY),
+        lambda client: client.items("tools/list"),
+        lambda client: client.ping(),
+    ]
+    with scripted(answer) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+            for ask in asks:
+                await client.request("tools/call", ANY)
+                broken.append(404)
+                for _ in range(3):
+                    with pytest.raises(ConnectionLost):
+                        await ask(client)
+                broken.clear()
+                await ask(client)
+    assert len(sessions) == 4

@@ -22,6 +22,7 @@ from sansmcp import (
     RequestFailed,
     RequestReceived,
     ResponseReceived,
+    State,
     SubscriptionEnded,
     ToolsListChanged,
 )
@@ -103,7 +104,11 @@ class Storm(Weather):
                     self.endings[event.start] += 1
                     self.is_open = isinstance(event, Ready)
                 case SessionLost():
-                    self.handles.append(event.start)
+                    # One that is not opened by itself is asked for, as callers do.
+                    start = event.start
+                    if start is None and self.client.state is State.OPEN:
+                        start = self.client.reopen()
+                    self.handles += [] if start is None else [start]
                     self.is_open = False
                 case ConnectionClosed():
                     self.is_open = False

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ..._errors import ErrorCode
 from ..._events import CancelCause, CloseCause, LimitReached
-from ..._handles import Listing, OutgoingRequest, Purpose
+from ..._handles import Listing, OutgoingRequest, Purpose, Start
 from ..._judge import Breach
 from ..._lifecycle import Phase, StateTrigger
 from ..._modern_methods import MODERN_REVISION
@@ -75,7 +75,9 @@ class Conduct(Ground):
         "_authorize",
         "_doubts",
         "_get_stream",
+        "_is_dormant",
         "_is_useful",
+        "_last_revision",
         "_machine_settings",
         "_mirrored",
         "_moved",
@@ -87,6 +89,8 @@ class Conduct(Ground):
     _authorize: bool
     _doubts: int  # so often has `initialize` followed a probe refused for its credentials
     _get_stream: bool
+    _is_dormant: bool  # a session was lost, and none is being opened
+    _last_revision: str | None  # of a session that was lost
     _is_useful: bool  # a request was served since a session was lost, or none was lost yet
     _opened_at: float | None
     _machine_settings: dict[str, Any]
@@ -317,7 +321,7 @@ class Conduct(Ground):
         yet: they are sent in the new session. Whether it has run others is not known.
         """
         old = self._machine
-        old._ended_by = text = _UNKNOWN_SESSION % status
+        old._ended_by = _UNKNOWN_SESSION % status
         self._session = None
         posts = self._never_run(lane)
         if old.phase is not Phase.OPERATING or not (posts or self._has_lasted()):
@@ -328,18 +332,43 @@ class Conduct(Ground):
             if post.exchange is not None:  # else it is over
                 post.exchange._abort()
         self._drop_all()
+        self._replace(old).take_over(old, posts)
+        self._moved = dict.fromkeys(posts)
+        self._events.append(SessionLost(start=self._open_again()))
+        old.forsake()
+
+    def _replace(self, old: ClientMachine) -> ClientMachine:
+        """Have another machine go on, which knows what has ended the session of this one."""
         self._machine = machine = ClientMachine(self._whole(), **self._machine_settings)
-        machine._ended_by = text
+        machine._ended_by = old._ended_by
         if old._now is not None:
             machine._tell(old._now)
-        machine.take_over(old, posts)
-        self._moved = dict.fromkeys(posts)
+        self._last_revision = old._peer.revision or self._last_revision
+        return machine
+
+    def _open_again(self) -> Start:
+        """Open a session as the first one was."""
         encoded, timeout = self._opening
         meta: Any = self._config.codec.decode(encoded) if encoded else None
         # The revision of before says that there is a handshake, and nothing to be found out.
-        start = machine._start(meta, timeout, None, old._peer.revision, None, None)
-        self._events.append(SessionLost(start=start))
+        start = self._machine._start(meta, timeout, None, self._last_revision, None, None)
+        self._is_dormant = False
+        return start
+
+    def _falls_asleep(self, old: ClientMachine) -> bool:
+        """A session was lost in vain: whether the conversation goes on when it is asked again.
+
+        It does if it was open once. To open sessions all the time would be of no use.
+        """
+        if self._last_revision is None and old._peer.revision is None:
+            return False
+        self._session = None
+        self._drop_all()
+        self._replace(old).take_over(old, ())
+        self._is_dormant = True
+        self._events.append(SessionLost(start=None))
         old.forsake()
+        return True
 
     def _never_run(self, refused: Lane) -> list[Post]:
         """The application's requests that the server has not run, but for those moved before."""

@@ -88,17 +88,21 @@ class StreamUnavailable:
 class SessionLost:
     """The server has ended the session. What was open in it ends; a new one is being opened.
 
+    It is not where `start` is None: a new session was lost at once, too, or could not be opened.
+    `ClientEndpoint.reopen` opens another one, when it is wanted.
+
     Until that is open no request can be sent. Messages that were under way are lost. Requests that
     the server has not run, since it has refused them for the session or they were not sent yet, go
     on: they are sent once more, in the new session, and have no ending yet.
 
     Attributes:
-        start: The opening of the new session; its `Ready` or `ConnectionFailed` follows.
+        start: The opening of the new session; its `Ready` or `ConnectionFailed` follows. None:
+            there is none.
 
     Source: MCP 2025-11-25, basic/transports, Session Management.
     """
 
-    start: Start
+    start: Start | None
 
 
 ClientHTTPEvent: TypeAlias = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -30,6 +30,10 @@ from .posts import Post, says_little, says_what_it_speaks
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint
+
+
+_LOST_SESSION: Final = frozenset({CloseCause.SESSION_LOST, CloseCause.START_FAILED})
+"""What ends a session, and not a conversation that had one before."""
 
 
 class ClientMachine(Machine):
@@ -348,6 +352,12 @@ class ClientMachine(Machine):
 
     def _end(self, trigger: StateTrigger, cause: CloseCause, cancel: CancelCause) -> None:
         self._ended_by = self._ended_by or cause.value
+        if (
+            cause in _LOST_SESSION
+            and self._state is State.OPEN
+            and self._endpoint._falls_asleep(self)
+        ):
+            return
         super()._end(trigger, cause, cancel)
 
     def _loss_of(self, call: OutgoingRequest) -> str:

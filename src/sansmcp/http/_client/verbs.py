@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from ..._errors import LocalProtocolError
 from ..._handles import IncomingRequest, Listing, OutgoingRequest, Ping, Start, Subscription
 from ..._values import MISSING, JSONObject, JSONValue, Missing, is_object
 from .conduct import Conduct
@@ -41,6 +42,27 @@ class Verbs(Conduct):
         """
         start = self._machine._start(meta, timeout, probe_timeout, hint, data, now)
         self._opening = start._meta, timeout  # as it is to be opened again
+        self._settle()
+        return start
+
+    def reopen(self, *, now: float | None = None) -> Start:
+        """Open a session again after a `SessionLost` that names no start.
+
+        It has the `meta` and the `timeout` of the first `start`, and ends in one `Ready`, or in
+        `ConnectionFailed`, after which `SessionLost` comes once more.
+
+        Args:
+            now: The caller's clock in seconds.
+
+        Raises:
+            LocalProtocolError: There is a session, or one is being opened; or the conversation has
+                ended.
+        """
+        if not self._is_dormant:
+            raise LocalProtocolError("LIFE-001", "no session is lost that could be opened again")
+        if now is not None:
+            self._tell(now)
+        start = self._open_again()
         self._settle()
         return start
 
