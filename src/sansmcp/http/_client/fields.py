@@ -42,13 +42,7 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
     headers: list[tuple[bytes, bytes]] = []
     pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
     for pair in pairs:
-        try:
-            name, value = pair
-            is_text = isinstance(name, str) and isinstance(value, str) and type(pair) is not str
-        except (TypeError, ValueError):
-            is_text = False
-        if not is_text:
-            raise ValueError("headers are a mapping of strings, or pairs of a name and a value")
+        name, value = _read_pair(pair)
         lower, value = name.lower(), value.strip(" \t")  # which is no part of it
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
             raise ValueError(f"the field {name[:40]!r} has no form in HTTP")
@@ -56,6 +50,17 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
             raise ValueError(f"the field {name} is written by the library")
         headers.append((lower.encode(), value.encode("latin-1")))
     return tuple(headers)
+
+
+def _read_pair(pair: Any) -> tuple[str, str]:
+    """A name and a value, which were checked by no type checker."""
+    try:
+        name, value = pair
+    except (TypeError, ValueError):
+        name = value = None
+    if isinstance(pair, str) or not isinstance(name, str) or not isinstance(value, str):
+        raise ValueError("headers are a mapping of strings, or pairs of a name and a value")
+    return name, value
 
 
 def field_value(text: str) -> bytes:
