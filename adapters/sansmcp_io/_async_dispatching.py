@@ -79,6 +79,7 @@ class Dispatching(Asking):
             side,
             handler,
             partial(call_type, self),
+            clock=self.clock,
             until_room=self._until_room,
             wake=self.wake,
             exit=self._exit_by,

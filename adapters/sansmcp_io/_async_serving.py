@@ -21,6 +21,7 @@ class Serving:
         connection: What the answers are sent on.
         handler: Called with what `make_call` has made of a request.
         make_call: Makes what a handler is given.
+        clock: Tells the time, in seconds.
         until_room: Waits until an answer may be added to the output, where one output is shared
             by all; the answers of plain functions do not wait.
         wake: Called after an answer that came outside of `begin`: there is output.
@@ -34,6 +35,7 @@ class Serving:
         handler: Callable[[Any], Result],
         make_call: Callable[[IncomingRequest], Any],
         *,
+        clock: Callable[[], float],
         until_room: Callable[[], Awaitable[None]] | None,
         wake: Callable[[], None],
         exit: Callable[[IncomingRequest, BaseException], None],
@@ -41,6 +43,7 @@ class Serving:
         self._connection: Final = connection
         self._handler: Final = handler
         self._make_call: Final = make_call
+        self._clock: Final = clock
         self._until_room: Final = until_room
         self._wake: Final = wake
         self._exit: Final = exit
@@ -58,13 +61,13 @@ class Serving:
             self._failed(request, error)
             return
         if type(result) is dict or not inspect.isawaitable(result):
-            answer(self._connection, request, result)
+            answer(self._connection, request, result, self._clock())
         else:
             self._start(request, result, tasks)
 
     def _failed(self, request: IncomingRequest, failure: BaseException) -> None:
         """Answer for a handler that raised something, whatever it was."""
-        answer_failure(self._connection, request, failure)
+        answer_failure(self._connection, request, failure, self._clock())
         if ends_program(failure):
             self._exit(request, failure)
 

@@ -51,7 +51,7 @@ class Serving(_async_serving.Serving):
         else:
             if self._until_room is not None:
                 await self._until_room()
-            answer(self._connection, request, result)
+            answer(self._connection, request, result, self._clock())
         self._wake()
 
 

@@ -263,12 +263,12 @@ class Session(Waiting):
             result = self._without_lock(self.handler, call)
         except BaseException as error:
             if request.open or not isinstance(error, CallCancelled):  # else nobody wants an answer
-                answer_failure(self.side, request, error)
+                answer_failure(self.side, request, error, time.monotonic())
             if ends_program(error):
                 self.turn()
                 raise
         else:
-            answer(self.side, request, result)
+            answer(self.side, request, result, time.monotonic())
         finally:
             self._local.nesting -= 1
             self._add_news()

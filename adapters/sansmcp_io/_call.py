@@ -171,6 +171,7 @@ def answer(
     connection: Side,
     request: IncomingRequest,
     result: JSONObject | RequireInput,
+    now: float,
 ) -> None:
     """Send what a handler returned. A result that cannot be sent is the handler's fault."""
     if not request.open:
@@ -178,19 +179,22 @@ def answer(
     try:
         if isinstance(result, RequireInput) and hasattr(connection, "require_input"):
             server = cast(ServerSide, connection)
-            server.require_input(request, result.questions, state=result.state, at=time.time())
+            server.require_input(
+                request, result.questions, state=result.state, at=time.time(), now=now
+            )
         else:
-            connection.send_result(request, cast(JSONObject, result))
+            connection.send_result(request, cast(JSONObject, result), now=now)
     except LocalProtocolError as error:
         if error.needed is None:
-            answer_failure(connection, request, error)
+            answer_failure(connection, request, error, now)
         elif request.revision in MODERN_REVISIONS:  # the client can declare it and try again
             data: JSONObject = {"requiredCapabilities": error.needed}
-            connection.send_error(request, ErrorCode.MISSING_CLIENT_CAPABILITY, error.text, data)
+            code = ErrorCode.MISSING_CLIENT_CAPABILITY
+            connection.send_error(request, code, error.text, data, now=now)
         else:
-            connection.send_error(request, ErrorCode.INVALID_PARAMS, error.text)
+            connection.send_error(request, ErrorCode.INVALID_PARAMS, error.text, now=now)
     except Exception as error:  # what an encoder or a hash says of values that are no JSON
-        answer_failure(connection, request, error)
+        answer_failure(connection, request, error, now)
 
 
 def ends_program(failure: BaseException) -> bool:
@@ -204,6 +208,7 @@ def answer_failure(
     connection: Side,
     request: IncomingRequest,
     failure: BaseException,
+    now: float,
 ) -> None:
     """Send what a handler raised: an `McpError` as it is, of anything else only that it was.
 
@@ -213,7 +218,7 @@ def answer_failure(
         if not request.open:
             return
         try:
-            connection.send_error(request, failure.code, failure.message, failure.data)
+            connection.send_error(request, failure.code, failure.message, failure.data, now=now)
         except Exception as error:  # its code, message or data have no JSON form
             failure = error
         else:
@@ -221,7 +226,7 @@ def answer_failure(
     if not ends_program(failure):
         LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
     if request.open:
-        connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
+        connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR, now=now)
 
 
 def failure_of(method: str, failure: Exception) -> McpError:

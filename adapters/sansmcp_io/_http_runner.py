@@ -100,6 +100,7 @@ class EndpointRunner:
             endpoint,
             handler,
             partial(call_type, self),
+            clock=self.now,
             until_room=None,
             wake=self.turn,
             exit=self._exit_by,

@@ -171,9 +171,9 @@ class Carrier:
                 self._exit = error
         with runner.lock:
             if failure is None:
-                answer(endpoint, request, result)
+                answer(endpoint, request, result, time.monotonic())
             elif request.open or not isinstance(failure, CallCancelled):
-                answer_failure(endpoint, request, failure)
+                answer_failure(endpoint, request, failure, time.monotonic())
             runner.turn(self)
             runner.wake(self)  # threads of the handler that still wait for its client
 

@@ -186,6 +186,8 @@ class Accepting(Answering):
             self._refuse_for_limit(request)
         elif spec is None or not spec.special or not self._handled(request):
             self._events.append(RequestReceived(request=request))
+            if self._side is Side.CLIENT:
+                self._peer_waits()
 
     def _judge_seal(self, request: IncomingRequest, at: float) -> Breach | None:
         """What is wrong with the seal of a state; a good one is opened."""

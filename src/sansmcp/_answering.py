@@ -291,6 +291,8 @@ class Answering(ListingLayer):
     def _forget(self, request: IncomingRequest, state: RequestState) -> None:
         del self._incoming[request._key]
         request._state = state
+        if self._standstill.since is not None and not self._incoming:
+            self._peer_waits_no_more()
         if request._token is not None and type(request._task) is not str:
             self._peer_tokens.discard(request._token)
 

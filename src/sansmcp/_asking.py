@@ -19,7 +19,7 @@ from ._handles import IncomingRequest, OutgoingRequest, Purpose, Route
 from ._judge import judge_request, judge_task, refuse_to_ask, without_nulls
 from ._lifecycle import REQUESTS, Phase, RequestState, RequestTrigger, State
 from ._methods import META, Method
-from ._timers import Timed
+from ._timers import Standstill, Timed
 from ._values import MISSING, IdKey, JSONObject, ProgressToken, Side, id_key, is_object
 from ._wellformed import token_in_use
 
@@ -33,6 +33,9 @@ _SERVER = Side.SERVER
 
 _NOT_CANCELLED: Final = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER})
 """A server that does not answer these may not understand any notification yet."""
+
+_PAUSED: Final = frozenset({Purpose.APPLICATION, Purpose.PAGE})
+"""What may wait for an answer of ours to the peer; pings and what opens a connection do not."""
 
 INPUT_MEMBERS: Final = frozenset({"inputResponses", "requestState"})
 """Params that only the retry of a request has, and `provide_input` writes."""
@@ -49,7 +52,9 @@ class Asking(Composing):
         "_late",
         "_outgoing",
         "_own_names",
+        "_parked",
         "_sent",
+        "_standstill",
         "_task_calls",
         "_tokens",
     )
@@ -64,6 +69,8 @@ class Asking(Composing):
         self._last_id: int = 0
         self._sent: int = 0
         self._forgotten_answers = 0
+        self._standstill = Standstill()
+        self._parked: dict[OutgoingRequest, None] = {}  # whose silence was over during a pause
 
     # ---------------------------------------------------------------------------------- verbs
 
@@ -89,7 +96,9 @@ class Asking(Composing):
             params: The params object; nothing of it is kept.
             meta: Merged into `params._meta`. A `progressToken` in it (or in the params) is used.
             progress: Ask for progress with a token of the library's choice.
-            timeout: Seconds of silence allowed; progress for this request restarts it.
+            timeout: Seconds of silence allowed; progress for this request restarts it. On a client,
+                the time in which a request of the server waits for our answer does not count: give
+                `now` to the verb that answers it.
             max_timeout: Seconds allowed in all, with or without progress.
             log_level: The least severe level of log messages about this request; None: no log
                 messages. Before 2026-07-28 `logging/setLevel` decides for all requests, and
@@ -316,12 +325,16 @@ class Asking(Composing):
         if timeout is not None or max_timeout is not None:
             now = self._now
             assert now is not None  # checked before
+            if self._incoming and self._side is Side.CLIENT:
+                self._peer_waits()  # since before there was a clock
             deadline = inf if timeout is None else now + timeout
             if max_timeout is not None:
                 call._last_deadline = last = now + max_timeout
                 if last < deadline:
                     deadline = last
-            call._timeout = timeout
+            if timeout is not None:
+                call._timeout = timeout
+                self._hear(call, now)
             self._timers.arm(self, call, deadline)
         self._sent += 1
         call._order = self._sent
@@ -343,6 +356,8 @@ class Asking(Composing):
             del self._tokens[call._token]
         if call._deadline is not None:
             self._timers.drop(call)
+        if self._parked:
+            self._parked.pop(call, None)
 
     def _cancel_call(
         self,
@@ -402,8 +417,11 @@ class Asking(Composing):
 
     def _timer_fired(self, subject: Timed) -> None:
         assert isinstance(subject, OutgoingRequest)  # layers above have taken their own
-        if subject._last_deadline is not None and subject._last_deadline <= (self._now or 0.0):
+        now = self._now or 0.0
+        if subject._last_deadline is not None and subject._last_deadline <= now:
             text = f"{subject._method} was not answered within its longest time"
+        elif self._stands_still(subject, now):
+            return
         else:
             seconds = f"{subject._timeout:.4g} s"
             text = f"{subject._method} was not answered, and {seconds} passed in silence"
@@ -412,6 +430,62 @@ class Asking(Composing):
         else:
             message = self._cancellation(subject, "timed out")
         self._abandon(subject, FailureReason.TIMED_OUT, text, message)
+
+    # ------------------------------------------------------------------------------- silence
+
+    def _hear(self, call: OutgoingRequest, now: float) -> None:
+        """There is a sign of life of a call that has a timeout: silence counts from now."""
+        timeout = call._timeout
+        assert timeout is not None
+        call._quiet_until = now + timeout
+        call._paused = self._standstill.until(now)
+
+    def _stands_still(self, call: OutgoingRequest, now: float) -> bool:
+        """Whether the silence of a call whose timer has fired is not over: part of it was ours.
+
+        What the peer asked is open on this side, or was. It may be what the call waits for: on a
+        stream nobody can tell, and so no call of the application runs out meanwhile.
+        """
+        still, last = self._standstill, call._last_deadline
+        if call._purpose not in _PAUSED:
+            return False
+        if still.since is not None:
+            self._parked[call] = None
+            if last is not None:
+                self._timers.arm(self, call, last)
+            return True
+        pauses = still.total - call._paused
+        if not pauses or call._quiet_until + pauses <= now:
+            return False
+        self._arm_silence(call, call._quiet_until + pauses)
+        return True
+
+    def _arm_silence(self, call: OutgoingRequest, deadline: float) -> None:
+        last = call._last_deadline
+        self._timers.arm(self, call, deadline if last is None else min(deadline, last))
+
+    def _peer_waits(self) -> None:
+        """The peer asks something, and waits for the answer of the application."""
+        if self._standstill.since is None:
+            self._standstill.since = self._now
+
+    def _peer_waits_no_more(self) -> None:
+        """Nothing that the peer has asked is open any more: the time of its silence goes on."""
+        still, now = self._standstill, self._now
+        if still.since is None or now is None:
+            return
+        still.total, still.since = still.until(now), None
+        parked, self._parked = self._parked, {}
+        for call in parked:
+            assert call._timeout is not None
+            deadline = call._quiet_until + (still.total - call._paused)
+            if deadline <= now:  # nothing was left of it when the peer asked, as a sign of life
+                self._hear(call, now)
+                deadline = call._quiet_until
+            self._timers.drop(call)
+            self._arm_silence(call, deadline)
+
+    # -------------------------------------------------------------------------------- ending
 
     def _end_requests(self, cause: CancelCause) -> None:
         super()._end_requests(cause)

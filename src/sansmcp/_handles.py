@@ -288,8 +288,10 @@ class OutgoingRequest:
         "_method",
         "_order",
         "_owner",
+        "_paused",
         "_progress",
         "_purpose",
+        "_quiet_until",
         "_rounds",
         "_route",
         "_spec",
@@ -319,6 +321,10 @@ class OutgoingRequest:
         self._token: ProgressToken | None = None
         self._progress: float | None = None
         self._timeout: float | None = None
+        # When silence is over, without the pauses since the last sign of life; and the seconds of
+        # pauses before that.
+        self._quiet_until = 0.0
+        self._paused = 0.0
         self._deadline: float | None = None
         self._last_deadline: float | None = None
         self._task: str | bool = False

@@ -272,11 +272,12 @@ class Outcomes(Asking):
 
     def _extend(self, call: OutgoingRequest) -> None:
         """There is a sign of life: silence counts anew."""
-        if call._timeout is not None and call._deadline is not None:
-            # The entry in the heap stays where it is: it is put right when it surfaces.
-            deadline = (self._now or 0.0) + call._timeout
-            last = call._last_deadline
-            call._deadline = deadline if last is None or deadline < last else last
+        if call._timeout is not None:
+            self._hear(call, self._now or 0.0)
+            if call._deadline is not None and call not in self._parked:
+                # The entry in the heap stays where it is: it is put right when it surfaces.
+                deadline, last = call._quiet_until, call._last_deadline
+                call._deadline = deadline if last is None or deadline < last else last
 
     # --------------------------------------------------------------------------------- tasks
 

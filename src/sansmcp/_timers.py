@@ -23,6 +23,23 @@ class TimerOwner(Protocol):
 
 
 @attrs.define(eq=False)
+class Standstill:
+    """The time in which the silence of the peer does not count, since it waits for this side.
+
+    Attributes:
+        total: Seconds of the pauses that are over.
+        since: When the pause that goes on began; None: there is none.
+    """
+
+    total: float = 0.0
+    since: float | None = None
+
+    def until(self, now: float) -> float:
+        """Seconds of all pauses up to now."""
+        return self.total if self.since is None else self.total + (now - self.since)
+
+
+@attrs.define(eq=False)
 class Timers:
     """A heap of (time, order, owner, subject) whose entries are checked when they surface.
 

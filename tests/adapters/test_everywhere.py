@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -234,6 +235,28 @@ async def test_server_that_gives_up_cancels_what_it_asked(shim: Shim, serving: l
         assert await text(client, "lose patience") == "lost patience"
         assert await text(client, "echo", text="on") == "on"
         assert ended == ["roots/list"]
+
+
+@both_eras
+async def test_a_user_may_take_longer_than_the_call_that_asks(
+    shim: Shim, serving: list[str], revision: str
+) -> None:
+    """Case c284: the call timed out while its own question was being answered."""
+    clients: list[Client] = []
+    patience = 1.5
+
+    async def take_your_time(waiting: Waiting, call: Any) -> JSONObject:
+        end = time.monotonic() + patience + 0.5
+        while time.monotonic() < end:  # with something to do
+            await text(clients[0], "echo", text="on")
+        return ROOTS
+
+    async with shim.connect(
+        serving, revisions=[revision], capabilities=CAPABILITIES, on_request=take_your_time
+    ) as client:
+        clients.append(client)
+        answer = await client.request(*call_tool("require"), timeout=patience)
+        assert answer["content"][0]["text"] == "file:///home"
 
 
 # --------------------------------------------------------------------------------- subscriptions

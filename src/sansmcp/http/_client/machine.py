@@ -187,6 +187,7 @@ class ClientMachine(Machine):
 
         It would be taken for one that knows handshakes only.
         """
+        self._parked.pop(call, None)
         if call._last_deadline is not None:
             call._deadline = call._last_deadline
         else:
@@ -195,10 +196,8 @@ class ClientMachine(Machine):
     def restart_silence(self, call: OutgoingRequest) -> None:
         """The call is sent again: silence counts from now."""
         if call._timeout is not None:
-            deadline = (self._now or 0.0) + call._timeout
-            if call._last_deadline is not None:
-                deadline = min(deadline, call._last_deadline)
-            self._timers.arm(self, call, deadline)
+            self._hear(call, self._now or 0.0)
+            self._arm_silence(call, call._quiet_until)
 
     # ------------------------------------------------------------------------------- answers
 

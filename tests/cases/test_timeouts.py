@@ -1,0 +1,260 @@
+"""Failure class 9, timeouts: what counts as silence of the peer, and what does not."""
+
+import pytest
+
+from sansmcp import (
+    CancelCause,
+    ClientConnection,
+    FailureReason,
+    IncomingRequest,
+    InputRequired,
+    JSONObject,
+    ListingEnd,
+    ListingEnded,
+    PingEnded,
+    ProgressReceived,
+    RequestCancelled,
+    RequestFailed,
+    ResponseReceived,
+)
+
+from ..support.modern import FORM, input_required, modern_client
+from ..support.wire import (
+    asked,
+    call,
+    drain,
+    initialized_by,
+    new_client,
+    note,
+    of,
+    only,
+    ready_client,
+    ready_server,
+    receive,
+    result,
+    sent,
+)
+
+ANSWER: JSONObject = {"action": "accept", "content": {}}
+TOOL: JSONObject = {"name": "t"}
+DONE: JSONObject = {"content": []}
+
+
+def client() -> ClientConnection:
+    return ready_client("2025-11-25")
+
+
+def question(one: ClientConnection, id: object = 9, now: float = 0.0) -> IncomingRequest:
+    """What a server asks while it works on a call."""
+    one.handle_timeout(now)
+    return asked(one, call(id, FORM["method"], FORM["params"]))
+
+
+def failed(one: ClientConnection, now: float) -> bool:
+    """Whether the one call has run out of time by now."""
+    one.handle_timeout(now)
+    failures = of(RequestFailed, drain(one))
+    assert all(failure.reason is FailureReason.TIMED_OUT for failure in failures)
+    sent(one)
+    return bool(failures)
+
+
+def test_silence_does_not_count_while_a_question_is_open() -> None:
+    """Case c284: a user who took his time to answer ended the call that had asked him."""
+    one = client()
+    ours = one.send_request("tools/call", TOOL, timeout=1, now=0)
+    theirs = question(one)
+    one.handle_timeout(2.5)
+    assert drain(one) == []
+    assert one.next_timeout() is None
+    assert one.send_result(theirs, ANSWER)
+    assert one.next_timeout() == 3.5
+    event = only(ResponseReceived, receive(one, result(ours.id, DONE), now=3.4))
+    assert event.request is ours
+
+
+def test_a_user_of_the_modern_era_has_any_time() -> None:
+    """Case c284, in 2026-07-28: the question ends the request, and the next round has its own."""
+    one = modern_client()
+    ours = one.send_request("tools/call", TOOL, timeout=1, now=0)
+    only(InputRequired, receive(one, input_required(ours.id, {"q": FORM})))
+    one.handle_timeout(1_000)
+    assert drain(one) == []
+    again = one.provide_input(ours, {"q": ANSWER}, timeout=1, now=1_000)
+    assert not failed(one, 1_000.9)
+    assert again.open
+    assert failed(one, 1_001)
+
+
+def test_what_was_left_of_the_silence_is_left_after_the_answer() -> None:
+    """Neighbour of case c284: the clock stands still, and is not set back."""
+    one = client()
+    one.send_request("tools/call", TOOL, timeout=10, now=0)
+    theirs = question(one, now=4)
+    assert one.send_result(theirs, ANSWER, now=50)
+    assert not failed(one, 55.9)
+    assert failed(one, 56)
+
+
+def test_pauses_add_up() -> None:
+    """Neighbour of case c284: a server may ask again, and ask several things at once."""
+    one = client()
+    one.send_request("tools/call", TOOL, timeout=10, now=0)
+    first, second = question(one, 1, now=2), question(one, 2, now=4)
+    assert one.send_result(first, ANSWER, now=6)
+    assert one.send_result(second, ANSWER, now=8)  # 2 to 8
+    third = question(one, 3, now=12)
+    assert one.send_result(third, ANSWER, now=22)  # 12 to 22
+    assert not failed(one, 25.9)
+    assert failed(one, 26)
+
+
+def test_a_call_is_not_spared_the_pauses_before_it() -> None:
+    """Neighbour of case c284: only its own silence counts."""
+    one = client()
+    assert one.send_result(question(one, now=1), ANSWER, now=100)
+    one.send_request("tools/call", TOOL, timeout=10, now=100)
+    assert not failed(one, 109.9)
+    assert failed(one, 110)
+
+
+@pytest.mark.parametrize("parked", [True, False])
+def test_the_longest_time_counts_always(parked: bool) -> None:
+    """Case c284: `max_timeout` is what the caller waits in all, whoever is slow."""
+    one = client()
+    one.send_request("tools/call", TOOL, timeout=1 if parked else 50, max_timeout=20, now=0)
+    question(one)
+    assert not failed(one, 5)
+    assert one.next_timeout() == 20
+    assert failed(one, 20)
+    assert one.next_timeout() is None
+
+
+def test_after_the_answer_the_longest_time_still_counts() -> None:
+    """Neighbour of case c284: whichever ends first."""
+    one = client()
+    one.send_request("tools/call", TOOL, timeout=10, max_timeout=20, now=0)
+    theirs = question(one)
+    assert not failed(one, 12)
+    assert one.send_result(theirs, ANSWER, now=15)
+    assert one.next_timeout() == 20
+    assert failed(one, 20)
+
+
+def test_silence_counts_again_soon_after_a_long_pause() -> None:
+    """Neighbour of case c284: with a longest time that is far away, the short one comes first."""
+    one = client()
+    one.send_request("tools/call", TOOL, timeout=1, max_timeout=1_000, now=0)
+    theirs = question(one)
+    assert not failed(one, 100)
+    assert one.send_result(theirs, ANSWER, now=200)
+    assert one.next_timeout() == 201
+    assert failed(one, 201)
+
+
+@pytest.mark.parametrize("max_timeout", [None, 1_000])
+def test_progress_during_a_question_restarts_what_comes_after_it(max_timeout: float | None) -> None:
+    """Neighbour of case c284: it is a sign of life like any."""
+    one = client()
+    ours = one.send_request(
+        "tools/call", TOOL, progress=True, timeout=10, max_timeout=max_timeout, now=0
+    )
+    theirs = question(one, now=8)
+    assert not failed(one, 30)
+    told = note("notifications/progress", {"progressToken": ours.progress_token, "progress": 1})
+    only(ProgressReceived, receive(one, told, now=40))
+    assert one.send_result(theirs, ANSWER, now=50)
+    assert not failed(one, 59.9)
+    assert failed(one, 60)
+
+
+@pytest.mark.parametrize("end", ["answer", "error", "cancelled"])
+def test_a_question_is_over_however_it_ends(end: str) -> None:
+    """Neighbour of case c284: a server that needs no answer any more is to be heard of again."""
+    one = client()
+    one.send_request("tools/call", TOOL, timeout=10, now=0)
+    theirs = question(one)
+    one.handle_timeout(100)
+    if end == "answer":
+        one.send_result(theirs, ANSWER)
+    elif end == "error":
+        one.send_error(theirs, -1, "no")
+    else:
+        event = only(
+            RequestCancelled, receive(one, note("notifications/cancelled", {"requestId": 9}))
+        )
+        assert event.cause is CancelCause.PEER
+    assert not failed(one, 109.9)
+    assert failed(one, 110)
+
+
+def test_a_question_that_comes_when_the_time_was_over_is_a_sign_of_life() -> None:
+    """Neighbour of case c284: what is received first wins, as an answer does."""
+    one = client()
+    one.send_request("tools/call", TOOL, timeout=10, now=0)
+    theirs = asked_at(one, 12)
+    assert not failed(one, 30)
+    assert one.send_result(theirs, ANSWER, now=40)
+    assert not failed(one, 49.9)
+    assert failed(one, 50)
+
+
+def asked_at(one: ClientConnection, now: float) -> IncomingRequest:
+    """A question that was read before the timers were looked at."""
+    one.receive_data(b"", now=now)
+    return asked(one, call(9, FORM["method"], FORM["params"]))
+
+
+def test_a_call_that_is_cancelled_meanwhile_is_over() -> None:
+    """Neighbour of case c284: nothing of it is left behind."""
+    one = client()
+    ours = one.send_request("tools/call", TOOL, timeout=1, now=0)
+    theirs = question(one)
+    assert not failed(one, 5)
+    assert one.cancel(ours)
+    drain(one)
+    assert one.send_result(theirs, ANSWER, now=6)
+    assert one.next_timeout() is None
+
+
+def test_pings_are_not_spared() -> None:
+    """Neighbour of case c284: a ping asks whether the server lives, and it need not wait for us."""
+    one = client()
+    one.ping(timeout=1, now=0)
+    question(one)
+    one.handle_timeout(1)
+    assert only(PingEnded, drain(one)).failure is FailureReason.TIMED_OUT
+
+
+def test_pages_are_spared() -> None:
+    """Neighbour of case c284: a server of one thread lists nothing while it waits for us."""
+    one = client()
+    one.send_paginated("tools/list", timeout=1, now=0)
+    theirs = question(one)
+    one.handle_timeout(10)
+    assert drain(one) == []
+    assert one.send_result(theirs, ANSWER, now=10)
+    one.handle_timeout(11)
+    assert only(ListingEnded, drain(one)).reason is ListingEnd.TIMED_OUT
+
+
+def test_a_question_from_before_there_was_a_clock_counts_from_the_call() -> None:
+    """Neighbour of case c284: nobody knew how late it was."""
+    one = new_client()
+    one.start()
+    (first,) = sent(one)
+    receive(one, result(first["id"], initialized_by("2025-11-25")))
+    theirs = asked(one, call(9, FORM["method"], FORM["params"]))
+    one.send_request("tools/call", TOOL, timeout=1, now=0)
+    assert not failed(one, 5)
+    assert one.send_result(theirs, ANSWER, now=5)
+    assert failed(one, 6)
+
+
+def test_a_server_does_not_wait_longer_because_of_its_clients_calls() -> None:
+    """Neighbour of case c284: each question of a server belongs to a call that is open there."""
+    server = ready_server("2025-11-25")
+    asked(server, call(1, "tools/call", TOOL))
+    server.send_request("roots/list", timeout=1, now=0)
+    server.handle_timeout(1)
+    assert only(RequestFailed, drain(server)).reason is FailureReason.TIMED_OUT
