@@ -172,7 +172,11 @@ async def test_transport_that_drops_its_buffer_late_is_given_up_once(
         def new_protocol() -> asyncio.BaseProtocol:
             protocol = factory()
             made = protocol.connection_made
-            protocol.connection_made = lambda transport: made(Transport(transport))
+
+            def connection_made(transport: asyncio.Transport) -> None:
+                made(Transport(transport))
+
+            protocol.connection_made = connection_made
             return cast(asyncio.BaseProtocol, protocol)
 
         server: asyncio.Server = await real_create_server(new_protocol, *where, **options)
@@ -204,11 +208,15 @@ NAME = "two.example"
 
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
     """Have every name stand for these ports of this machine."""
-    found = [
+    found: list[Any] = [
         (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("127.0.0.1", port))
         for port in ports
     ]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *about, **options: found)
+
+    def getaddrinfo(*about: object, **options: object) -> list[Any]:
+        return found
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
 def refusing_port() -> int:

@@ -42,6 +42,8 @@ def private_names_of_loops(tree: ast.AST) -> Iterator[str]:
             case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner), attr=name):
                 if owner.strip("_") == "loop" and name.startswith("_"):
                     yield f"{owner}.{name}"
+            case _:
+                pass
 
 
 @pytest.mark.parametrize("path", ADAPTERS, ids=lambda path: path.name)

@@ -37,7 +37,7 @@ async def test_server_that_hears_neither_end_nor_signal_is_killed_in_the_time_th
     async with connect_stdio(bad("deaf"), info=INFO, terminate_after=0.1, kill_after=0.2) as client:
         assert await client.request(*call_tool("hi")) == text("hi")
         start = trio.current_time()
-    assert 0.3 <= trio.current_time() - start < 2
+    assert 0.3 <= trio.current_time() - start < 3.9  # unless they are set, they are 4
     assert not has_children()
 
 

@@ -33,18 +33,20 @@ async def connect_tcp(host: str, port: int) -> socket.socket:
     if len(addresses) == 1:
         return await _connect(addresses[0])
     attempts: list[asyncio.Task[socket.socket]] = []
-    winner: asyncio.Task[socket.socket] | None = None
+    winner: socket.socket | None = None
     try:
         try:
             first = await _first_of(addresses, attempts)
         finally:
             await end_all(attempts)
         winner = first
+        return winner
     finally:  # the caller may have been cancelled when one or two were connected
         for attempt in attempts:
-            if attempt is not winner and not attempt.cancelled() and attempt.exception() is None:
-                attempt.result().close()
-    return winner.result()
+            if not attempt.cancelled() and attempt.exception() is None:
+                connected = attempt.result()
+                if connected is not winner:
+                    connected.close()
 
 
 async def _addresses_of(host: str, port: int) -> list[_Address]:
@@ -65,7 +67,7 @@ async def _addresses_of(host: str, port: int) -> list[_Address]:
 
 async def _first_of(
     addresses: list[_Address], attempts: list[asyncio.Task[socket.socket]]
-) -> asyncio.Task[socket.socket]:
+) -> socket.socket:
     """Try all addresses until one is connected. Every attempt is added to `attempts`.
 
     Raises:
@@ -84,7 +86,7 @@ async def _first_of(
         )
         for attempt in done:
             if attempt.exception() is None:
-                return attempt
+                return attempt.result()
     failures = [attempt.exception() for attempt in attempts]
     raise OSError("; ".join(dict.fromkeys(map(str, failures)))) from failures[0]
 

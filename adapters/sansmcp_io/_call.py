@@ -200,7 +200,8 @@ def answer(
 def ends_program(failure: BaseException) -> bool:
     """Whether a handler raised what is meant for the program: SystemExit or KeyboardInterrupt."""
     if isinstance(failure, BaseExceptionGroup):
-        return failure.subgroup((SystemExit, KeyboardInterrupt)) is not None
+        group = cast(BaseExceptionGroup[BaseException], failure)
+        return any(map(ends_program, group.exceptions))
     return isinstance(failure, (SystemExit, KeyboardInterrupt))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable
+from typing import cast
 
 import trio
 
@@ -71,7 +72,8 @@ def _split(
     if trio.current_effective_deadline() > -math.inf:
         return None, error
     if isinstance(error, BaseExceptionGroup):
-        return error.split(trio.Cancelled)
+        group = cast(BaseExceptionGroup[BaseException], error)
+        return group.split(trio.Cancelled)
     return (error, None) if isinstance(error, trio.Cancelled) else (None, error)
 
 
