@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Final
@@ -69,7 +70,7 @@ class Conversation:
     is_shared: bool = False
     is_old: bool = False
     is_alone: bool = False
-    numbers: list[int] = attrs.field(factory=lambda: [0])
+    numbers: array[int] = attrs.field(factory=lambda: array("q", [0]))
     refused: dict[bytes, int] = attrs.field(factory=dict[bytes, int])
     seen_ids: dict[str, None] = attrs.field(factory=dict[str, None])
 
