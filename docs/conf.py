@@ -4,7 +4,7 @@ import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+sys.path[:0] = [str(Path(__file__).parent / "_ext"), str(Path(__file__).parents[1])]
 
 project = "sansmcp"
 author = "The sansmcp authors"
@@ -23,6 +23,7 @@ extensions = [
     "names",
     "rules",
     "sizes",
+    "sources",
     "vocabulary",
 ]
 exclude_patterns = ["_build", "_ext", "examples"]

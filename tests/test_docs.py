@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import attrs
 import pytest
+from docutils import nodes
 
 import sansmcp
 import sansmcp.http
@@ -20,9 +21,10 @@ import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
 import sansmcp_io.wsgi
-from docs._ext.diagrams import Drawing, Table, meanings
+from docs._ext.diagrams import BOX_HEIGHT, Box, Drawing, Table, meanings
 from docs._ext.limits import explanations
 from docs._ext.rules import AREAS, read_rules, span
+from docs._ext.sources import linked, url_of
 from sansmcp import _lifecycle
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text("utf-8")
@@ -140,6 +142,19 @@ def test_revisions_with_a_gap_are_not_shown_as_a_span(revisions: str, text: str)
     assert span(revisions) == text
 
 
+def test_sources_are_links_to_the_pages_that_they_name() -> None:
+    """A reader who doubts a sentence wants to read the page, in its revision."""
+    text = "2025-11-25, basic/index, Requests; basic/lifecycle; 2026-07-28, schema and RFC 9110."
+    found = linked(text)
+
+    assert "".join(node.astext() for node in found) == text
+    assert [node["refuri"] for node in found if isinstance(node, nodes.reference)] == [
+        url_of("2025-11-25", "basic"),
+        url_of("2025-11-25", "basic/lifecycle"),
+        url_of("2026-07-28", "schema"),
+    ]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_diagram_shows_every_state_and_arrow(name: str) -> None:
     """A picture that leaves out a row of the table is worse than none."""
@@ -169,6 +184,32 @@ def test_boxes_of_a_diagram_stand_apart_and_within_it(name: str) -> None:
         assert box.x >= 0
         assert box.x + box.width <= drawing.width
         assert 20 <= box.y <= drawing.height - 20
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_arrows_of_a_diagram_lead_from_box_to_box(name: str) -> None:
+    """An arrow that ends in empty space says nothing about where it leads."""
+    drawing = Drawing(TABLES[name])
+    picture = ElementTree.fromstring(drawing.svg(name))
+    boxes = list(drawing.boxes.values())
+    for path in picture.iter(f"{SVG}path"):
+        if path.get("class") != "arrow":
+            continue
+        shape = path.get("d", "")
+        numbers = [float(number) for number in re.findall(r"-?[0-9]+", shape)]
+        (x, y), (to_x, to_y) = numbers[:2], numbers[-2:]
+        if "c" in shape:  # a loop, with coordinates relative to where it begins
+            to_x, to_y = x + to_x, y + to_y
+        for end_x, end_y in ((x, y), (to_x, to_y)):
+            assert any(is_on_edge(box, end_x, end_y) for box in boxes), shape
+
+
+def is_on_edge(box: Box, x: float, y: float) -> bool:
+    """Whether a point is on the edge of a box, as far as rounded coordinates tell."""
+    across, down = abs(x - box.x - box.width / 2), abs(y - box.y)
+    half_width, half_height = box.width / 2, BOX_HEIGHT / 2
+    is_within = across <= half_width + 1 and down <= half_height + 1
+    return is_within and (across >= half_width - 1 or down >= half_height - 1)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -173,11 +173,15 @@ class Drawing:
             self._label((x + to_x) / 2, (y + to_y) / 2, names)
 
     def _back(self, start: Box, end: Box, names: list[str]) -> None:
+        """Around the outside: above both boxes if it begins in the higher one, else below them."""
+        side = -1 if start.y < end.y else 1
         x, to_x = start.x + start.width / 2, end.x + end.width / 2
-        y = start.y + BOX_HEIGHT / 2
-        low = y + ROW / 2 - 8
-        self._arrow(f"M{x:.0f} {y:.0f}C{x:.0f} {low:.0f} {to_x:.0f} {low:.0f} {to_x:.0f} {y:.0f}")
-        self._label((x + to_x) / 2, y + (low - y) * 3 / 4, names)
+        y, to_y = (box.y + side * BOX_HEIGHT / 2 for box in (start, end))
+        bend = y + side * (ROW / 2 - 8)
+        self._arrow(
+            f"M{x:.0f} {y:.0f}C{x:.0f} {bend:.0f} {to_x:.0f} {bend:.0f} {to_x:.0f} {to_y:.0f}"
+        )
+        self._label((x + to_x) / 2, (y + 6 * bend + to_y) / 8, names)
 
     def _loop(self, box: Box, names: list[str]) -> None:
         x, y = box.x + box.width, box.y

@@ -14,6 +14,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import sansmcp
+from docs._ext.sources import url_of
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -91,6 +92,14 @@ def span(revisions: str) -> str:
     return ", ".join(names)
 
 
+def page_link(page: str) -> list[nodes.Node]:
+    """The page that asks for a rule: a link where it is one of the specification."""
+    revision, _, path = page.partition("/")
+    if revision not in REVISIONS:
+        return [nodes.Text(page)]
+    return [nodes.reference("", page, refuri=url_of(revision, path))]
+
+
 class Rules(SphinxDirective):
     """All rules of the table."""
 
@@ -115,11 +124,14 @@ class Rules(SphinxDirective):
         name = row["id"]
         domain = self.env.domains.standard_domain
         domain.note_object("rule", name, name, location=self.get_location())
-        facts = [row["level"], row["role"], span(row["revisions"]), row["page"]]
+        facts = [row["level"], row["role"], span(row["revisions"])]
         if row["level"] == "OWN":  # no page of the specification has it
             facts = [row["role"], span(row["revisions"])]
         term = nodes.term("", "", nodes.literal("", name), ids=[name])
-        term += nodes.inline("", " · ".join(filter(None, facts)), classes=["rule-facts"])
+        shown = nodes.inline("", " · ".join(filter(None, facts)), classes=["rule-facts"])
+        if row["level"] != "OWN" and row["page"]:
+            shown += [nodes.Text(" · "), *page_link(row["page"])]
+        term += shown
         term += nodes.reference("", "¶", refid=name, classes=["headerlink"], internal=True)
         return nodes.definition_list_item(
             "", term, nodes.definition("", nodes.paragraph("", row["text"]))
