@@ -46,8 +46,9 @@ def test_every_example_is_shown_on_a_page(path: Path) -> None:
     assert any(f"examples/{name}" in page.read_text("utf-8") for page in PAGES)
 
 
-def test_readme_shows_the_example_as_it_is() -> None:
+@pytest.mark.parametrize("name", ["readme.py", "hello_server.py"])
+def test_readme_shows_the_example_as_it_is(name: str) -> None:
     """The README is read where nothing can be included from a file, so its copy must be checked."""
-    code = (ROOT / "docs" / "examples" / "readme.py").read_text("utf-8")
+    code = (ROOT / "docs" / "examples" / name).read_text("utf-8")
 
     assert f"```python\n{code}```" in (ROOT / "README.md").read_text("utf-8")

@@ -1,6 +1,7 @@
 """Our server over HTTP and `curl`, which is what people try first."""
 
 import json
+import re
 import shutil
 import subprocess
 from typing import Any
@@ -14,6 +15,7 @@ from .support import loops
 from .support.http import LEGACY, POST, modern_headers, modern_tool_call
 from .support.http_on_loops import serving
 from .support.loops import STANDARD_LOOPS, on_each_loop
+from .support.processes import ROOT
 from .support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 CURL = shutil.which("curl")
@@ -47,6 +49,19 @@ async def curl(server: HTTPServer, *arguments: str, body: object = None) -> tupl
 
 def fields(given: Any) -> list[str]:
     return [part for name, value in given.items() for part in ("-H", f"{name}: {value}")]
+
+
+@on_each_loop(loops=STANDARD_LOOPS)
+async def test_health_check_of_the_documentation_succeeds() -> None:
+    """It is copied into the settings of a process manager, where a mistake restarts the server."""
+    page = (ROOT / "docs" / "howto" / "http-deployment.md").read_text("utf-8")
+    [command] = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
+    assert command.count("127.0.0.1:8000") == 1
+    async with serving(handle) as server:
+        line = command.replace("127.0.0.1:8000", f"127.0.0.1:{server.port}")
+        done = await loops.in_thread(lambda: subprocess.run(["sh", "-c", line], check=False))
+
+    assert done.returncode == 0
 
 
 @on_each_loop(loops=STANDARD_LOOPS)

@@ -1,4 +1,7 @@
-"""MCP beside another route of an ASGI application, on uvicorn, and a client that calls both."""
+"""MCP beside another route of an ASGI application, on uvicorn, and a client that calls both.
+
+To run it: pip install 'sansmcp[trio,h11]' uvicorn
+"""
 
 import socket
 import threading

@@ -1,0 +1,122 @@
+"""What results may hold: content blocks, structured content, completions and cache hints.
+
+`python results.py serve` is the server, `python results.py` a client that starts it.
+"""
+
+import asyncio
+import base64
+import sys
+
+from sansmcp import Config, JSONObject, paginate
+from sansmcp_io.asyncio import McpError, ServerCall, connect_stdio, serve_stdio
+
+INFO: JSONObject = {"name": "weather", "version": "1.0"}
+CITIES = ["Lagos", "Lima", "Lisbon", "Oslo"]
+PIXEL = base64.b64encode(b"...the bytes of a picture...").decode()
+
+# -- tools
+FORECAST: JSONObject = {
+    "name": "forecast",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+    },
+    "outputSchema": {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "degrees": {"type": "number"}},
+        "required": ["city", "degrees"],
+    },
+}
+
+
+def forecast(city: str) -> JSONObject:
+    if city not in CITIES:
+        # The tool was called and failed: a result, which the model reads, and no error.
+        return {"content": [{"type": "text", "text": f"no city {city!r}"}], "isError": True}
+    value: JSONObject = {"city": city, "degrees": 21.5}
+    blocks: list[JSONObject] = [
+        {"type": "text", "text": f"21.5 degrees in {city}"},  # for clients that read no other
+        {"type": "image", "data": PIXEL, "mimeType": "image/png"},
+        {"type": "resource_link", "uri": f"weather://{city}/week", "name": "the week"},
+        {
+            "type": "resource",
+            "resource": {"uri": f"weather://{city}/now", "mimeType": "text/plain", "text": "sun"},
+        },
+    ]
+    return {"content": blocks, "structuredContent": value}
+
+
+# -- completion
+def complete(params: JSONObject) -> JSONObject:
+    """Offer values for an argument of a prompt or of a resource template."""
+    begun = params["argument"]["value"].lower()
+    found = [city for city in CITIES if city.lower().startswith(begun)]
+    return {"completion": {"values": found[:100], "total": len(found), "hasMore": len(found) > 100}}
+
+
+PROMPT: JSONObject = {"name": "travel", "arguments": [{"name": "city", "required": True}]}
+
+# -- cache
+STATIC: JSONObject = {"ttlMs": 3_600_000, "cacheScope": "public"}
+"""For what is the same for everybody, and stays so for an hour."""
+
+
+def list_resources(cursor: str | None) -> JSONObject:
+    resources: list[JSONObject] = [
+        {"uri": f"weather://{city}/now", "name": city} for city in CITIES
+    ]
+    page, following = paginate(resources, cursor, key=lambda one: one["uri"], size=100)
+    more: JSONObject = {} if following is None else {"nextCursor": following}
+    return {"resources": page, **more, **STATIC}
+
+
+# -- handle
+def handle(call: ServerCall) -> JSONObject:
+    match call.method:
+        case "tools/list":
+            return {"tools": [FORECAST]}
+        case "tools/call" if call.params["name"] == "forecast":
+            return forecast(call.params["arguments"]["city"])
+        case "prompts/list":
+            return {"prompts": [PROMPT]}
+        case "completion/complete":
+            return complete(call.params)
+        case "resources/list":
+            return list_resources(call.params.get("cursor"))
+        case _:
+            raise McpError(-32602, "no such tool")
+
+
+async def serve() -> None:
+    await serve_stdio(
+        handle,
+        info=INFO,
+        capabilities={"tools": {}, "prompts": {}, "resources": {}, "completions": {}},
+        config=Config(cache_ttl_ms=60_000),  # for results that say nothing themselves
+    )
+
+
+# -- ask
+async def main() -> None:
+    async with connect_stdio([sys.executable, __file__, "serve"], info=INFO) as client:
+        for city in ("Lima", "Atlantis"):
+            params: JSONObject = {"name": "forecast", "arguments": {"city": city}}
+            result = await client.request("tools/call", params)
+            print([block["type"] for block in result["content"]], result.get("isError", False))
+            print(result.get("structuredContent"))
+
+        reference: JSONObject = {"type": "ref/prompt", "name": "travel"}
+        argument: JSONObject = {"name": "city", "value": "li"}
+        params = {"ref": reference, "argument": argument}
+        found = await client.request("completion/complete", params)
+        print(found["completion"]["values"])
+
+        for method in ("resources/list", "tools/list"):
+            result = await client.request(method, {})
+            print(method, "may be kept for", result["ttlMs"], "ms,", result["cacheScope"])
+
+
+# -- run
+if __name__ == "__main__":
+    asyncio.run(serve() if sys.argv[1:] == ["serve"] else main())
