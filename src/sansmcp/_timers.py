@@ -45,17 +45,20 @@ class Timers:
 
     The subject holds the true deadline. Moving it later or dropping it touches only the subject,
     so that progress and answers cost nothing here; an entry that surfaces too early is put back,
-    a dropped one is thrown away, and the heap is rebuilt when most of it is dropped ones.
+    a dropped one is thrown away, and the heap is rebuilt when most of its entries may be dead:
+    those of dropped subjects, and all but one of a subject that was armed again.
     """
 
     _heap: list[tuple[float, int, TimerOwner, Timed]] = attrs.field(
         factory=list[tuple[float, int, TimerOwner, Timed]], init=False
     )
     _order: int = attrs.field(default=0, init=False)
-    _dropped: int = attrs.field(default=0, init=False)
+    _dead: int = attrs.field(default=0, init=False)
 
     def arm(self, owner: TimerOwner, subject: Timed, deadline: float) -> None:
         """Note the deadline of `subject`, in seconds on the caller's clock."""
+        if subject._deadline is not None:
+            self.drop(subject)
         subject._deadline = deadline
         self._order += 1
         heappush(self._heap, (deadline, self._order, owner, subject))
@@ -65,11 +68,20 @@ class Timers:
         if subject._deadline is None:
             return
         subject._deadline = None
-        self._dropped += 1
-        if self._dropped > 64 and self._dropped * 2 > len(self._heap):
-            self._heap = [entry for entry in self._heap if entry[3]._deadline is not None]
-            heapify(self._heap)
-            self._dropped = 0
+        self._dead += 1
+        if self._dead > 64 and self._dead * 2 > len(self._heap):
+            self._rebuild()
+
+    def _rebuild(self) -> None:
+        """Keep one entry for each subject that has a deadline, the newest."""
+        live: dict[int, tuple[float, int, TimerOwner, Timed]] = {}
+        for _, order, owner, subject in self._heap:
+            deadline, kept = subject._deadline, live.get(id(subject))
+            if deadline is not None and (kept is None or kept[1] < order):
+                live[id(subject)] = deadline, order, owner, subject
+        self._heap = list(live.values())
+        heapify(self._heap)
+        self._dead = 0
 
     def earliest(self) -> float | None:
         """The next deadline, or None."""
@@ -81,7 +93,7 @@ class Timers:
                 return when
             if deadline is None:
                 heappop(heap)
-                self._dropped = max(0, self._dropped - 1)
+                self._dead = max(0, self._dead - 1)
             else:
                 heapreplace(heap, (deadline, order, owner, subject))
         return None
