@@ -721,18 +721,29 @@ def test_a_server_that_takes_nothing_ends_the_connection() -> None:
     """What waits is bounded, as on any transport."""
     client = opened(LEGACY, config=Config(max_unsent_bytes=400))
     call = client.send_request("tools/call", {"name": "t"})
-    client.send_notification("notifications/roots/list_changed", {"x": "y" * 400})
+    client.send_notification("notifications/roots/list_changed", {"x": "y" * 300})
     events = events_of(client)
     assert [one.rule for one in events if isinstance(one, ProtocolViolation)] == ["OWN-012"]
     assert only(RequestFailed, events).request is call
     assert [one.method for one in exchanges_of(client)] == ["DELETE"]
 
 
-def test_a_request_that_is_too_much_ends_the_connection() -> None:
+def test_a_request_that_would_never_fit_raises() -> None:
+    """Nothing else is touched."""
+    client = opened(LEGACY, config=Config(max_unsent_bytes=400), session=None)
+    with pytest.raises(LocalProtocolError, match=r"has 467 bytes.* is 400") as caught:
+        client.send_request("tools/call", {"name": "t" * 400})
+    assert caught.value.rule == "OWN-044"
+    assert events_of(client) == []
+    assert exchanges_of(client) == []
+
+
+def test_a_request_that_finds_no_room_ends_the_connection() -> None:
     """Its own ending comes, too."""
     client = opened(LEGACY, config=Config(max_unsent_bytes=400), session=None)
-    call = client.send_request("tools/call", {"name": "t" * 400})
-    assert only(RequestFailed, events_of(client)).request is call
+    calls = [client.send_request("tools/call", {"name": "t" * 200}) for _ in range(2)]
+    failed = [one for one in events_of(client) if isinstance(one, RequestFailed)]
+    assert [one.request for one in failed] == calls
     assert exchanges_of(client) == []
 
 
@@ -740,7 +751,9 @@ def test_a_server_that_makes_the_client_talk_ends_the_connection() -> None:
     """Answers that the library gives by itself are bounded, too."""
     client = opened(LEGACY, config=Config(max_unsent_bytes=400), session=None)
     _, exchange = ask(client)
-    stream(exchange, event(request("x" * 400, "ping")))
+    stream(exchange, event(request("y" * 400, "ping")))  # to it there is no answer that fits
+    assert ConnectionClosed not in kinds(events_of(client))
+    stream(exchange, *(event(request("x" * 200 + str(id), "ping")) for id in range(2)))
     assert ConnectionClosed in kinds(events_of(client))
     assert exchanges_of(client) == []
 

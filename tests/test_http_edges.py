@@ -10,6 +10,7 @@ from sansmcp import (
     CancelCause,
     Config,
     FailureReason,
+    LimitReached,
     ListenerRemoved,
     ProtocolViolation,
     RequestAnswered,
@@ -169,32 +170,76 @@ SMALL = Config(max_unsent_bytes=600, soft_unsent_bytes=400)
 LONG = {"content": [{"type": "text", "text": "x" * 1000}]}
 
 
-def test_an_answer_over_the_limit_ends_its_exchange() -> None:
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_an_answer_over_the_limit_is_an_error_outside_of_sessions(is_stream: bool) -> None:
     """Nobody is left waiting, and the others are served on."""
     endpoint = new_endpoint(config=SMALL)
     exchange = post_modern(endpoint, modern_tool_call())
-    assert not endpoint.send_result(asked(endpoint), LONG)
+    handle = asked(endpoint)
+    if is_stream:
+        endpoint.start_stream(handle)
+    assert not endpoint.send_result(handle, LONG)
 
-    assert answer(exchange).status == 503
-    assert broken(endpoint) == ["OWN-012"]
+    response = answer(exchange)
+    assert response.status == 200
+    assert response.last["error"]["code"] == -32603
+    assert [event.rule for event in of(LimitReached, drain(endpoint))] == ["OWN-044"]
 
 
-def test_an_answer_over_the_limit_ends_its_session() -> None:
-    """As it ends a connection."""
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("is_error", [False, True])
+def test_an_answer_over_the_limit_is_an_error_within_its_session(
+    is_stream: bool, is_error: bool
+) -> None:
+    """It ended the session, and with it all other calls, which got a head without its body."""
     endpoint = new_endpoint(config=SMALL, capabilities={"tools": {}})
     one = connect(endpoint)
     exchange, handle = one.asked(tool_call(1))
-    gone, other = one.asked(tool_call(2))
-    gone.receive_disconnect()
-    stream = one.get()
-    before = answer(stream)
-    assert not endpoint.send_result(handle, LONG)
+    other_exchange, other = one.asked(tool_call(2))
+    if is_stream:
+        endpoint.start_stream(handle)
+    if is_error:
+        assert not endpoint.send_error(handle, -32602, "no", "x" * 1000)
+    else:
+        assert not endpoint.send_result(handle, LONG)
 
-    assert answer(exchange).status == 503
-    assert more(stream, before).ended
+    response = answer(exchange)
+    assert response.status == 200
+    error = response.last["error"]
+    assert (error["code"], error["message"]) == (-32603, "the answer is too large")
+    assert "Config.max_unsent_bytes is 600" in error["data"]["reason"]
+    [event] = drain(endpoint)
+    assert isinstance(event, LimitReached)
+    assert event.rule == "OWN-044"
+    assert "the answer to tools/call has 10" in event.text
+    assert endpoint.send_result(other, {"content": []})
+    assert answer(other_exchange).last["result"] == {"content": []}
+
+
+def test_a_session_that_ends_because_nobody_reads_answers_every_exchange() -> None:
+    """The head of a 503 promised a body that was dropped: connections broke on it."""
+    endpoint = new_endpoint(config=SMALL, capabilities={"tools": {}})
+    one = connect(endpoint)
+    exchange, handle = one.asked(tool_call(1))
+    waiting, _ = one.asked(tool_call(2))
+    gone, other = one.asked(tool_call(3))
+    gone.receive_disconnect()
+    answered, before = one.asked(tool_call(4))
+    assert endpoint.send_result(before, {"content": [{"type": "text", "text": "y" * 300}]})
+    stream = one.get()
+    head = answer(stream)
+    assert not endpoint.send_result(handle, {"content": [{"type": "text", "text": "z" * 300}]})
+
+    for refused in (answer(exchange), answer(waiting)):
+        assert refused.status == 503
+        assert refused.headers["content-length"] == str(len(refused.body))
+        assert refused.last["error"]
+        assert refused.ended
+    assert "y" * 300 in str(answer(answered).last)
+    assert more(stream, head).ended
     events = drain(endpoint)
     assert of(ProtocolViolation, events)[0].rule == "OWN-012"
-    assert of(RequestCancelled, events)[0].request is other
+    assert other in [event.request for event in of(RequestCancelled, events)]
     assert events[-1] == SessionEnded(session=one.session, cause=SessionEnd.OVERFLOW)
 
 
@@ -220,7 +265,7 @@ def test_an_answer_of_the_core_over_the_limit() -> None:
     assert endpoint.sessions == ()
 
 
-def test_a_change_that_waited_and_is_too_much_by_itself_ends_the_session() -> None:
+def test_a_change_that_waited_and_is_too_much_by_itself_is_left_out() -> None:
     """It was published before there was a stream on which it could be too much."""
     uri = "file:///" + "x" * 700
     endpoint = new_endpoint(config=Config(max_unsent_bytes=700, soft_unsent_bytes=200))
@@ -231,7 +276,9 @@ def test_a_change_that_waited_and_is_too_much_by_itself_ends_the_session() -> No
     assert endpoint.publish(ResourceUpdated(uri))
     one.get()
 
-    assert of(SessionEnded, drain(endpoint))[0].cause is SessionEnd.OVERFLOW
+    events = drain(endpoint)
+    assert [event.rule for event in of(LimitReached, events)] == ["OWN-044"]
+    assert of(SessionEnded, events) == []
 
 
 def test_changes_that_waited_follow_as_there_is_room() -> None:

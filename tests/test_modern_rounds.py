@@ -14,11 +14,13 @@ from sansmcp import (
     FailureReason,
     InputRequired,
     JSONObject,
+    LimitReached,
     LocalProtocolError,
     MessageIgnored,
     ProgressReceived,
     RequestFailed,
     ResponseReceived,
+    State,
 )
 from tests.support.modern import (
     MODERN,
@@ -320,11 +322,25 @@ def test_coming_back_wakes_whoever_writes() -> None:
     assert woken[0] > 0
 
 
+def test_retry_that_would_never_fit_ends_its_call() -> None:
+    """What the peer gives us to repeat must not end all that is open (OWN-044)."""
+    client = modern_client(config=Config(max_unsent_bytes=2_000))
+    call = client.send_request("tools/call", CALL)
+    sent(client)
+    events = receive(client, come_back(2, "x" * 2_000))
+    assert [event.rule for event in of(LimitReached, events)] == ["OWN-044"]
+    failed = of(RequestFailed, events)[0]
+    assert (failed.request, failed.reason) == (call, FailureReason.INVALID_ANSWER)
+    assert "Config.max_unsent_bytes is 2000" in failed.text
+    assert client.state is State.OPEN
+
+
 def test_retry_that_finds_no_room_ends_the_connection() -> None:
     """A peer that does not read, and makes us write, must not fill the memory (OWN-012)."""
     client = modern_client(config=Config(max_unsent_bytes=2_000))
     call = client.send_request("tools/call", CALL)
     sent(client)
-    events = receive(client, come_back(2, "x" * 2_000))
+    client.send_request("tools/call", {**CALL, "arguments": {"x": "y" * 1_000}})
+    events = receive(client, come_back(2, "x" * 1_000))
     assert broken(events) == ["OWN-012"]
-    assert of(RequestFailed, events)[0].request is call
+    assert call in [event.request for event in of(RequestFailed, events)]

@@ -34,29 +34,31 @@ SECONDS = 60.0
 
 
 def connect_stdio(place: str) -> AbstractAsyncContextManager[Any]:
-    module = sansmcp_io.trio if loops.is_trio() else sansmcp_io.asyncio
-    return module.connect_stdio(bad("verbose", place), info=INFO, config=CONFIG)
+    if loops.is_trio():
+        return sansmcp_io.trio.connect_stdio(bad("verbose", place), info=INFO, config=CONFIG)
+    return sansmcp_io.asyncio.connect_stdio(bad("verbose", place), info=INFO, config=CONFIG)
 
 
-def answer(form: str) -> Callable[[Asked], object]:
+def answer(form: str) -> Callable[[Asked], None]:
     """What a server does that answers a call of `large` with too much."""
 
-    def answer(asked: Asked) -> object:
+    def answer(asked: Asked) -> None:
         if asked.open_session() or "id" not in asked.message:
-            return None
+            return
         if asked.message["method"] == "server/discover":
-            return asked.reply(404)
+            asked.reply(404)
+            return
         large = asked.message["params"]["arguments"]["text"] == "large"
         text = "x" * 200_000 if large else "small"
         result: JSONObject = {"content": [{"type": "text", "text": text}]}
         if form == "json":
-            return asked.result(result)
+            asked.result(result)
+            return
         message = {"jsonrpc": "2.0", "id": asked.message["id"], "result": result}
         # The stream goes on after it, and the event may never end.
         asked.stream(f"data: {json.dumps(message)}" + ("" if large else "\n\n"))
         if large:
             asked.rfile.read(1)  # until the client has closed the connection
-        return None
 
     return answer
 

@@ -377,6 +377,7 @@ class Accepting(Answering):
             answer = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._encode(raw_id), body)
             if batch is not None:
                 batch.answers.append(answer)
+                batch.size += len(answer) + 1
                 return
         elif self._dialect_of_unreadable().has_idless_errors and batch is None:
             answer = b'{"jsonrpc":"2.0","error":%b}' % body

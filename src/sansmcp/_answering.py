@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any
+from typing import Any, Final
 
-from ._errors import LocalProtocolError
+from ._errors import ErrorCode, LocalProtocolError
 from ._events import (
     CancelCause,
     LimitReached,
@@ -33,6 +33,12 @@ _OPEN_STATE = State.OPEN
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 
+
+_RESULT_BYTES: Final = len(b'{"jsonrpc":"2.0","id":,"result":}')
+_BATCH_BYTES: Final = 3
+"""Brackets and newline around the answers of a batch."""
+_ERROR_BYTES: Final = 400
+"""About as many has the error in place of an answer that does not fit."""
 
 _SILENT = frozenset({CancelCause.SEND_FAILED, CancelCause.FAILED})
 """Endings after which nothing is sent any more; else the answers that a batch has go out."""
@@ -77,7 +83,8 @@ class Answering(ListingLayer):
 
         Returns:
             Whether the answer was queued. False: the request was cancelled meanwhile, or the
-            connection ended; nothing is sent.
+            connection ended, and nothing is sent; or the answer alone has more than
+            `Config.max_unsent_bytes`, and the error -32603 was queued in its place.
 
         Raises:
             LocalProtocolError: It was answered before, belongs to another connection, or the
@@ -113,14 +120,17 @@ class Answering(ListingLayer):
         # Everything is checked: from here on nothing raises.
         if now is not None:
             self._tell(now)
-        if request._task:
+        if (special or request._task) and not self._would_fit(request, body):
+            special = False  # an error is sent in its place, and nothing follows from the result
+            self._came_to_nothing(request)
+        elif request._task:
             self._keep_token_of_task(request, result)
         if special:
             if meta is not None:
                 result = {**result, "_meta": {**result.get("_meta", {}), **meta}}
             self._result_accepted(request, result)
-        self._answer(request, b'"result":', body)
-        return self._settle() if self._restless else True
+        whole = self._answer(request, b'"result":', body)
+        return (self._settle() if self._restless else True) and whole
 
     def send_error(
         self,
@@ -161,8 +171,8 @@ class Answering(ListingLayer):
             self._tell(now)
         if request._spec is not None and request._spec.special:
             self._came_to_nothing(request)
-        self._answer(request, b'"error":', body)
-        return self._settle() if self._restless else True
+        whole = self._answer(request, b'"error":', body)
+        return (self._settle() if self._restless else True) and whole
 
     def send_progress(
         self,
@@ -273,20 +283,60 @@ class Answering(ListingLayer):
             error["data"] = data
         return self._encode(error)
 
-    def _answer(self, request: IncomingRequest, member: bytes, body: bytes) -> None:
-        """Queue an answer, or put it in its batch. The request is in the table."""
+    def _answer(self, request: IncomingRequest, member: bytes, body: bytes) -> bool:
+        """Queue an answer, or put it in its batch. The request is in the table.
+
+        Returns:
+            False: the answer would never fit, and an error was queued in its place.
+        """
         self._forget(request, _ANSWERED)
         id = request._id
         text = b"%d" % id if type(id) is int else self._encode(id)
         batch = request._batch
+        whole = True
         if batch is None:
             message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._newline)
+            if len(message) > self._config.max_unsent_bytes:
+                message = self._refusal_of(request, message) + self._newline
+                whole = False
             self._queue(message, request._route)
         else:
-            batch.answers.append(b'{"jsonrpc":"2.0","id":%b,%b%b}' % (text, member, body))
+            answer = b'{"jsonrpc":"2.0","id":%b,%b%b}' % (text, member, body)
+            if len(answer) > self._room_in(batch):
+                answer = self._refusal_of(request, answer)
+                whole = False
+            batch.answers.append(answer)
+            batch.size += len(answer) + 1
             self._leave_batch(batch, request._route)
         if self._state is not _OPEN_STATE:
             self._drained()
+        return whole
+
+    def _would_fit(self, request: IncomingRequest, body: bytes) -> bool:
+        size = len(body) + len(self._encode_id(request._id)) + _RESULT_BYTES
+        if request._batch is not None:
+            return size <= self._room_in(request._batch)
+        return size + len(self._newline) <= self._config.max_unsent_bytes
+
+    def _room_in(self, batch: Batch) -> int:
+        """Bytes that the next answer of a batch may have: for all after it errors must fit."""
+        taken = batch.size + _BATCH_BYTES + (batch.pending - 1) * _ERROR_BYTES
+        return self._config.max_unsent_bytes - taken
+
+    def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
+        """The error that is sent in place of an answer that would never fit (OWN-044)."""
+        limit = self._config.max_unsent_bytes
+        text = (
+            f"the answer to {request._method[:80]} has {len(answer)} bytes; "
+            f"the limit of Config.max_unsent_bytes is {limit}"
+        )
+        if request._batch is not None:
+            text += " for a batch"
+        self._events.append(LimitReached(rule="OWN-044", text=f"{text}; an error was sent instead"))
+        error = self._error_bytes(
+            ErrorCode.INTERNAL_ERROR, "the answer is too large", {"reason": text}
+        )
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._encode(request._id), error)
 
     def _forget(self, request: IncomingRequest, state: RequestState) -> None:
         del self._incoming[request._key]

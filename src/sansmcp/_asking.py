@@ -57,6 +57,7 @@ class Asking(Composing):
         "_standstill",
         "_task_calls",
         "_tokens",
+        "_unfit",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -71,6 +72,7 @@ class Asking(Composing):
         self._forgotten_answers = 0
         self._standstill = Standstill()
         self._parked: dict[OutgoingRequest, None] = {}  # whose silence was over during a pause
+        self._unfit: list[OutgoingRequest] = []  # requests of ours that were too large to be sent
 
     # ---------------------------------------------------------------------------------- verbs
 
@@ -173,6 +175,7 @@ class Asking(Composing):
         if request is not None:
             self._check_ours(request)
         message = self._request_bytes(key, method, spec, body)
+        self._check_size(message, method)
         # Everything is checked: from here on nothing raises.
         if now is not None:
             self._tell(now)
@@ -338,7 +341,24 @@ class Asking(Composing):
             self._timers.arm(self, call, deadline)
         self._sent += 1
         call._order = self._sent
-        self._queue(message, call._route)
+        self._hand_over(call, message)
+
+    def _hand_over(self, call: OutgoingRequest, message: bytes) -> None:
+        """Queue a request of ours. One that would never fit fails when the verb is done."""
+        if self._is_refused(message, call._method):
+            self._unfit.append(call)
+        else:
+            self._queue(message, call._route)
+
+    def _settle(self) -> bool:
+        while self._unfit:
+            calls, self._unfit = self._unfit, []
+            for call in calls:
+                if call.open:
+                    limit = self._config.max_unsent_bytes
+                    text = f"{call._method} was not sent: Config.max_unsent_bytes is {limit}"
+                    self._abandon(call, FailureReason.INVALID_ANSWER, text, None)
+        return super()._settle()
 
     # -------------------------------------------------------------------------------- ending
 
@@ -377,6 +397,7 @@ class Asking(Composing):
         if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", "reason must be a string")
         message = self._cancellation(call, reason, meta)
+        self._check_size(message, "the cancellation")
         if now is not None:
             self._tell(now)
         self._abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)

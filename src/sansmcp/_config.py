@@ -107,7 +107,8 @@ class Config:
     soft_unsent_bytes: int = _limit(16 * MIB)
     """Output not yet taken; above it progress and logs are dropped and changes wait (OWN-011)."""
     max_unsent_bytes: int = _limit(64 * MIB)
-    """Output not yet taken; a message that would go above it ends the connection (OWN-012)."""
+    """Output not yet taken; a message that would go above it ends the connection (OWN-012), unless
+    it has more bytes by itself: then it is refused, and an answer becomes an error (OWN-044)."""
 
     max_held_bytes: int = _limit(256 * MIB)
     """Memory, by estimate, that the requests of all clients of an HTTP endpoint hold: bodies that

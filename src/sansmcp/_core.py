@@ -10,7 +10,14 @@ from ._codec import BoundedDecoder
 from ._config import Config
 from ._conversation import Conversation
 from ._errors import LocalProtocolError
-from ._events import CancelCause, CloseCause, ConnectionClosed, Event, ProtocolViolation
+from ._events import (
+    CancelCause,
+    CloseCause,
+    ConnectionClosed,
+    Event,
+    LimitReached,
+    ProtocolViolation,
+)
 from ._framing import excerpt_of
 from ._handles import IncomingRequest, OutgoingRequest, Peer, Route
 from ._judge import Breach
@@ -50,6 +57,7 @@ class Core:
         "_output",
         "_overflowing",
         "_peer",
+        "_refused",
         "_registry",
         "_restless",
         "_revisions",
@@ -136,6 +144,7 @@ class Core:
         self._wake = wake
         self._waking = False
         self._overflowing = False
+        self._refused = False  # a message that would never fit was not queued
         self._restless = wake is not None
         self._told_output = False
         self._told_events = False
@@ -169,7 +178,10 @@ class Core:
         Returns:
             Whether everything that the verb wanted to send was queued.
         """
-        overflowed = self._overflowing
+        overflowed, refused = self._overflowing, self._refused
+        if refused:
+            self._refused = False
+            self._restless = self._wake is not None
         if overflowed:
             self._end_overflow()
         if self._wake is not None and not self._waking:
@@ -179,7 +191,7 @@ class Core:
                     self._wake()
                 finally:
                     self._waking = False
-        return not overflowed
+        return not (overflowed or refused)
 
     def _has_news(self) -> bool:
         """Whether output, an event or an earlier deadline appeared where none was."""
@@ -251,13 +263,34 @@ class Core:
 
         Over the hard limit it is dropped and only a mark is set: the connection ends when the verb
         or the message that caused it is done, so that nothing ends in the midst of something else.
+        A message that is over the limit by itself is dropped alone.
         """
         unsent = self._unsent + len(message)
         if unsent > self._config.max_unsent_bytes:
-            self._overflowing = self._restless = True
+            if not self._is_refused(message, "a message"):
+                self._overflowing = self._restless = True
             return
         self._unsent = unsent
         self._output.append((message, route))
+
+    def _is_refused(self, message: bytes, what: str, instead: str = "it was not sent") -> bool:
+        """Whether a message would never fit, however much the peer reads: then it is reported."""
+        size, limit = len(message), self._config.max_unsent_bytes
+        if size <= limit:
+            return False
+        text = (
+            f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}; {instead}"
+        )
+        self._events.append(LimitReached(rule="OWN-044", text=text))
+        self._refused = self._restless = True
+        return True
+
+    def _check_size(self, message: bytes, what: str) -> None:
+        """Raise for a message of the caller that would never fit."""
+        size, limit = len(message), self._config.max_unsent_bytes
+        if size > limit:
+            text = f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}"
+            raise LocalProtocolError("OWN-044", text)
 
     def _end_overflow(self) -> None:
         self._overflowing = False

@@ -129,6 +129,7 @@ class ListingLayer(Pinging):
         listing._route = None if request is None else request._route
         listing.data = data
         first = self._page_params(listing, cursor)  # the cursor may have no JSON form
+        self._check_size(first, method)
         if now is not None:
             self._tell(now)
         self._fresh.setdefault(method, {})[listing] = None

@@ -89,6 +89,7 @@ class Notifying(Accepting):
             raise LocalProtocolError("OWN-025", f"{method} is sent by {_MODERN_VERBS[method]}")
         self._check_ours(request)
         message = self._notification_bytes(method, params, meta, conversation)
+        self._check_size(message, method)
         if now is not None:
             self._tell(now)
         if params is not None:

@@ -67,6 +67,7 @@ class Providing(Notifying):
             renewed._token = self._free_token(key)
         body = self._renewed_body(bare, renewed._token, responses, state)
         message = self._request_bytes(key, call._method, call._spec, body)
+        self._check_size(message, call._method)
         # Everything is checked: from here on nothing raises.
         if now is not None:
             self._tell(now)
@@ -195,4 +196,4 @@ class Providing(Notifying):
         call._order = self._sent
         self._extend(call)
         message = self._request_bytes(call._id, call._method, call._spec, body)
-        self._queue(message, call._route)
+        self._hand_over(call, message)

@@ -19,7 +19,7 @@ from .._timers import Timed
 from .._values import MISSING, JSONObject, RequestId, Side, id_key
 from .._wellformed import judge_posted_batch
 from ._events import MessageUndelivered, SessionEnd
-from ._statuses import refusal_status
+from ._statuses import error_status, refusal_status
 from ._streams import Stream
 
 if TYPE_CHECKING:
@@ -61,6 +61,17 @@ class HTTPMachine(Machine):
             )
         if is_answer:
             route.finish()
+
+    def _finish_without(self, route: Any) -> None:
+        """A message would never fit: where it was the last one of its exchange, that ends."""
+        if route.closing and not route.over:
+            route.finish(503)
+
+    def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
+        if request._batch is None:
+            route: Any = request._route
+            route.status = error_status(ErrorCode.INTERNAL_ERROR, request._is_modern)
+        return super()._refusal_of(request, answer)
 
     def _launch(
         self,
@@ -228,10 +239,18 @@ class SessionMachine(HTTPMachine):
     def _queue(self, message: bytes, route: Any) -> None:
         where = self._session._standalone if route is None else route
         if self._unsent + len(message) > self._config.max_unsent_bytes:
-            self._overflowing = self._restless = True
-            self._overflowed = where
+            if self._is_refused(message, "a message"):
+                self._finish_without(where)
+            else:
+                self._overflowing = self._restless = True
+                self._overflowed = where
         elif not where.deliver(message):
             self._lost(where)
+
+    def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
+        if request._method == "initialize":
+            self._overflowing = self._restless = True  # there is no session without its answer
+        return super()._refusal_of(request, answer)
 
     def _launch(
         self,
@@ -279,9 +298,10 @@ class SessionMachine(HTTPMachine):
         routes += [*self._session._standalone.listening, self._overflowed]
         streams = [route for route in routes if isinstance(route, Stream)]
         exchanges = [stream.exchange for stream in streams if stream.exchange is not None]
-        super()._end_overflow()
+        self._held.clear()
         for exchange in exchanges:
-            exchange._drop()
+            exchange._drop()  # before the endings: what these say is to be sent
+        super()._end_overflow()
         for stream in streams:
             if not stream.over:  # it was its answer that was too much
                 stream.finish(503)

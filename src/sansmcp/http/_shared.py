@@ -62,8 +62,11 @@ class SharedMachine(HTTPMachine):
         if route.held is not None and route.closing:
             route.release_held()  # nothing comes after the answer
         if route._unsent + len(message) > self._config.max_unsent_bytes:
-            self._overflowed.append(route)
-            self._restless = True
+            if self._is_refused(message, "a message"):
+                self._finish_without(route)
+            else:
+                self._overflowed.append(route)
+                self._restless = True
         elif not route.deliver(message):
             self._lost(route)
 

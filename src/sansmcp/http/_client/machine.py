@@ -97,7 +97,8 @@ class ClientMachine(Machine):
     def _queue(self, message: bytes, route: Any) -> None:
         unsent = self._unsent + len(message)
         if unsent > self._config.max_unsent_bytes:
-            self._overflowing = self._restless = True
+            if not self._is_refused(message, "a message"):
+                self._overflowing = self._restless = True
             return
         post: Post | None = route
         if post is None:

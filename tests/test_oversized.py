@@ -1,0 +1,204 @@
+"""Messages that alone have more than `max_unsent_bytes`: refused for themselves (OWN-044)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    Config,
+    JSONObject,
+    LimitReached,
+    ListingEnd,
+    ListingEnded,
+    LocalProtocolError,
+    RequestReceived,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+from sansmcp.testing import canonical
+from tests.support.http import answer, new_endpoint, post
+from tests.support.modern import FORM, input_required, modern_client, modern_server, requested
+from tests.support.modern import modern as modern_call
+from tests.support.wire import (
+    asked,
+    assert_usable,
+    call,
+    drain,
+    initialize,
+    of,
+    ready_client,
+    ready_server,
+    receive,
+    result,
+    sent,
+)
+
+REVISION = LEGACY_REVISIONS[-1]
+LIMIT = 1_000
+CONFIG = Config(max_unsent_bytes=LIMIT)
+LONG = "x" * LIMIT
+
+
+def reports(events: list[Any]) -> list[str]:
+    """The texts of the reports of what was refused; nothing else may have happened."""
+    assert {event.rule for event in events if isinstance(event, LimitReached)} <= {"OWN-044"}
+    return [event.text for event in events]
+
+
+@pytest.mark.parametrize("member", ["result", "error"])
+def test_an_answer_that_would_never_fit_becomes_an_error(member: str) -> None:
+    """It ended the connection, because "the peer does not read: 0 bytes wait"."""
+    server = ready_server(REVISION, config=CONFIG)
+    one, two = (asked(server, call(id, "tools/call", {"name": "t"})) for id in (1, "two"))
+    if member == "result":
+        assert not server.send_result(two, {"content": [{"type": "text", "text": LONG}]})
+    else:
+        assert not server.send_error(two, -32001, LONG)
+    [text] = reports(drain(server))
+    assert text.startswith("the answer to tools/call has 10")
+    assert text.endswith("limit of Config.max_unsent_bytes is 1000; an error was sent instead")
+    [answer] = sent(server)
+    assert (answer["id"], answer["error"]["code"]) == ("two", -32603)
+    assert answer["error"]["data"]["reason"] in text
+    assert not two.open
+    assert server.send_result(one, {"content": []})
+    assert len(sent(server)) == 1
+    assert_usable(server)
+
+
+def test_an_answer_of_just_the_limit_is_sent() -> None:
+    """The limit counts the whole message, its newline included."""
+    for spare in (0, -1):
+        server = ready_server(REVISION, config=CONFIG)
+        request = asked(server, call(1, "tools/call", {"name": "t"}))
+        empty: Any = {"content": [], "x": ""}
+        size = len('{"jsonrpc":"2.0","id":1,"result":{"content":[],"x":""}}\n')
+        empty["x"] = "x" * (LIMIT - size - spare)
+        assert server.send_result(request, empty) is (spare == 0)
+
+
+def test_an_answer_in_the_modern_revision_becomes_an_error() -> None:
+    """There it is as in those before."""
+    server = modern_server(config=CONFIG)
+    request = requested(server, modern_call(1, "tools/call", {"name": "t", "arguments": {}}))
+    assert not server.send_result(request, {"content": [{"type": "text", "text": LONG}]})
+    assert len(reports(drain(server))) == 1
+    [answer] = sent(server)
+    assert answer["error"]["code"] == -32603
+
+
+def test_answers_of_a_batch_fit_together_or_become_errors() -> None:
+    """They leave as one message."""
+    server = ready_server("2025-03-26", config=Config(max_unsent_bytes=2_600))
+    batch = [call(id, "tools/call", {"name": "t"}) for id in range(5)]
+    requests = [event.request for event in of(RequestReceived, receive(server, batch))]
+    fits = [server.send_result(one, {"content": [], "x": "y" * 800}) for one in requests]
+    assert fits[0]
+    assert False in fits
+    texts = reports(drain(server))
+    assert len(texts) == fits.count(False)
+    assert "the limit of Config.max_unsent_bytes is 2600 for a batch" in texts[0]
+    [answers] = sent(server)
+    assert ["result" in answer for answer in answers] == fits
+
+
+def test_a_batch_whose_errors_do_not_fit_is_left_out() -> None:
+    """The connection goes on: there is room for other messages."""
+    server = ready_server("2025-03-26", config=CONFIG)
+    receive(server, [{"id": "x" * 500, "method": 1}, {"id": "y" * 500, "method": 2}])
+    assert sent(server) == []
+    assert_usable(server)
+
+
+@pytest.mark.parametrize(
+    "send",
+    [
+        lambda client: client.send_request("x/y", {"text": LONG}),
+        lambda client: client.send_request("x/y", id=LONG),
+        lambda client: client.send_notification("notifications/x", {"text": LONG}),
+        lambda client: client.send_paginated("tools/list", {"x": LONG}),
+        lambda client: client.cancel(client.pending_requests[0], reason=LONG),
+    ],
+    ids=["params", "id", "notification", "listing", "reason"],
+)
+def test_what_the_caller_sends_raises_and_changes_nothing(send: Callable[[Any], object]) -> None:
+    """It would never fit, however much the peer reads."""
+    client = ready_client(REVISION, config=CONFIG)
+    client.send_request("x/y")
+    before = canonical(client)
+    with pytest.raises(
+        LocalProtocolError, match=r"limit of Config\.max_unsent_bytes is 1000"
+    ) as it:
+        send(client)
+    assert it.value.rule == "OWN-044"
+    assert canonical(client) == before
+
+
+def test_answers_to_questions_that_would_never_fit_raise() -> None:
+    """The questions stay open."""
+    client = modern_client(config=CONFIG)
+    request = client.send_request("tools/call", {"name": "t", "arguments": {}})
+    receive(client, input_required(request.id, {"a": FORM}))
+    content: JSONObject = {"action": "accept", "content": {"x": LONG}}
+    with pytest.raises(LocalProtocolError, match="OWN-044"):
+        client.provide_input(request, {"a": content})
+    client.provide_input(request, {"a": {"action": "decline"}})
+
+
+def test_progress_and_logs_that_would_never_fit_are_left_out() -> None:
+    """As when there is no room for them, and reported."""
+    server = ready_server(REVISION, config=CONFIG)
+    params = {"name": "t", "_meta": {"progressToken": 1}}
+    request = asked(server, call(1, "tools/call", params))
+    assert not server.send_progress(request, 1, message=LONG)
+    assert not server.send_log("error", LONG, request=request)
+    assert not server.publish(ToolsListChanged(), meta={"x": LONG})
+    texts = reports(drain(server))
+    assert [text.startswith("a message has 1") for text in texts] == [True] * 3
+    assert texts[0].endswith("limit of Config.max_unsent_bytes is 1000; it was not sent")
+    assert sent(server) == []
+    assert server.send_result(request, {"content": []})
+    assert len(sent(server)) == 1
+    assert_usable(server)
+
+
+def test_a_cursor_that_would_never_fit_ends_its_listing() -> None:
+    """The server may give one that is larger than what this client sends."""
+    client = ready_client(REVISION, config=CONFIG)
+    listing = client.send_paginated("tools/list")
+    [page] = sent(client)
+    events = receive(client, result(page["id"], {"tools": [], "nextCursor": LONG}))
+    [ended] = of(ListingEnded, events)
+    assert (ended.listing, ended.reason) == (listing, ListingEnd.INVALID_ANSWER)
+    assert of(LimitReached, events)[0].rule == "OWN-044"
+    assert not client.pending_requests
+    assert_usable(client)
+
+
+def test_a_subscription_whose_answer_would_never_fit_does_not_count() -> None:
+    """The client is told that there is none."""
+    server = ready_server(REVISION, config=CONFIG)
+    request = asked(server, call(1, "resources/subscribe", {"uri": "file:///a"}))
+    assert not server.send_result(request, {"_meta": {"x": LONG}})
+    assert not server.publish(ResourceUpdated("file:///a"))
+
+
+def test_a_subscription_in_a_batch_counts_only_if_its_answer_fits() -> None:
+    """The answers before it may have taken the room."""
+    server = ready_server("2025-03-26", config=CONFIG)
+    batch = [call(1, "tools/list"), call(2, "resources/subscribe", {"uri": "file:///a"})]
+    one, two = (event.request for event in of(RequestReceived, receive(server, batch)))
+    assert server.send_result(one, {"tools": [], "_meta": {"x": "y" * 400}})
+    assert not server.send_result(two, {"_meta": {"x": "y" * 500}})
+    assert not server.publish(ResourceUpdated("file:///a"))
+
+
+@pytest.mark.parametrize("instructions", ["y" * LIMIT])
+def test_an_initialize_that_cannot_be_answered_opens_no_session(instructions: str) -> None:
+    """What the server says of itself is too large: a session would be of no use."""
+    endpoint = new_endpoint(config=CONFIG, instructions=instructions)
+    response = answer(post(endpoint, initialize(0, REVISION)))
+    assert response.last["error"]["code"] == -32603
+    assert endpoint.sessions == ()
