@@ -24,7 +24,18 @@ from ._methods import META
 from ._modern_methods import MODERN_DIALECT
 from ._registry import KNOWN_METHODS
 from ._sealing import BadSeal, digest_of, unseal
-from ._values import MISSING, IdKey, JSONObject, RequestId, RequestKey, Side, id_key, is_object
+from ._values import (
+    GREATEST_OWN_HASH,
+    LEAST_OWN_HASH,
+    MISSING,
+    IdKey,
+    JSONObject,
+    RequestId,
+    RequestKey,
+    Side,
+    is_object,
+    table_key,
+)
 from ._wellformed import (
     BAD_REQUEST_ID,
     NULL_PARAMS,
@@ -64,7 +75,11 @@ class Accepting(Answering):
             self._report(Breach("STATE-006", f"the server sent the request {method[:80]}"))
             return
         raw: Any = message["id"]
-        id: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
+        id: IdKey | None
+        if type(raw) is str or (type(raw) is int and LEAST_OWN_HASH <= raw <= GREATEST_OWN_HASH):
+            id = raw
+        else:
+            id = table_key(raw)
         if id is None:
             self._refuse_unreadable(BAD_REQUEST_ID, route, batch=batch)
             return
@@ -370,7 +385,7 @@ class Accepting(Answering):
         if self._side is Side.CLIENT or self._state is not State.OPEN:
             return
         body = self._error_bytes(breach.code, breach.text)
-        key = id_key(raw_id)
+        key = table_key(raw_id)
         if key is not None:
             if key in self._incoming:
                 return  # the error would answer that one
@@ -393,7 +408,7 @@ class Accepting(Answering):
             self._report(breach)
             return
         raw: Any = params["requestId"]
-        key = id_key(raw)
+        key = table_key(raw)
         assert key is not None  # it was judged
         reason: Any = params.get("reason")
         request = self._incoming.get(key)

@@ -24,7 +24,7 @@ from ._observations import (
     StreamEnded,
     TextSeen,
 )
-from ._values import JSONObject, JSONValue, Side, id_key, is_object
+from ._values import JSONObject, JSONValue, Side, is_object, table_key
 from ._watched import Asked, Half
 from ._watching_calls import CallWatching
 from ._wellformed import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
@@ -262,7 +262,7 @@ class Observer(CallWatching):
 
     def _see_no_call(self, half: Half, message: JSONObject) -> None:
         """An answer, or an object that is no message."""
-        key = id_key(message.get("id"))
+        key = table_key(message.get("id"))
         if "method" not in message and (
             "result" in message
             or "error" in message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import sys
 from typing import Any, Final, Literal, TypeAlias, TypeGuard
 
 JSONObject: TypeAlias = dict[str, Any]
@@ -16,6 +17,10 @@ RequestId: TypeAlias = int | str | float
 
 IdKey: TypeAlias = int | str
 """The form of an id under which tables file it: `1` and `1.0` are one key, `"1"` is another."""
+
+GREATEST_OWN_HASH: Final = sys.hash_info.modulus - 1
+LEAST_OWN_HASH: Final = -GREATEST_OWN_HASH
+"""Between the two an integer is its own hash, but for -1, which shares that of -2."""
 
 RequestKey: TypeAlias = IdKey | tuple[object, IdKey]
 """What files a request in flight: its id, with its route where many clients share one table."""
@@ -74,3 +79,28 @@ def id_key(value: object) -> IdKey | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return None
+
+
+class _LargeInt(int):
+    """An integer whose hash cannot be chosen.
+
+    That of `int` is the value modulo a prime: in a table of `k * prime` all keys would collide, and
+    each step would cost as much as there are keys.
+    """
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        size = self.bit_length() // 8 + 1
+        return hash(self.to_bytes(size, "little", signed=True))  # which has a secret of the process
+
+
+def table_key(value: object) -> IdKey | None:
+    """What files an id or token in a table that a peer fills; None where `value` is no legal one.
+
+    Integers that are their own hash stay as they are, as do strings.
+    """
+    key = id_key(value)
+    if isinstance(key, int) and not LEAST_OWN_HASH <= key <= GREATEST_OWN_HASH:
+        return _LargeInt(key)
+    return key

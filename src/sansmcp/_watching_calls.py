@@ -19,7 +19,16 @@ from ._judge import (
 from ._lifecycle import Phase, PhaseTrigger
 from ._methods import META, Method
 from ._observations import BlindCause, MessageKind
-from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object
+from ._values import (
+    GREATEST_OWN_HASH,
+    LEAST_OWN_HASH,
+    MISSING,
+    IdKey,
+    JSONObject,
+    Side,
+    is_object,
+    table_key,
+)
 from ._watched import Asked, Half, TokenUse
 from ._watched_modern import Listening
 from ._watching_progress import ProgressWatching
@@ -54,7 +63,11 @@ class CallWatching(ProgressWatching):
 
     def _see_request(self, half: Half, message: JSONObject, method: str) -> None:
         raw: Any = message["id"]
-        key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
+        key: IdKey | None
+        if type(raw) is str or (type(raw) is int and LEAST_OWN_HASH <= raw <= GREATEST_OWN_HASH):
+            key = raw
+        else:
+            key = table_key(raw)
         self._seen(half, MessageKind.REQUEST, method, None if key is None else raw, message)
         if key is None:
             self._accuse(half, BAD_REQUEST_ID, method)

@@ -13,7 +13,7 @@ from ._envelope import SUBSCRIPTION_ID
 from ._judge import FILTERS, Breach, judge_filter, judge_honoured, judge_notification
 from ._methods import FILTER
 from ._observations import CancellationMatched
-from ._values import IdKey, JSONObject, Side, id_key, is_object
+from ._values import IdKey, JSONObject, Side, is_object, table_key
 from ._watched import Asked, Half
 from ._watched_modern import Listening, wishes_in
 from ._watching import Watching
@@ -70,7 +70,7 @@ class ListenWatching(Watching):
     def _judge_tagged(
         self, half: Half, method: str, params: JSONObject, tag: object
     ) -> Breach | None:
-        key = id_key(tag)
+        key = table_key(tag)
         asked = None if key is None else self._may_be(key)
         if asked is None:
             known = key is not None and self._halves[Side.CLIENT].has_asked(key) is not False
@@ -128,7 +128,7 @@ class ListenWatching(Watching):
         if result is None:
             return None
         meta: Any = result.get("_meta")
-        if not is_object(meta) or id_key(meta.get(SUBSCRIPTION_ID)) != asked.key:
+        if not is_object(meta) or table_key(meta.get(SUBSCRIPTION_ID)) != asked.key:
             return Breach("SUBS-014", "the result of a subscription does not name it")
         if not listening.acknowledged and half.readable and not was_over:
             return Breach("SUBS-004", "a subscription ended before it was acknowledged")

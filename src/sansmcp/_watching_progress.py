@@ -6,7 +6,7 @@ from typing import Any
 
 from ._judge import Breach
 from ._methods import Dialect
-from ._values import IdKey, JSONObject, ProgressToken, Side, id_key
+from ._values import IdKey, JSONObject, ProgressToken, Side, table_key
 from ._watched import Asked, Half, TokenUse
 from ._watched_modern import Listening
 from ._watching_answers import AnswerWatching
@@ -30,7 +30,7 @@ class ProgressWatching(AnswerWatching):
             if breach.rule != "PROG-001" or not asker.odd_tokens:
                 self._accuse(half, breach, _PROGRESS)
             return
-        token = id_key(params["progressToken"])
+        token = table_key(params["progressToken"])
         assert token is not None  # it was judged
         use = asker.tokens.get(token)
         if use is None:
@@ -70,7 +70,7 @@ class ProgressWatching(AnswerWatching):
     def _see_cancelled(self, half: Half, params: JSONObject) -> None:
         judged = self._judged and not self._alien
         reason: Any = params.get("reason")
-        key = id_key(params.get("requestId"))
+        key = table_key(params.get("requestId"))
         if key is None:
             if judged and (dialect := self._dialect_of(half)) is not None:
                 breach = judge_cancellation(params, dialect)

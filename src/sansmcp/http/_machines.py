@@ -16,7 +16,7 @@ from .._judge import Breach
 from .._lifecycle import RequestState
 from .._machine import Machine
 from .._timers import Timed
-from .._values import MISSING, JSONObject, RequestId, Side, id_key
+from .._values import MISSING, JSONObject, RequestId, Side, table_key
 from .._wellformed import judge_posted_batch
 from ._events import MessageUndelivered, SessionEnd
 from ._statuses import error_status, refusal_status
@@ -180,7 +180,7 @@ class HTTPMachine(Machine):
             super()._refuse_unreadable(breach, route, excerpt=excerpt, raw_id=raw_id, batch=batch)
             return
         self._report(breach, excerpt=excerpt, code=breach.code)
-        key = id_key(raw_id)
+        key = table_key(raw_id)
         id = b"" if key is None or key in self._incoming else b'"id":%b,' % self._encode(raw_id)
         body = self._error_bytes(breach.code, breach.text)
         route.refuse(400, b'{"jsonrpc":"2.0",%b"error":%b}' % (id, body))

@@ -17,7 +17,7 @@ from .._lifecycle import Phase, RequestState
 from .._modern_methods import MODERN_REVISION
 from .._notifying import LISTEN, URI_CHARACTERS
 from .._registry import DIALECTS, GATES
-from .._values import JSONObject, JSONValue, id_key
+from .._values import JSONObject, JSONValue, table_key
 from ._machines import HTTPMachine
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class SharedMachine(HTTPMachine):
         given: Any = reply.id
         ids: tuple[Any, ...] = given if given.__class__ is tuple else (given,)
         for raw in ids:
-            id = id_key(raw)
+            id = table_key(raw)
             request = None if id is None else self._incoming.get((reply, id))
             if request is not None:
                 self._cancel_incoming(request, cause)

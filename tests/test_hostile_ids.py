@@ -1,0 +1,186 @@
+"""Ids and tokens that a peer chooses so that all have one hash cost no more than others do.
+
+The hash of an integer is its value modulo a prime. In a table of `k * prime` every look costs as
+much as there are keys. What is counted here are keys of one hash in any table, not time.
+"""
+
+import gc
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    Observer,
+    RequestCancelled,
+    RequestReceived,
+    ServerConnection,
+    Side,
+)
+from tests.support.http import connect, modern_headers, new_endpoint, post
+from tests.support.http import drain as drained
+from tests.support.modern import MODERN, modern, modern_server
+from tests.support.watching import opening, taken
+from tests.support.wire import (
+    call,
+    note,
+    of,
+    ready_client,
+    ready_server,
+    receive,
+    result,
+    sent,
+    wire,
+)
+
+REVISION = LEGACY_REVISIONS[-1]
+PRIME: Final = sys.hash_info.modulus
+MANY: Final = 300
+HOSTILE: Final = {
+    "positive": lambda k: (k + 1) * PRIME,
+    "negative": lambda k: -(k + 1) * PRIME,
+    "shifted": lambda k: 5 + (k + 1) * PRIME,
+    "huge": lambda k: (k + 1) * PRIME * 10**50,
+}
+"""Ids of which all have one hash."""
+
+
+def tables_in(*roots: object) -> Iterator[tuple[Any, ...]]:
+    """The keys of every dict and set that is reachable from objects of the library."""
+    seen: set[int] = set()
+    waiting = list(roots)
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, type) or callable(one):
+            continue
+        seen.add(id(one))
+        if isinstance(one, dict | set | frozenset):
+            yield tuple(one)
+        waiting += gc.get_referents(one)
+
+
+def worst(*roots: object) -> int:
+    """How many keys of one table have the same hash; -1 and -2 have in every program."""
+    return max(max(Counter(map(hash, keys)).values(), default=0) for keys in tables_in(*roots))
+
+
+def asking(id: object, token: object) -> dict[str, Any]:
+    return call(id, "tools/call", {"name": "t", "_meta": {"progressToken": token}})
+
+
+@pytest.fixture(params=HOSTILE)
+def hostile(request: pytest.FixtureRequest) -> list[int]:
+    """Ids that have one hash."""
+    ids = [HOSTILE[request.param](k) for k in range(MANY)]
+    assert len(set(map(hash, ids))) == 1
+    return ids
+
+
+def test_what_is_counted_is_found() -> None:
+    """The count must see a table that is as bad as can be."""
+    server = ready_server(REVISION)
+    server.open_requests  # noqa: B018  # any property
+    assert worst({k * PRIME for k in range(MANY)}, server) == MANY
+
+
+def test_requests_tokens_and_cancellations_of_a_connection(hostile: list[int]) -> None:
+    """Each message of 10,000 in flight cost ten times as much as usual."""
+    server = ready_server(REVISION)
+    requests = [
+        event.request
+        for id in hostile
+        for event in of(RequestReceived, receive(server, asking(id, id)))
+    ]
+    assert len(requests) == MANY
+    assert [request.id for request in requests] == hostile
+    assert worst(server) <= 2
+    assert [one.progress_token for one in requests] == hostile
+    assert server.send_progress(requests[7], 1)
+    assert server.send_result(requests[7], {"content": []})
+    progress, response = sent(server)
+    assert progress["params"]["progressToken"] == hostile[7] == response["id"]
+    [cancelled] = receive(server, note("notifications/cancelled", {"requestId": hostile[8]}))
+    assert isinstance(cancelled, RequestCancelled)
+    assert cancelled.request is requests[8]
+    assert sent(receive_twice(server, hostile[9])) == []
+    assert worst(server) <= 2
+
+
+def receive_twice(server: ServerConnection, id: int) -> ServerConnection:
+    """The id is in flight: nothing is answered, whatever the second message is."""
+    receive(server, asking(id, "other"))
+    receive(server, {"jsonrpc": "2.0", "id": id, "method": 5})
+    receive(server, asking("other", id))  # a token in use: its own request is refused
+    sent(server)
+    return server
+
+
+def test_ids_that_come_as_floats() -> None:
+    """They are the same ids as the integers, also where these are filed under another hash."""
+    server = ready_server(REVISION)
+    ids = sorted({float(k * PRIME) for k in range(2**9, 2**9 + MANY)})
+    for id in ids:
+        receive(server, call(id, "tools/call", {"name": "t"}))
+    assert len(server.open_requests) == len(ids)
+    assert worst(server) <= 2
+    [event] = receive(server, note("notifications/cancelled", {"requestId": int(ids[3])}))
+    assert isinstance(event, RequestCancelled)
+    assert event.request.id == ids[3]
+
+
+def test_requests_of_a_server(hostile: list[int]) -> None:
+    """A client is as exposed."""
+    client = ready_client(REVISION)
+    for id in hostile:
+        receive(client, call(id, "roots/list", {"_meta": {"progressToken": id}}))
+    assert len(client.open_requests) == MANY
+    assert worst(client) <= 2
+
+
+def test_requests_of_the_modern_revision(hostile: list[int]) -> None:
+    """Subscriptions are kept for long."""
+    server = modern_server()
+    for id in hostile:
+        receive(server, modern(id, "subscriptions/listen", {"notifications": {}}))
+    assert len(server.listeners) == MANY
+    assert worst(server) <= 2
+
+
+def test_requests_over_http(hostile: list[int]) -> None:
+    """In a session, outside of one, and in one batch."""
+    endpoint = new_endpoint(revisions=(*LEGACY_REVISIONS, MODERN))
+    one = connect(endpoint)
+    batched = connect(endpoint, "2025-03-26")
+    for id in hostile:
+        one.post(asking(id, id))
+        message = modern(id, "tools/call", {"name": "t", "arguments": {}})
+        post(endpoint, message, modern_headers(message))
+    batched.post([asking(id, id) for id in hostile])
+    received = [event for event in drained(endpoint) if isinstance(event, RequestReceived)]
+    assert len(received) == 3 * MANY
+    assert worst(endpoint) <= 2
+
+
+def test_an_observer(hostile: list[int]) -> None:
+    """It sees what both sides choose, also in messages that are none."""
+    observer = Observer()
+    for side, message in opening():
+        observer.receive_data(side, wire(message))
+    for id in hostile:
+        observer.receive_data(Side.CLIENT, wire(asking(id, id)))
+        observer.receive_data(Side.SERVER, wire(call(id, "ping")))
+        observer.receive_data(Side.CLIENT, wire({"jsonrpc": "2.0", "id": -id, "method": 5}))
+    assert worst(observer) <= 2
+    for id in hostile[: MANY // 2]:
+        progress = {"progressToken": id, "progress": 1}
+        observer.receive_data(Side.SERVER, wire(note("notifications/progress", progress)))
+        observer.receive_data(Side.SERVER, wire(result(id, {"content": []})))
+    for id in hostile[MANY // 2 :]:
+        cancel = note("notifications/cancelled", {"requestId": id})
+        observer.receive_data(Side.CLIENT, wire(cancel))
+    assert worst(observer) <= 2
+    assert json.dumps([event.id for event in taken(observer) if hasattr(event, "id")])
