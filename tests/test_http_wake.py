@@ -176,8 +176,11 @@ def test_a_whole_response_can_be_taken_at_once() -> None:
     status, headers, body = response
     assert status == 200
     assert dict(headers)[b"content-length"] == b"%d" % len(body)
-    assert exchange.response() is None
+    assert exchange.response() == response  # a value does not go away by being looked at
     assert exchange.next_output() is None
+    assert exchange.held_bytes == 0
+    exchange.receive_disconnect()
+    assert exchange.response() == response
     assert endpoint.ready() == []
 
 

@@ -165,7 +165,7 @@ def judging_http() -> Generator[None, None, None]:
     @functools.wraps(response)
     def took_all(self: Any) -> Any:
         whole = response(self)
-        talk = talks.get(self)
+        talk = talks.pop(self, None) if whole is not None else None  # it may be asked again
         if talk is not None and whole is not None and whole[2]:
             talk.took_head(whole[1])
             talk.took(whole[2], True)

@@ -84,6 +84,7 @@ class ServerExchange(Output):
         self._pieces = []
         self._behind = None
         self._over = False
+        self._whole = None
         self.is_stream = False
         self.principal: Any = principal
         self.principal_key = principal_key

@@ -71,6 +71,7 @@ class Output:
         "_pieces",
         "_status",
         "_taken",
+        "_whole",
         "_written_at",
         "is_stream",
     )
@@ -83,6 +84,7 @@ class Output:
     _pieces: list[bytes]
     _behind: Stream | None  # of which the event log has more than was taken here
     _over: bool
+    _whole: tuple[int, Headers, bytes] | None  # which `response` has given
     is_stream: bool
 
     # When they are needed first.
@@ -125,12 +127,14 @@ class Output:
         return SendBody(data)
 
     def response(self) -> tuple[int, Headers, bytes] | None:
-        """Take the whole response, for callers that have no use for a part of it.
+        """The whole response, for callers that have no use for a part of it.
 
         Returns:
-            Status, header fields and body, once it is complete; else None, as after
-            `next_output`. A stream that stays open is never complete.
+            Status, header fields and body, once it is complete, and the same from then on; else
+            None, as after `next_output`. A stream that stays open is never complete.
         """
+        if self._whole is not None:
+            return self._whole
         while (
             self._behind is not None
             and self._behind.over
@@ -142,7 +146,9 @@ class Output:
             return None
         self._taken = 2
         self._endpoint._ready.pop(self, None)
-        return self._status, self._headers, self._take() if self._pieces else b""
+        body = self._take() if self._pieces else b""
+        self._whole = whole = self._status, self._headers, body
+        return whole
 
     def _take(self) -> bytes:
         pieces, self._pieces = self._pieces, []
