@@ -200,11 +200,14 @@ def wanting(token: str) -> Reply:
 
 async def test_headers_may_be_a_mapping(shim: Shim) -> None:
     """That is how most libraries for HTTP take them: the names were taken for pairs."""
+
+    def show(refused: object) -> dict[str, str]:
+        return {"Authorization": "first"}
+
     with scripted(wanting("first")) as url:
         async with connecting(shim, url, headers={"Authorization": "first"}) as client:
             await client.request("tools/call", ANY)
-        options: JSONObject = {"on_unauthorized": lambda refused: {"Authorization": "first"}}
-        async with connecting(shim, url, **options) as client:
+        async with connecting(shim, url, on_unauthorized=show) as client:
             await client.request("tools/call", ANY)
 
 

@@ -40,7 +40,9 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
             library. The text does not hold its value, which may be a secret.
     """
     headers: list[tuple[bytes, bytes]] = []
-    pairs: Iterable[Any] = given.items() if isinstance(given, Mapping) else given
+    pairs: Any = given
+    if hasattr(pairs, "items"):
+        pairs = pairs.items()
     for pair in pairs:
         name, value = _read_pair(pair)
         lower, value = name.lower(), value.strip(" \t")  # which is no part of it
