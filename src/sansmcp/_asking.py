@@ -493,8 +493,7 @@ class Asking(Composing):
     def _peer_waits_no_more(self) -> None:
         """Nothing that the peer has asked is open any more: the time of its silence goes on."""
         still, now = self._standstill, self._now
-        if still.since is None or now is None:
-            return
+        assert now is not None  # a pause began at a time
         still.total, still.since = still.until(now), None
         parked, self._parked = self._parked, {}
         for call in parked:
