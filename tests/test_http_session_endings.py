@@ -17,10 +17,12 @@ from sansmcp import (
     RequestFailed,
 )
 from sansmcp.http import (
+    MemoryEventLog,
     MessageUndelivered,
     ServerEndpoint,
     SessionEnd,
     SessionEnded,
+    Sessions,
 )
 from tests.support.http import (
     JSON,
@@ -317,18 +319,53 @@ def test_copies_go_their_own_way() -> None:
         {"idle": 0},
         {"idle": float("nan")},
         {"max_streams": -1},
+        {"max_sessions": True},
+        {"max_sessions": float("inf")},
+        {"idle": True},
+        {"idle": "1 h"},
+        {"max_streams": 1.0},
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
     """A limit that lets nobody in is a mistake."""
-    with pytest.raises(ValueError, match="greater than zero"):
+    (name,) = settings
+    with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
         sessions(**settings)
 
 
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"answers": "xml"}, "auto or sse"),
+        ({"new_id": "s1"}, "new_id must be a callable"),
+        ({"event_log": MemoryEventLog()}, "event_log must be a callable"),
+        ({"retry_ms": -1}, "retry_ms must not be negative"),
+        ({"retry_ms": 1.5}, "an integer"),
+        ({"allow_delete": "no"}, "allow_delete must be True or False"),
+    ],
+)
+def test_other_settings_are_checked_too(settings: dict[str, Any], text: str) -> None:
+    """What is no session store would fail with the first client, and say less."""
+    with pytest.raises(ValueError, match=text):
+        Sessions(**{"new_id": str, **settings})
+    assert Sessions(new_id=str, idle=float("inf"), event_log=None, retry_ms=0).idle == float("inf")
+
+
+@pytest.mark.parametrize("name", ["max_events", "max_bytes"])
+@pytest.mark.parametrize("value", [0, -1, True, 1.5, float("nan")])
+def test_an_event_log_checks_its_bounds(name: str, value: float) -> None:
+    """With NaN it never drops anything."""
+    make: Any = MemoryEventLog
+    with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"answers": "xml"}, "answers must be .auto. or .sse., not .xml."),
+        ({"streams": 1}, "streams must be True or False"),
+        ({"keep_alive": True}, "keep_alive must be greater than zero"),
+        ({"keep_alive": float("inf")}, "finite number of seconds"),
         ({"keep_alive": 0}, "greater than zero"),
         ({"revisions": ("2026-07-28",), "sessions": sessions()}, "no sessions"),
         ({"revisions": ("1999",)}, "must be some of"),

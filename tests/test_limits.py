@@ -1,5 +1,6 @@
 """Limits of `Config`: what happens at each of them, and that none can be nonsense."""
 
+import math
 from typing import Any
 
 import pytest
@@ -45,6 +46,64 @@ def test_a_limit_is_greater_than_zero(name: str, value: int) -> None:
     assert len(NUMBERS) > 15
     make: Any = Config
     with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [True, 1.5, math.nan, math.inf, "10", None])
+def test_a_limit_is_an_integer(name: str, value: object) -> None:
+    """`True` would be a limit of one, and what is no number fails with the first message."""
+    make: Any = Config
+    with pytest.raises(ValueError, match=f"{name} must be greater than zero, and an integer"):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize("name", [*SECONDS, "state_seconds"])
+@pytest.mark.parametrize("value", [True, math.nan, -math.inf, 0.0, "10"])
+def test_a_time_is_a_number_of_seconds(name: str, value: object) -> None:
+    """NaN is never over, nor ever not over."""
+    make: Any = Config
+    with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
+        make(**{name: value})
+
+
+@pytest.mark.parametrize("name", SECONDS)
+def test_no_time_is_none(name: str) -> None:
+    """Infinity would be a timer that a loop cannot wait for."""
+    make: Any = Config
+    with pytest.raises(ValueError, match=f"{name} must be .* a finite number of seconds, not inf"):
+        make(**{name: math.inf})
+    assert getattr(make(**{name: None}), name) is None
+    assert Config(state_seconds=math.inf).state_seconds == math.inf
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("check", "Shape", "check must be 'shape' or 'none', not 'Shape'"),
+        ("check", None, "'shape' or 'none'"),
+        (
+            "unknown_methods",
+            "Refuse",
+            "unknown_methods must be 'refuse' or 'deliver', not 'Refuse'",
+        ),
+        ("cache_scope", "shared", "cache_scope must be 'public' or 'private', not 'shared'"),
+        ("cache_scope", ["public"], "'public' or 'private'"),
+        ("strict", "no", "strict must be True or False, not 'no'"),
+        ("send_info", 0, "send_info must be True or False"),
+        ("coalesce_progress", None, "coalesce_progress must be True or False"),
+        ("cache_ttl_ms", True, "cache_ttl_ms must not be negative, and an integer"),
+        ("cache_ttl_ms", 1.5, "an integer"),
+        ("cache_ttl_ms", math.nan, "an integer"),
+        ("state_keys", b"0123456789abcdef", "state_keys must be a tuple of bytes"),
+        ("state_keys", ("0123456789abcdef",), "state_keys must be a tuple of bytes"),
+        ("codec", "json", "codec must have the methods encode and decode"),
+    ],
+)
+def test_what_is_accepted_is_in_the_message(name: str, value: object, text: str) -> None:
+    """`unknown_methods="Refuse"` delivered them: a typing error chose the other way."""
+    make: Any = Config
+    with pytest.raises(ValueError, match=text):
         make(**{name: value})
 
 

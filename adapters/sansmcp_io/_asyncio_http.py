@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
 from ._asyncio_tasks import finished
+from ._defaults import check_times, check_waits
 from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
 from ._http_server import HTTPServer, new_endpoint
@@ -102,6 +103,8 @@ async def serve_http(
             other.
         OSError: It is not possible to listen there.
     """
+    check_times(request_timeout=request_timeout)
+    check_waits(drain=drain)
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._asyncio_http_ready import Companions
     from ._asyncio_http_service import HTTPService

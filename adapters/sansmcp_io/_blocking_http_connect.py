@@ -10,7 +10,12 @@ from sansmcp import ALL_REVISIONS, Config, JSONObject
 
 from ._blocking_client import Client, RequestHandler, check_plain
 from ._blocking_interrupts import Uninterrupted
-from ._defaults import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT
+from ._defaults import (
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+    check_times,
+)
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
 from ._surface import NotificationHandler, serves_nothing
@@ -83,6 +88,9 @@ def connect_http(
         RequestRefused: The server wants to know who asks.
         ValueError: The URL or a field is unusable, or a proxy was to be used.
     """
+    check_times(
+        request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
+    )
     # Here, since programs on stdio need none of it, and not all have h11.
     from sansmcp.http import ClientEndpoint
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
 
+from ._defaults import check_limit
+
 if TYPE_CHECKING:
     from sansmcp.http import AuthorizationRequired
 
@@ -26,13 +28,13 @@ does what was refused with the fifth ones in a row. What it raises is the cause 
 class HTTPClientLimits:
     """What a client puts up with. Times are in seconds; `math.inf`: no limit."""
 
-    requests: int = 100
+    requests: int = attrs.field(default=100, validator=check_limit)
     """Requests at a time that have a connection; more wait for one, and their timeouts run. Each
     subscription has a connection beside these."""
-    connect: float = 10.0
+    connect: float = attrs.field(default=10.0, validator=check_limit)
     """For opening a connection, TLS included."""
-    head: float = 30.0
+    head: float = attrs.field(default=30.0, validator=check_limit)
     """For the head of a response, where no request's own timeout runs: notifications, answers, and
     the stream for what belongs to no request."""
-    silence: float = math.inf
+    silence: float = attrs.field(default=math.inf, validator=check_limit)
     """In which nothing comes on an open stream; it is then taken up again, or lost."""

@@ -12,6 +12,7 @@ import trio
 
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
+from ._defaults import check_times, check_waits
 from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
 from ._http_server import BACKLOG, HTTPServer, new_endpoint
@@ -103,6 +104,8 @@ async def serve_http(
             other.
         OSError: It is not possible to listen there.
     """
+    check_times(request_timeout=request_timeout)
+    check_waits(drain=drain)
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._trio_http_ready import Companions
     from ._trio_http_service import HTTPService

@@ -12,7 +12,12 @@ import trio
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
 from ._async_client import Client, RequestHandler
-from ._defaults import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT
+from ._defaults import (
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+    check_times,
+)
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
 from ._surface import NotificationHandler, serves_nothing
@@ -81,6 +86,9 @@ async def connect_http(
         RequestRefused: The server wants to know who asks.
         ValueError: The URL or a field is unusable, or a proxy was to be used.
     """
+    check_times(
+        request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
+    )
     # Here, since programs on stdio need none of it, and not all have h11.
     from sansmcp.http import ClientEndpoint
 

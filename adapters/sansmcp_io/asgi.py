@@ -17,7 +17,7 @@ from ._asgi_runner import Result, Runner
 from ._async_server import Server
 from ._asyncio_tasks import finished
 from ._call import RequireInput
-from ._defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
+from ._defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT, check_times, check_waits
 from ._errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
 from ._http_settings import session_settings
 from ._listening import PrincipalKey, check_principal_key
@@ -126,6 +126,8 @@ class App:
         request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
         drain: float = DEFAULT_DRAIN,
     ) -> None:
+        check_times(request_timeout=request_timeout)
+        check_waits(drain=drain)
         if path is not None and not path.startswith("/"):
             raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
         check_principal_key(config, authenticate, principal_key)

@@ -34,6 +34,9 @@ from ._defaults import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
+    check_count,
+    check_times,
+    check_waits,
 )
 from ._errors import (
     ConnectionLost,
@@ -131,6 +134,9 @@ async def connect(
     flushes, and ends the sending side of the stream, where it has such an end. The other arguments
     are those of `connect_stdio`.
     """
+    check_times(
+        request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
+    )
     async with ends_of(reader, writer) as (input, output):
         session = client_session(
             input,
@@ -225,6 +231,11 @@ async def connect_stdio(
         InvalidAnswer: Its answer is not valid.
         StartFailed: There is no common revision, or a required capability is missing.
     """
+    check_times(
+        request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
+    )
+    check_waits(terminate_after=terminate_after, kill_after=kill_after)
+    check_count("restarts", restarts, least=0)
     options = ProcessOptions(
         env=env,
         cwd=cwd,
@@ -287,6 +298,8 @@ async def serve(
 
     As `asyncio.start_unix_server` hands it out. The other arguments are those of `serve_stdio`.
     """
+    check_times(request_timeout=request_timeout)
+    check_waits(drain=drain)
     async with ends_of(reader, writer) as (input, output):
         await serve_ends(
             input,
@@ -342,6 +355,8 @@ async def serve_stdio(
         drain: Seconds to finish what was read when the input ends; then it is cancelled.
         trace: Told of everything that happens on this side.
     """
+    check_times(request_timeout=request_timeout)
+    check_waits(drain=drain)
     with taken_standard_streams() as (source, sink):
         input, output = Input(source), Output(sink)
         try:

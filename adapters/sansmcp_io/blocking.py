@@ -38,6 +38,9 @@ from ._defaults import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
+    check_count,
+    check_times,
+    check_waits,
 )
 from ._errors import (
     CallCancelled,
@@ -173,6 +176,11 @@ def connect_stdio(
         InvalidAnswer: Its answer is not valid.
         StartFailed: There is no common revision, or a required capability is missing.
     """
+    check_times(
+        request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
+    )
+    check_waits(terminate_after=terminate_after, kill_after=kill_after)
+    check_count("restarts", restarts, least=0)
     check_plain(on_request, on_notification)
     options = ProcessOptions(
         command=command,
@@ -260,6 +268,9 @@ def serve_stdio(
             one reads: cancellations and pings are heard whatever the handlers do.
         trace: Told of everything that happens on this side.
     """
+    check_times(request_timeout=request_timeout)
+    check_waits(drain=drain)
+    check_count("threads", threads, least=1)
     check_plain(handler, on_notification, on_ready)
     connection = ServerConnection(
         info=info,

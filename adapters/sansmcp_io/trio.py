@@ -26,6 +26,9 @@ from ._defaults import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
+    check_count,
+    check_times,
+    check_waits,
 )
 from ._errors import (
     ConnectionLost,
@@ -131,6 +134,9 @@ async def connect(
     Leaving the block cancels what is still open, flushes, and ends the sending side of the
     stream. The arguments are those of `connect_stdio`.
     """
+    check_times(
+        request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
+    )
     async with connected(
         stream,
         info=info,
@@ -220,6 +226,11 @@ async def connect_stdio(
         InvalidAnswer: Its answer is not valid.
         StartFailed: There is no common revision, or a required capability is missing.
     """
+    check_times(
+        request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
+    )
+    check_waits(terminate_after=terminate_after, kill_after=kill_after)
+    check_count("restarts", restarts, least=0)
     options = ProcessOptions(
         env=env,
         cwd=cwd,
@@ -281,6 +292,8 @@ async def serve(
 
     The arguments are those of `serve_stdio`.
     """
+    check_times(request_timeout=request_timeout)
+    check_waits(drain=drain)
     connection = ServerConnection(
         info=info,
         capabilities=capabilities,
@@ -341,6 +354,8 @@ async def serve_stdio(
         drain: Seconds to finish what was read when the input ends; then it is cancelled.
         trace: Told of everything that happens on this side.
     """
+    check_times(request_timeout=request_timeout)
+    check_waits(drain=drain)
     async with open_standard_streams() as stream:
         await serve(
             stream,

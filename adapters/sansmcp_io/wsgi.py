@@ -14,7 +14,7 @@ from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
 from sansmcp.http import ServerEndpoint, Session, Sessions, ToolSchema
 
 from ._call import RequireInput
-from ._defaults import DEFAULT_REQUEST_TIMEOUT
+from ._defaults import DEFAULT_REQUEST_TIMEOUT, check_times, check_waits
 from ._errors import (
     CallCancelled,
     ConnectionLost,
@@ -129,6 +129,7 @@ class App:
         config: Config | None = None,
         request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
     ) -> None:
+        check_times(request_timeout=request_timeout)
         for function in (handler, authenticate, on_notification):
             if inspect.iscoroutinefunction(function):
                 raise TypeError(
@@ -177,6 +178,7 @@ class App:
         Args:
             drain: Seconds that requests have to come to their end before; waits for it.
         """
+        check_waits(drain=drain)
         self._runner.close(drain)
 
     @property

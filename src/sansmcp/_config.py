@@ -10,23 +10,16 @@ import attrs
 from ._codec import STANDARD_CODEC, Codec
 from ._extensions import Extension
 from ._registry import Registry, extended
+from ._settings import choice, flag, seconds, whole
 
 MIB = 1024 * 1024
 _KEY_BYTES: Final = 16
 _MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel", "subscriptions/listen"})
 
 
-def _positive(_instance: object, attribute: attrs.Attribute[Any], value: float | None) -> None:
-    if value is not None and not value > 0:
-        raise ValueError(f"{attribute.name} must be greater than zero, not {value!r}")
-
-
-def _not_negative(_instance: object, attribute: attrs.Attribute[Any], value: int) -> None:
-    if value < 0:
-        raise ValueError(f"{attribute.name} must not be negative, not {value!r}")
-
-
 def _secret(_instance: object, attribute: attrs.Attribute[Any], keys: tuple[bytes, ...]) -> None:
+    if not isinstance(keys, tuple) or not all(isinstance(key, bytes) for key in keys):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        raise ValueError(f"{attribute.name} must be a tuple of bytes")
     if any(len(key) < _KEY_BYTES for key in keys):
         raise ValueError(f"each of {attribute.name} must have {_KEY_BYTES} bytes or more")
 
@@ -38,14 +31,19 @@ def _manual(_instance: object, _attribute: attrs.Attribute[Any], value: frozense
         )
 
 
+def _codec(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not all(callable(getattr(value, method, None)) for method in ("encode", "decode")):
+        raise ValueError(f"{attribute.name} must have the methods encode and decode, not {value!r}")
+
+
 def _limit(default: int) -> int:
-    limit: int = attrs.field(default=default, validator=_positive)
+    limit: int = attrs.field(default=default, validator=whole())
     return limit
 
 
 def _seconds() -> float | None:
-    seconds: float | None = attrs.field(default=None, validator=_positive)
-    return seconds
+    time: float | None = attrs.field(default=None, validator=attrs.validators.optional(seconds()))
+    return time
 
 
 def _names(names: Iterable[str]) -> frozenset[str]:
@@ -115,14 +113,18 @@ class Config:
     are not complete, and params of open requests. A request over it gets 503 with `Retry-After`
     (OWN-053); of bodies that are not complete, the longest give way."""
 
-    codec: Codec = STANDARD_CODEC
+    codec: Codec = attrs.field(default=STANDARD_CODEC, validator=_codec)
     """Turns JSON text into values and back."""
-    check: Literal["shape", "none"] = "shape"
+    check: Literal["shape", "none"] = attrs.field(
+        default="shape", validator=choice("shape", "none")
+    )
     """Whether the required members of params and results, and the JSON types of all members that
     the revision defines, are checked, in both directions."""
-    strict: bool = False
+    strict: bool = attrs.field(default=False, validator=flag)
     """Refuse an answer whose id matches only after changing its JSON type."""
-    unknown_methods: Literal["refuse", "deliver"] = "refuse"
+    unknown_methods: Literal["refuse", "deliver"] = attrs.field(
+        default="refuse", validator=choice("refuse", "deliver")
+    )
     """Whether requests for unknown or undeclared methods get -32601, or become events."""
     manual: frozenset[str] = attrs.field(
         default=frozenset[str](), converter=_names, validator=_manual
@@ -138,22 +140,24 @@ class Config:
     )
     """What all of it comes to. It belongs to the machine."""
 
-    send_info: bool = True
+    send_info: bool = attrs.field(default=True, validator=flag)
     """Whether `info` goes into every message of the modern revision that may have it."""
-    cache_ttl_ms: int = attrs.field(default=0, validator=_not_negative)
+    cache_ttl_ms: int = attrs.field(default=0, validator=whole(0))
     """Milliseconds for which results may be kept, where a result does not say so itself."""
-    cache_scope: Literal["public", "private"] = "private"
+    cache_scope: Literal["public", "private"] = attrs.field(
+        default="private", validator=choice("public", "private")
+    )
     """Who may keep them: anybody, or the client that asked."""
     state_keys: tuple[bytes, ...] = attrs.field(default=(), validator=_secret, repr=False)
     """Secrets that seal what `require_input` gives the client to keep: the first one seals, each
     of them opens. Without any, the state is not sealed. Whoever gives a principal with a request
     gives a `principal_key` with it: the seal is bound to that."""
-    state_seconds: float = attrs.field(default=600.0, validator=_positive)
+    state_seconds: float = attrs.field(default=600.0, validator=seconds(endless=True))
     """How long a sealed state may be used."""
     max_input_rounds: int = _limit(10)
     """Rounds of questions to the client within one request; the request ends there (OWN-027)."""
 
-    coalesce_progress: bool = False
+    coalesce_progress: bool = attrs.field(default=False, validator=flag)
     """Drop sent progress that does not increase, instead of raising."""
     progress_interval: float | None = _seconds()
     """Least time between two progress notifications for one request; others are dropped. Needs a

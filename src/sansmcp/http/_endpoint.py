@@ -11,6 +11,7 @@ import attrs
 from .._config import Config
 from .._handles import IncomingRequest, Listener, Peer
 from .._registry import ALL_REVISIONS
+from .._settings import check_choice, check_flag, check_seconds
 from .._values import JSONObject
 from ._events import HTTPEvent
 from ._exchange import ServerExchange
@@ -120,10 +121,10 @@ class ServerEndpoint(Verbs):
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
-        if answers not in ("auto", "sse"):
-            raise ValueError(f"answers is auto or sse, not {answers!r}")
-        if keep_alive is not None and not keep_alive > 0:
-            raise ValueError(f"keep_alive must be greater than zero, not {keep_alive!r}")
+        check_choice("answers", answers, ("auto", "sse"))
+        check_flag("streams", streams)
+        if keep_alive is not None:
+            check_seconds("keep_alive", keep_alive)
         super().__init__(config or Config(), keep_alive, wake)
         self._heads = Heads(self, Origins(hosts, origins))
         self._answers = answers

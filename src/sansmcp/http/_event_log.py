@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol, final
 
 from .._config import MIB
+from .._settings import check_whole
 
 
 class EventLog(Protocol):
@@ -41,11 +42,16 @@ class MemoryEventLog:
     Args:
         max_events: Events kept.
         max_bytes: Bytes of messages kept.
+
+    Raises:
+        ValueError: One of them is no integer above zero.
     """
 
     __slots__ = ("_bytes", "_events", "_max_bytes", "_max_events")
 
     def __init__(self, max_events: int = 1_000, max_bytes: int = 4 * MIB) -> None:
+        check_whole("max_events", max_events)
+        check_whole("max_bytes", max_bytes)
         self._max_events = max_events
         self._max_bytes = max_bytes
         self._bytes = 0

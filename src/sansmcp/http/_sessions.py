@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import attrs
 
 from .._handles import Peer
+from .._settings import flag, seconds, whole
 from ._event_log import EventLog, MemoryEventLog
 from ._history import History
 from ._streams import Standalone
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 _POLLING_SINCE: Final = "2025-11-25"
 
 
-def _positive(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"{attribute.name} must be greater than zero, not {value!r}")
+def _callable(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not callable(value):
+        raise ValueError(f"{attribute.name} must be a callable, not {value!r}")
 
 
 @final
@@ -34,25 +35,27 @@ def _positive(_instance: object, attribute: attrs.Attribute[Any], value: float) 
 class Sessions:
     """How an endpoint keeps sessions. Times are in seconds."""
 
-    new_id: Callable[[], str]
+    new_id: Callable[[], str] = attrs.field(validator=_callable)
     """Gives a session id that nobody can guess, another one at each call, of visible ASCII: 128
     bits from the operating system's generator or more. Whoever knows it is in the session."""
-    max_sessions: int = attrs.field(default=10_000, validator=_positive)
+    max_sessions: int = attrs.field(default=10_000, validator=whole())
     """Sessions at a time; an `initialize` over it gets 503 (OWN-030)."""
-    idle: float = attrs.field(default=3600.0, validator=_positive)
+    idle: float = attrs.field(default=3600.0, validator=seconds(endless=True))
     """Silence after which a session ends that has no GET stream and no request of its client open.
     Without a clock none does. It is broken when the body of a request is complete, not by its
     head; and a request of ours that waits for its answer keeps no session."""
-    max_streams: int = attrs.field(default=16, validator=_positive)
+    max_streams: int = attrs.field(default=16, validator=whole())
     """GET streams at a time in a session; the oldest is closed for one over it (OWN-031)."""
-    event_log: Callable[[], EventLog] | None = MemoryEventLog
+    event_log: Callable[[], EventLog] | None = attrs.field(
+        default=MemoryEventLog, validator=attrs.validators.optional(_callable)
+    )
     """Makes the event log of a session, whose oldest events give way (OWN-033): requests of ours
     among them that nobody has read end in `NO_STREAM`. None: streams cannot be taken up again,
     and what has no stream is lost, which is reported."""
-    retry_ms: int | None = attrs.field(default=None)
+    retry_ms: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole(0)))
     """Milliseconds that a client is told to wait before it takes up a stream again; None: it is
     left to the client, except by `close_stream`, which says a second."""
-    allow_delete: bool = True
+    allow_delete: bool = attrs.field(default=True, validator=flag)
     """Whether a client may end its session with DELETE; if not, that gets 405."""
 
 

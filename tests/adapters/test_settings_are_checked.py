@@ -1,0 +1,172 @@
+"""Settings of the adapters that cannot be meant raise at once, and say what is accepted."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from typing import Any, Final
+
+import pytest
+import trio
+
+import sansmcp_io.asyncio as on_asyncio
+import sansmcp_io.blocking as on_threads
+import sansmcp_io.trio as on_trio
+from sansmcp_io.asgi import App as ASGIApp
+from sansmcp_io.wsgi import App as WSGIApp
+from tests.support.wire import CLIENT_INFO, SERVER_INFO
+
+COMMAND: Final = ["true"]
+URL: Final = "http://127.0.0.1:9/mcp"
+CLIENT_TIMES: Final = ("request_timeout", "start_timeout", "probe_timeout")
+
+
+def handler(_call: object) -> dict[str, Any]:
+    raise AssertionError  # nothing is ever served here
+
+
+def run(open: Callable[..., Any], module: Any, *args: Any, **settings: Any) -> None:
+    """Open something as users do, on its own loop."""
+    made = open(*args, **settings)
+    if isinstance(made, AbstractContextManager):
+        with made:
+            return
+    if isinstance(made, AbstractAsyncContextManager):
+
+        async def entered() -> None:
+            async with made:
+                pass
+
+    else:
+
+        async def entered() -> None:
+            await made
+
+    if module is on_trio:
+        trio.run(entered)
+    elif isinstance(made, Awaitable) or module is on_asyncio:
+        asyncio.run(entered())
+
+
+def clients() -> list[Any]:
+    found: list[Any] = []
+    for module in (on_asyncio, on_trio, on_threads):
+        name = module.__name__.rpartition(".")[2]
+        for open, where in ((module.connect_stdio, COMMAND), (module.connect_http, URL)):
+            found.append(pytest.param(module, open, where, id=f"{name}-{open.__name__}"))
+    return found
+
+
+def servers() -> list[Any]:
+    found: list[Any] = [
+        pytest.param(None, lambda **more: ASGIApp(handler, **more), id="asgi"),
+        pytest.param(None, lambda **more: WSGIApp(handler, **more), id="wsgi"),
+    ]
+    for module in (on_asyncio, on_trio, on_threads):
+        name = module.__name__.rpartition(".")[2]
+
+        def serve_stdio(module: Any = module, **more: Any) -> Any:
+            return module.serve_stdio(handler, **more)
+
+        found.append(pytest.param(module, serve_stdio, id=f"{name}-stdio"))
+        if module is not on_threads:
+
+            def serve_http(module: Any = module, **more: Any) -> Any:
+                return module.serve_http(handler, **more)
+
+            found.append(pytest.param(module, serve_http, id=f"{name}-http"))
+    return found
+
+
+@pytest.mark.parametrize("value", [0, -1.0, math.nan, True, "60"])
+@pytest.mark.parametrize("name", CLIENT_TIMES)
+@pytest.mark.parametrize(("module", "open", "where"), clients())
+def test_the_times_of_a_client(
+    module: Any, open: Callable[..., Any], where: Any, name: str, value: object
+) -> None:
+    """With NaN nothing ever times out; a process was started before anybody said so."""
+    with pytest.raises(ValueError, match=f"{name} must be greater than zero.*math.inf: no limit"):
+        run(open, module, where, info=CLIENT_INFO, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        *(
+            (name, value, "must not be negative")
+            for name in ("terminate_after", "kill_after")
+            for value in (-1, math.nan, True)
+        ),
+        *(("restarts", value, "must be an integer of 0 or more") for value in (-1, True, 1.5)),
+    ],
+)
+@pytest.mark.parametrize("module", [on_asyncio, on_trio, on_threads])
+def test_how_a_process_is_kept(module: Any, name: str, value: object, text: str) -> None:
+    """As above, for what only stdio has."""
+    with pytest.raises(ValueError, match=f"{name} {text}"):
+        run(module.connect_stdio, module, COMMAND, info=CLIENT_INFO, **{name: value})
+
+
+@pytest.mark.parametrize("value", [0, math.nan, True])
+@pytest.mark.parametrize(("module", "open"), servers())
+def test_the_request_timeout_of_a_server(
+    module: Any, open: Callable[..., Any], value: object
+) -> None:
+    """It would show with the first question to a client, and not before."""
+    with pytest.raises(ValueError, match="request_timeout must be greater than zero"):
+        run(open, module, info=SERVER_INFO, request_timeout=value)
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, True])
+@pytest.mark.parametrize(
+    ("module", "open"), [server for server in servers() if server.id != "wsgi"]
+)
+def test_the_drain_of_a_server(module: Any, open: Callable[..., Any], value: object) -> None:
+    """It would show at the very end, in the middle of a shutdown."""
+    with pytest.raises(ValueError, match="drain must not be negative"):
+        run(open, module, info=SERVER_INFO, drain=value)
+
+
+def test_the_drain_of_wsgi_is_given_when_it_is_closed() -> None:
+    """As above."""
+    app = WSGIApp(handler, info=SERVER_INFO)
+    with pytest.raises(ValueError, match="drain must not be negative"):
+        app.close(drain=math.nan)
+    app.close()
+
+
+@pytest.mark.parametrize("threads", [0, True, 1.5])
+def test_the_threads_of_a_blocking_server(threads: Any) -> None:
+    """Without any, nothing is ever answered."""
+    with pytest.raises(ValueError, match="threads must be an integer of 1 or more"):
+        on_threads.serve_stdio(handler, info=SERVER_INFO, threads=threads)
+
+
+@pytest.mark.parametrize("name", ["connections", "head_bytes", "head", "idle", "held_bytes"])
+@pytest.mark.parametrize("value", [0, math.nan, True, "1"])
+def test_limits_of_an_http_server(name: str, value: object) -> None:
+    """`True` was one connection."""
+    make: Any = on_asyncio.HTTPLimits
+    with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
+        make(**{name: value})
+    assert getattr(make(**{name: math.inf}), name) == math.inf
+
+
+@pytest.mark.parametrize("name", ["requests", "connect", "head", "silence"])
+@pytest.mark.parametrize("value", [0, math.nan, True, "1"])
+def test_limits_of_an_http_client(name: str, value: object) -> None:
+    """They were not looked at: with none, no request ever got a connection."""
+    make: Any = on_asyncio.HTTPClientLimits
+    with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
+        make(**{name: value})
+
+
+def test_numbers_of_things_are_integers() -> None:
+    """Half a connection is none."""
+    server: Any = on_asyncio.HTTPLimits
+    client: Any = on_asyncio.HTTPClientLimits
+    with pytest.raises(ValueError, match="connections must be greater than zero, and an integer"):
+        server(connections=1.5)
+    with pytest.raises(ValueError, match="requests must be greater than zero, and an integer"):
+        client(requests=1.5)
+    assert client(connect=1.5).connect == 1.5
