@@ -18,7 +18,7 @@ from ._events import (
     RequestReceived,
 )
 from ._handles import Batch, IncomingRequest, Route
-from ._judge import Breach, judge_request, null_members
+from ._judge import NULLS, Breach, judge_request, null_members
 from ._lifecycle import Phase, State
 from ._methods import META
 from ._modern_methods import MODERN_DIALECT
@@ -116,15 +116,15 @@ class Accepting(Answering):
                 peer = peer._as(principal, given_by.principal_key)
         sender = self._other
         spec = conversation.dialect.requests[sender].get(method)
-        nulls: list[str] = []
-        if None in params.values():
-            nulls = null_members(META if spec is None else spec.params_optional, params)
-            for name in nulls:
-                del params[name]
         request = IncomingRequest(raw, key, method, params, spec, peer, route, batch)
         request._is_modern = is_modern
         if breach is None:
             breach = judge_request(conversation, sender, method, spec, params, self._shape)
+            if breach is NULLS or ((spec is None or not self._shape) and None in params.values()):
+                for name in null_members(META if spec is None else spec.params_optional, params):
+                    del params[name]
+                    self._report(null_member(name), request=request)
+                breach = judge_request(conversation, sender, method, spec, params, self._shape)
             if breach is not None:
                 if self._is_for_gateway(breach):
                     request._spec = spec = breach = None
@@ -158,8 +158,6 @@ class Accepting(Answering):
             self._tell_forgotten()
         if given is None:
             self._report(NULL_PARAMS, request=request)
-        for name in nulls:
-            self._report(null_member(name), request=request)
         if breach is not None:
             if not breach.tolerated:
                 if (method == "server/discover" and self._modern is None) or (

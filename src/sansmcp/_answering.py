@@ -13,10 +13,10 @@ from ._events import (
 )
 from ._handles import Batch, Bridge, IncomingRequest, Route
 from ._ids import CancelledIds, UsedIds
-from ._judge import misshapen_result, without_nulls
+from ._judge import NULL, misshapen_result, without_nulls
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._listing import ListingLayer
-from ._methods import META, WRITTEN
+from ._methods import META
 from ._tasks import finished_tasks, new_task
 from ._values import (
     MISSING,
@@ -97,23 +97,24 @@ class Answering(ListingLayer):
         if self._incoming.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         spec = request._spec
-        given: Any = result  # untyped callers
-        if is_object(given) and None in given.values():
-            optional = META if spec is None else spec.result_optional
-            if request._is_modern:
-                optional = (*WRITTEN, *optional)
-            result = without_nulls(optional, given)
+        if result.__class__ is not dict and not is_object(result):
+            raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {result!r:.40}")
+        fault: str | None = None
+        if spec is None or not self._shape:
+            if None in result.values():
+                result = without_nulls(META if spec is None else spec.result_optional, result)
+        else:
+            fault = misshapen_result(spec, request._task, result)
+            if fault is NULL:
+                result = without_nulls(spec.result_optional, result)
+                fault = misshapen_result(spec, request._task, result)
         if request._is_modern:
             body = self._complete(spec, result, meta)
         else:
             body = self._encode_object(result, meta)
-        if (
-            self._shape
-            and spec is not None
-            and (fault := misshapen_result(spec, request._task, result)) is not None
-            and not (request._is_modern and self._is_added(result))
-        ):
-            raise LocalProtocolError(spec.result_rule, f"result of {request._method}: {fault}")
+        if fault is not None and not (request._is_modern and self._is_added(result)):
+            rule = "OWN-014" if spec is None else spec.result_rule
+            raise LocalProtocolError(rule, f"result of {request._method}: {fault}")
         special = spec is not None and spec.special
         if special:
             self._check_own_result(request, result)

@@ -16,7 +16,7 @@ from ._events import (
     ResponseReceived,
 )
 from ._handles import IncomingRequest, OutgoingRequest, Purpose, Route
-from ._judge import judge_request, judge_task, refuse_to_ask, without_nulls
+from ._judge import NULLS, judge_request, judge_task, refuse_to_ask, without_nulls
 from ._lifecycle import REQUESTS, Phase, RequestState, RequestTrigger, State
 from ._methods import META, Method
 from ._timers import Standstill, Timed
@@ -133,9 +133,10 @@ class Asking(Composing):
         given = _EMPTY if params is None else params
         if given.__class__ is not dict and not is_object(given):
             raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
-        if None in given.values():
-            given = without_nulls(META if spec is None else spec.params_optional, given)
         breach = judge_request(conversation, side, method, spec, given, self._shape)
+        if breach is NULLS or ((spec is None or not self._shape) and None in given.values()):
+            given = without_nulls(META if spec is None else spec.params_optional, given)
+            breach = judge_request(conversation, side, method, spec, given, self._shape)
         if breach is not None and not breach.tolerated:
             raise breach.error()
         if method == "initialize":

@@ -125,7 +125,11 @@ class Composing(Core):
                     config.cache_scope.encode(),
                 )
             return b"%b%b%b%b" % (body[:-1], b"," if result else b"", hints, self._plain_tail)
-        whole: JSONObject = {**result}
+        whole: JSONObject = {
+            name: value
+            for name, value in result.items()
+            if value is not None or name not in _WRITTEN
+        }
         kind = whole.setdefault("resultType", "complete")
         if kind == "input_required":
             raise LocalProtocolError("OWN-025", "questions are sent by require_input()")

@@ -15,7 +15,7 @@ from ._conversation import Conversation
 from ._errors import ErrorCode, LocalProtocolError
 from ._legacy_methods import TASK, TASK_OPTIONAL
 from ._lifecycle import Phase
-from ._methods import OBJECT, QUESTION, Dialect, Members, Method, OptionalMembers
+from ._methods import META, OBJECT, QUESTION, Dialect, Members, Method, OptionalMembers
 from ._modern_methods import META_PREFIX
 from ._registry import KNOWN_METHODS
 from ._values import MISSING, JSONObject, JSONValue, Missing, Side, is_list_of_strings, is_object
@@ -103,7 +103,11 @@ def judge_request(
                 f"which the {sender.other.name.lower()} did not declare",
                 ErrorCode.INVALID_PARAMS,
             )
-    if shape and (breach := judge_params(spec, params)) is not None:
+    if (
+        shape
+        and (spec.modes or misshapen(spec.params, spec.params_optional, params) is not None)
+        and (breach := judge_params(spec, params)) is not None
+    ):
         return breach
     return early
 
@@ -215,7 +219,7 @@ def judge_question(
         return Breach("MRTR-006", f"{method[:80]} cannot be asked inside of a result")
     if missing := lacking(spec, gates, params):
         return Breach("MRTR-008", f"{method} needs {missing[0]}, which the client did not declare")
-    if shape and (breach := judge_params(spec, params)) is not None:
+    if shape and (breach := judge_params(spec, without_nulls(spec.params_optional, params))):
         return breach
     if "id" in question or "jsonrpc" in question:
         text = f"{method}: a question has method and params, and nothing of an envelope"
@@ -265,7 +269,10 @@ def capability_rule(conversation: Conversation) -> str:
 
 
 def judge_params(spec: Method, params: JSONObject) -> Breach | None:
-    """Whether params have the required members, and the known ones their JSON types."""
+    """Whether params have the required members, and the known ones their JSON types.
+
+    `NULLS` where an optional member is null: it is to be left out, and the rest judged.
+    """
     members = spec.params
     if spec.modes:
         mode: Any = params.get("mode")
@@ -275,24 +282,21 @@ def judge_params(spec: Method, params: JSONObject) -> Breach | None:
             text = f"{spec.name} in an unknown mode"
             return Breach("ELIC-005", text, ErrorCode.INVALID_PARAMS)
         members = spec.modes[mode]
-    fault, rule = misshapen(members, params), spec.params_rule
+    fault = misshapen(members, spec.params_optional, params)
     if fault is None:
-        if len(params) == len(members):
-            return None  # there is nothing beside them
-        name = mistyped(spec.params_optional, params)
-        if name is None:
-            return None
-        fault, rule = f"{name} has the wrong type", spec.member_rules.get(name, "OWN-014")
+        return None
+    if fault is NULL:
+        return NULLS
+    rule = spec.member_rules.get(fault.partition(" ")[0], spec.params_rule)
     return Breach(rule, f"params of {spec.name}: {fault}", ErrorCode.INVALID_PARAMS)
 
 
 def mistyped(optional: OptionalMembers, value: JSONObject) -> str | None:
     """The first optional member of an object that has the wrong type; null counts as absent."""
     for name, kinds in optional:
-        if name in value and type(value[name]) not in kinds:
-            member: Any = value[name]
-            if member is not None and _is_no(member, kinds):
-                return name
+        member: Any = value.get(name)
+        if member is not None and _is_no(member, kinds):
+            return name
     return None
 
 
@@ -329,8 +333,13 @@ def _is_no(member: object, kinds: tuple[type, ...]) -> bool:
     return not isinstance(member, kinds) or (isinstance(member, bool) and bool not in kinds)
 
 
-def misshapen(members: Members, value: JSONObject) -> str | None:
-    """What is wrong with the required members of an object, or None."""
+NULL: Final = "an optional member is null"
+"""What `misshapen` says where it is to be asked again without such members."""
+NULLS: Final = Breach("OWN-015", NULL, tolerated=True)
+
+
+def misshapen(members: Members, optional: OptionalMembers, value: JSONObject) -> str | None:
+    """What is wrong with the members of an object, or None: it begins with the member's name."""
     for name, kinds in members:
         member: Any = value.get(name, MISSING)
         if kinds is None:
@@ -341,6 +350,20 @@ def misshapen(members: Members, value: JSONObject) -> str | None:
                 return f"{name} is missing"
             if _is_no(member, kinds):
                 return f"{name} has the wrong type"
+    left = len(value) - len(members)
+    if not left:
+        return None  # as in most messages: there is nothing beside them
+    for name, kinds in optional:
+        if name in value:
+            member = value[name]
+            if type(member) not in kinds:
+                if member is None:
+                    return NULL
+                if _is_no(member, kinds):
+                    return f"{name} has the wrong type"
+            left -= 1
+            if not left:
+                return None
     return None
 
 
@@ -353,14 +376,10 @@ def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str |
     Where a task was accepted, a `CreateTaskResult` may stand in its place (MCP 2025-11-25,
     basic/utilities/tasks).
     """
-    required, optional, value = spec.result, spec.result_optional, result
     if as_task and "task" in result:
-        fault = misshapen(_TASK_RESULT, result)
+        fault = misshapen(_TASK_RESULT, META, result)
         if fault is not None:
             return fault
-        required, optional, value = TASK, TASK_OPTIONAL, result["task"]
-    fault = misshapen(required, value)
-    if fault is None and len(value) != len(required):
-        name = mistyped(optional, value)
-        return None if name is None else f"{name} has the wrong type"
-    return fault
+        task = without_nulls(TASK_OPTIONAL, result["task"])
+        return misshapen(TASK, TASK_OPTIONAL, task)
+    return misshapen(spec.result, spec.result_optional, result)

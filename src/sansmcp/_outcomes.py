@@ -59,11 +59,6 @@ class Outcomes(Asking):
             if call is None:
                 return
         result: Any = message.get("result", MISSING)
-        if result.__class__ is dict:
-            if call._spec is not None and call._purpose in _FORGIVEN:
-                self._drop_odd(call._spec.result_optional, result, call)
-            elif None in result.values():
-                self._drop_nulls(call, result)
         outcome: Outcome | InputRequired
         fault: Breach | None = None
         if result.__class__ is not dict or "error" in message or message.get("jsonrpc") != "2.0":
@@ -73,17 +68,18 @@ class Outcomes(Asking):
             and (kind := result.get("resultType", "complete")) != "complete"
             and not (call._purpose is _APPLICATION and self._is_added(result))
         ):
+            for name in null_members((*QUESTIONS, *META), result):
+                del result[name]
+                self._report(null_member(name), request=call)
             interim, fault = self._interim(call, kind, result)
             if interim is None:
                 return  # asked again already
             outcome = interim
         elif (
-            self._shape
-            and (spec := call._spec) is not None
-            and (wrong := misshapen_result(spec, call._task, result)) is not None
-            and not (call._is_modern and self._is_added(result))
-        ):
-            fault = Breach(spec.result_rule, f"result of {call._method}: {wrong}")
+            (spec := call._spec) is None
+            or not self._shape
+            or misshapen_result(spec, call._task, result) is not None
+        ) and (fault := self._judge_result(call, result)) is not None:
             outcome = self._invalid(call, fault, result)
         else:
             if call._task and call._token is not None:
@@ -102,14 +98,21 @@ class Outcomes(Asking):
             assert not isinstance(outcome, InputRequired)  # no request of the library's own asks
             self._ended(call, outcome)
 
-    def _drop_nulls(self, call: OutgoingRequest, result: JSONObject) -> None:
-        """Optional members of a result that are null count as absent."""
-        optional = META if call._spec is None else call._spec.result_optional
-        if call._is_modern and result.get("resultType") == "input_required":
-            optional = (*QUESTIONS, *META)
+    def _judge_result(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
+        """What is wrong with a result, after what counts as absent was taken out of it."""
+        spec = call._spec
+        optional = META if spec is None else spec.result_optional
+        if call._purpose in _FORGIVEN:
+            self._drop_odd(optional, result, call)
         for name in null_members(optional, result):
             del result[name]
             self._report(null_member(name), request=call)
+        if spec is None or not self._shape or (call._is_modern and self._is_added(result)):
+            return None
+        wrong = misshapen_result(spec, call._task, result)
+        if wrong is None:
+            return None
+        return Breach(spec.result_rule, f"result of {call._method}: {wrong}")
 
     def _find_unfiled(
         self, message: JSONObject, raw: object, key: IdKey | None

@@ -101,10 +101,11 @@ class Providing(Notifying):
             if alien := _ALIEN & given.keys():
                 text = f"the answer to {name!r} is a bare result, and has no {min(alien)}"
                 raise LocalProtocolError("MRTR-020", text)
+            given = without_nulls(spec.result_optional, given)
             fault = misshapen_result(spec, False, given)
             if fault is not None and self._shape:
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {fault}")
-            checked[name] = without_nulls(spec.result_optional, given)
+            checked[name] = given
         if unknown := responses.keys() - questions.keys():
             raise LocalProtocolError("MRTR-019", f"{min(unknown, key=str)!r} was not asked")
         return checked

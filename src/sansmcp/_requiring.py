@@ -22,8 +22,16 @@ from ._events import (
     ResponseReceived,
 )
 from ._handles import Bridge, IncomingRequest, OutgoingRequest, Purpose
-from ._judge import Breach, judge_question, judge_request, lacking, question_without_nulls
+from ._judge import (
+    Breach,
+    judge_question,
+    judge_request,
+    lacking,
+    question_without_nulls,
+    without_nulls,
+)
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger
+from ._methods import META
 from ._modern_methods import MODERN_REVISION
 from ._providing import Providing
 from ._sealing import LAST, NO_PRINCIPAL_KEY, seal
@@ -186,6 +194,7 @@ class Requiring(Providing):
                 # The id that the question will have: no other request of the session has it.
                 params = {**params, "elicitationId": str(self._last_id + 1 + len(bodies))}
             spec = conversation.dialect.requests[side].get(method)
+            params = without_nulls(META if spec is None else spec.params_optional, params)
             breach = judge_request(conversation, side, method, spec, params, self._shape)
             if breach is not None and not breach.tolerated:
                 raise breach.error()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ._judge import Breach, judge_question, misshapen_result, question_without_nulls
+from ._judge import Breach, judge_question, misshapen_result, question_without_nulls, without_nulls
 from ._modern_methods import MODERN_DIALECT
 from ._observations import BlindCause
 from ._values import MISSING, JSONObject, Side, is_object
@@ -115,6 +115,9 @@ def _misshapen_answer(questions: Mapping[str, str], responses: JSONObject) -> st
     for name, method in questions.items():
         spec = MODERN_DIALECT.inputs.get(method)
         response: Any = responses.get(name, MISSING)
-        if spec is not None and (fault := misshapen_result(spec, False, response)) is not None:
+        if spec is None:
+            continue
+        response = without_nulls(spec.result_optional, response)
+        if (fault := misshapen_result(spec, False, response)) is not None:
             return f"the answer to {name!r:.80}: {fault}"
     return None
