@@ -209,9 +209,9 @@ def call(
         "tools/call",
         "tools",
         params=(("name", STRING),),
-        params_optional=(("arguments", OBJECT), *params_also, *META),
+        params_optional=(("arguments", OBJECT), *META, *params_also),
         result=(("content", ARRAY),),
-        result_optional=(("isError", BOOLEAN), *result_also, *META),
+        result_optional=(*META, ("isError", BOOLEAN), *result_also),
         **more,
     )
 
@@ -223,7 +223,7 @@ def prompt(params_also: OptionalMembers = (), **more: Any) -> Method:
         "prompts/get",
         "prompts",
         params=(("name", STRING),),
-        params_optional=(("arguments", OBJECT), *params_also, *META),
+        params_optional=(("arguments", OBJECT), *META, *params_also),
         result=(("messages", ARRAY),),
         result_optional=(("description", STRING), *META),
         **more,

@@ -23,8 +23,12 @@ def check_whole(name: str, value: object, least: int = 1) -> None:
 
 def check_seconds(name: str, value: object, *, endless: bool = False) -> None:
     """Raise `ValueError` unless a setting is a time above zero; `endless`: infinity is one, too."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 < value <= inf or (value == inf and not endless):
+    if (
+        not isinstance(value, int | float)
+        or isinstance(value, bool)
+        or not value > 0  # which also refuses NaN
+        or (value == inf and not endless)
+    ):
         bound = "a number of seconds" if endless else "a finite number of seconds"
         raise ValueError(f"{name} must be greater than zero, and {bound}, not {value!r}")
 

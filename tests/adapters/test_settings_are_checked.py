@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
 from typing import Any, Final
 
 import pytest
@@ -59,22 +60,16 @@ def clients() -> list[Any]:
 
 def servers() -> list[Any]:
     found: list[Any] = [
-        pytest.param(None, lambda **more: ASGIApp(handler, **more), id="asgi"),
-        pytest.param(None, lambda **more: WSGIApp(handler, **more), id="wsgi"),
+        pytest.param(None, partial(ASGIApp, handler), id="asgi"),
+        pytest.param(None, partial(WSGIApp, handler), id="wsgi"),
     ]
     for module in (on_asyncio, on_trio, on_threads):
         name = module.__name__.rpartition(".")[2]
-
-        def serve_stdio(module: Any = module, **more: Any) -> Any:
-            return module.serve_stdio(handler, **more)
-
-        found.append(pytest.param(module, serve_stdio, id=f"{name}-stdio"))
-        if module is not on_threads:
-
-            def serve_http(module: Any = module, **more: Any) -> Any:
-                return module.serve_http(handler, **more)
-
-            found.append(pytest.param(module, serve_http, id=f"{name}-http"))
+        found.append(pytest.param(module, partial(module.serve_stdio, handler), id=f"{name}-stdio"))
+    found += [
+        pytest.param(module, partial(module.serve_http, handler), id=f"{name}-http")
+        for name, module in (("asyncio", on_asyncio), ("trio", on_trio))
+    ]
     return found
 
 
