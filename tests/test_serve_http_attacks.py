@@ -109,9 +109,10 @@ async def test_clients_that_never_read_are_given_up() -> None:
     async with serving(handle, limits=limits, config=config) as server:
         before = descriptors()
         async with talking(server) as talk:
-            for _ in range(8):
-                # Pipelined, so that the first alone is answered.
-                await talk.send(posted_modern(modern_tool_call(1, "x", size=8 * MIB)))
+            with suppress(*loops.BROKEN):  # on a busy machine it is given up before it has said all
+                for _ in range(8):
+                    # Pipelined, so that the first alone is answered.
+                    await talk.send(posted_modern(modern_tool_call(1, "x", size=8 * MIB)))
             while len(descriptors() - before) > 1:
                 await loops.sleep(0.01)  # until the server has closed its end
             assert await is_served(server)
