@@ -26,7 +26,7 @@ from .support.http import LEGACY, modern_tool_call
 from .support.http_on_loops import connect_http, serving, talking
 from .support.http_tools import opened
 from .support.loops import on_each_loop
-from .support.wire import initialize
+from .support.wire import call, initialize, result
 
 __all__ = ["certificate"]  # a fixture
 
@@ -91,12 +91,11 @@ async def test_a_question_waits_until_its_client_listens() -> None:
     ):
         fields = await opened(talk)
         await waits.wait()
-        await talk.post({"jsonrpc": "2.0", "id": 5, "method": "ping"}, fields)  # time has passed
+        await talk.post(call(5, "ping"), fields)  # time has passed
         await stream.send(head("GET", "/mcp", {**fields, "accept": "text/event-stream"}))
         await stream.receive_head("GET")
         question = await stream.message()
-        reply = {"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}
-        assert (await talk.post(reply, fields)).status == 202
+        assert (await talk.post(result(question["id"], {"roots": []}), fields)).status == 202
         while not answers:
             await loops.checkpoint()
     assert answers == [{"roots": []}]
