@@ -39,6 +39,15 @@ class User:
         return "a user"
 
 
+def nobody(_request: object) -> None:
+    """Finds no user."""
+
+
+def somebody(_request: object) -> str:
+    """Finds the same user each time."""
+    return "me"
+
+
 def key(user: User) -> str:
     return user.id
 
@@ -188,7 +197,7 @@ def test_a_forged_state_is_refused_before_the_handler_runs_on_stdio(adapter: str
 @on_each_loop()
 async def test_users_without_keys_are_no_users_where_states_are_sealed() -> None:
     """OWN-050: it is said when the server is started, and not to each of its clients."""
-    settings: dict[str, Any] = {"authenticate": lambda fields: None}
+    settings: dict[str, Any] = {"authenticate": nobody}
     with pytest.raises(ValueError, match="principal_key="):
         await serve_http(Tool(), info=SERVER_INFO, config=CONFIG, **settings)
 
@@ -197,9 +206,9 @@ async def test_users_without_keys_are_no_users_where_states_are_sealed() -> None
 def test_applications_need_keys_of_users_too(app: Callable[..., object]) -> None:
     """OWN-050, neighbour: without users, or without seals, nothing is needed."""
     with pytest.raises(ValueError, match="principal_key="):
-        app(Tool(), info=SERVER_INFO, config=CONFIG, authenticate=lambda scope: None)
+        app(Tool(), info=SERVER_INFO, config=CONFIG, authenticate=nobody)
     app(Tool(), info=SERVER_INFO, config=CONFIG)
-    app(Tool(), info=SERVER_INFO, authenticate=lambda scope: None)
+    app(Tool(), info=SERVER_INFO, authenticate=nobody)
 
 
 @pytest.mark.parametrize("bad", [7, None, RuntimeError("secret")])
@@ -214,7 +223,7 @@ async def test_a_key_that_is_no_string_is_a_fault_of_the_server(
             raise bad
         return bad
 
-    settings: dict[str, Any] = {"authenticate": lambda fields: "me", "principal_key": find_key}
+    settings: dict[str, Any] = {"authenticate": somebody, "principal_key": find_key}
     async with serving(Tool(), config=CONFIG, **settings) as server, talking(server) as talk:
         response = await talk.post(asking(1), modern_headers(asking(1)))
         assert response.status == 500
@@ -232,9 +241,7 @@ async def test_a_request_of_nobody_needs_no_key() -> None:
             text(str(call.state)) if call.input_responses else RequireInput({"q": FORM}, state="s")
         )
 
-    app = below_asgi.new_app(
-        ask_only, config=CONFIG, authenticate=lambda scope: None, principal_key=key
-    )
+    app = below_asgi.new_app(ask_only, config=CONFIG, authenticate=nobody, principal_key=key)
     first = (await below_asgi.post_modern(app, asking(1)).ended()).json
     again = retry(2, first["result"]["requestState"])
     assert said((await below_asgi.post_modern(app, again).ended()).json) == "s"

@@ -38,8 +38,8 @@ def key_of(principal: object, principal_key: PrincipalKey | None) -> str | None:
     """
     if principal is None or principal_key is None:
         return None
-    key: object = principal_key(principal)
-    if not isinstance(key, str):
+    key = principal_key(principal)
+    if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
         raise TypeError(f"principal_key returned {type(key).__name__}, and not a string")
     return key
 

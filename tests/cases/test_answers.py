@@ -131,8 +131,8 @@ def test_an_invalid_result_comes_with_the_failure() -> None:
     calls = [client.send_request("tools/call", {"name": "t"}) for _ in range(3)]
     sent(client)
     task = {"resultType": "task", "taskId": "T", "status": "working"}
-    cased = {"resultType": "Complete", "content": []}
-    known = {"resultType": "complete", "content": [], "x-unknown": {"k": 1}}
+    cased: dict[str, Any] = {"resultType": "Complete", "content": []}
+    known: dict[str, Any] = {"resultType": "complete", "content": [], "x-unknown": {"k": 1}}
     for request, refused in zip(calls, (task, cased), strict=False):
         events = receive(client, result(request.id, refused))
         (failure,) = of(RequestFailed, events)

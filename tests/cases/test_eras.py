@@ -434,7 +434,7 @@ def test_a_late_answer_to_the_probe_is_shown() -> None:
     assert (late.rule, late.id, late.answer) == ("CANC-011", 1, answer)
     assert "server/discover" in late.text
     assert isinstance(log, NotificationReceived)
-    agreed = {**initialized_by(LEGACY), "capabilities": {"tools": {}, "logging": {}}}
+    agreed: JSONObject = {**initialized_by(LEGACY), "capabilities": {"tools": {}, "logging": {}}}
     assert only(Ready, receive(client, result(opening["id"], agreed))).revision == LEGACY
     assert sent(client) == [INITIALIZED]
     client.send_request("tools/list")
