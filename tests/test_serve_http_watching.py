@@ -77,7 +77,7 @@ async def test_each_session_has_its_companion_while_it_lasts() -> None:
 @on_each_loop()
 async def test_a_question_waits_until_its_client_listens() -> None:
     """A client opens its stream after it is ready, and so after the first question may be asked."""
-    answers: list[JSONObject] = []
+    answers: list[Any] = []
     waits = loops.new_event()
 
     async def ask(server: Server) -> None:
