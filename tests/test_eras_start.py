@@ -93,6 +93,18 @@ def test_answer_to_the_probe_opens_the_conversation() -> None:
     assert sent(client) == []
 
 
+@pytest.mark.parametrize("member", ["supportedVersions", "capabilities"])
+@pytest.mark.parametrize("check", ["shape", "none"])
+def test_answer_without_a_required_member_is_none(member: str, check: Any) -> None:
+    """Whether shapes are checked or not: without one of them nothing can be agreed on."""
+    client = new_client(revisions=MODERN_REVISIONS, config=Config(check=check))
+    client.start()
+    answer = discovered()
+    del answer[member]
+    (failed,) = of(ConnectionFailed, receive(client, result(1, answer)))
+    assert failed.cause is FailureCause.INVALID_ANSWER
+
+
 def test_answer_without_the_optional_members_is_enough() -> None:
     """Who the server is, and how to use it, it need not say."""
     client, _ = starting()

@@ -261,6 +261,11 @@ FAULTS: dict[str, Fault] = {
         lambda x, y: [(x, call(1, "ping", None)), (x, note("notifications/x", None))],
         (lambda x, y: [(x, call(1, "ping")), (x, note("notifications/x"))],),
     ),
+    "params of a notification that are null": Fault(
+        "OWN-015",
+        lambda x, y: [(x, note("notifications/x", None))],
+        (lambda x, y: [(x, note("notifications/x"))],),
+    ),
     "a method of another direction": Fault(
         "OWN-020",
         lambda x, y: [(x, call(1, "roots/list" if x is C else "tools/list"))],

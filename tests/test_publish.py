@@ -120,6 +120,30 @@ def test_a_subscription_that_came_to_nothing_does_not_count(how: str) -> None:
     assert subscribed(server, "file:///b").subscriptions == ("file:///b",)
 
 
+@pytest.mark.parametrize("how", ["refused", "cancelled", "answered", "too many"])
+def test_room_is_given_back_once(how: str) -> None:
+    """What is given back twice lets one subscription too many in, and so on without end."""
+    server = ready_server(REVISION, config=Config(max_subscriptions=2))
+    request = subscription(server)
+    if how == "refused":
+        server.send_error(request, -32002, "no such resource")
+    elif how == "cancelled":
+        receive(server, note("notifications/cancelled", {"requestId": request.id}))
+    elif how == "answered":
+        server.send_result(request, {})
+        gone = asked(server, call("gone", "resources/unsubscribe", {"uri": FILE}))
+        server.send_result(gone, {})
+    else:
+        subscription(server, "file:///b")
+        receive(server, call("over", "resources/subscribe", {"uri": "file:///c"}))
+        server.send_result(request, {})
+    if how != "too many":
+        subscribed(server, "file:///1", "file:///2")
+    sent(server)
+    receive(server, call("last", "resources/subscribe", {"uri": "file:///last"}))
+    assert refusals(sent(server)) == [("last", -32603)]
+
+
 def test_one_subscription_too_many_is_refused_and_reported() -> None:
     """Those on their way count, or the limit would be none."""
     server = subscribed(ready_server(REVISION, config=Config(max_subscriptions=2)), FILE)

@@ -179,7 +179,6 @@ class Observer(CallWatching):
 
     def _count(self, half: Half) -> None:
         """One line or message more."""
-        half.sent += 1
         self._index = None
         self._number = number = self._number + 1
         if number == 1 and not half.whole:

@@ -19,9 +19,9 @@ class Asked:
     """A request that was seen, and what has become of it.
 
     Two requests of one id that may both be answered share one of these: `n_asked` counts them.
-    A place counts the lines of one direction, which that side has sent and the other reads in
-    order; `answer_place` is that of the last answer, 0 where it came in a batch, which may be
-    refused as a whole.
+    A place is the number of a line among all that were seen: the other side reads those of one
+    direction in order. `answer_place` is that of the last answer, 0 where it came in a batch, which
+    may be refused as a whole.
 
     A request is `modern` where it speaks for itself. Then `terms` are what it declares, None where
     that is unreadable; or it is `alien`, of a revision that is not known here. `due` is the rule
@@ -122,9 +122,8 @@ class Half:
         side: Which one.
         whole: Whether everything that it has sent was seen and could be read.
         readable: Whether everything that was seen of it could be read.
-        sent: The lines that it has sent.
-        read: How many lines of the other side it has certainly read: it has answered them, or what
-            came after them.
+        read: The place up to which it has certainly read what the other side has sent: it has
+            answered that, or what came after it.
         used: The ids of its requests; `modern_ids` are those of requests that spoke for themselves.
         used_tokens: The progress tokens of its requests.
         open: Its requests that wait for an answer.
@@ -150,7 +149,6 @@ class Half:
         "open",
         "read",
         "readable",
-        "sent",
         "side",
         "tasks",
         "tokens",
@@ -164,7 +162,6 @@ class Half:
         self.side = side
         self.whole = from_start
         self.readable = True
-        self.sent = 0
         self.read = 0
         self.used = UsedIds(config.max_used_ids)
         self.modern_ids: UsedIds | None = None

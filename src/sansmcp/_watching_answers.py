@@ -49,7 +49,7 @@ class AnswerWatching(ModernWatching):
         if asked.place > half.read:
             half.read = asked.place
         asked.n_answered += 1
-        asked.answer_place = half.sent if self._index is None else 0
+        asked.answer_place = self._number if self._index is None else 0
         if self._forbidden:
             asked.n_asked += 1  # whoever has asked may not take it for an answer
         if asked.n_answered > asked.n_asked:

@@ -85,7 +85,7 @@ class CallWatching(ProgressWatching):
             breach = judge_call(message)
             if given is None:
                 self._accuse(half, NULL_PARAMS, method, raw)
-        asked = Asked(raw, key, method, half.sent, self._number, self._now)
+        asked = Asked(raw, key, method, self._number, self._number, self._now)
         if self._index is not None:
             asked.index = self._index
             asked.batched = self._bytes

@@ -100,7 +100,7 @@ class ProgressWatching(AnswerWatching):
             and not asked.subject.cancelled_at
             and self._index is None
         ):
-            asked.subject.cancelled_at = half.sent
+            asked.subject.cancelled_at = self._number
         if asked is not self._opening:
             self._finish(half, asked)
 

@@ -55,7 +55,7 @@ class RoundWatching(ListenWatching):
                     for name, question in questions.items()
                 },
                 state=result.get("requestState"),
-                place=half.sent,
+                place=self._number,
             )
         )
         if self._rounds.forgotten:
