@@ -37,9 +37,17 @@ from tests.support.http import (
     request,
     sessions,
 )
-from tests.support.http_inputs import BODIES, HOSTILE, METHODS, NAMES, TARGETS, VALUES
+from tests.support.http_inputs import (
+    BODIES,
+    HOSTILE,
+    METHODS,
+    NAMES,
+    PRINCIPALS,
+    TARGETS,
+    VALUES,
+)
 from tests.support.modern import MODERN
-from tests.support.wire import initialize
+from tests.support.wire import call, initialize
 
 
 def schema(_name: str) -> JSONObject:
@@ -147,6 +155,7 @@ class Wire:
             st.booleans(),
             BODIES,
             st.sampled_from(["stay", "go", "half"]),
+            PRINCIPALS,
         ),
         max_size=8,
     ),
@@ -169,9 +178,9 @@ def test_nothing_that_a_client_sends_raises(
         for exchange in endpoint.ready():
             wires.setdefault(exchange, Wire()).take(exchange)
 
-    for now, (method, target, fields, usual, body, behaviour) in enumerate(requests):
+    for now, (method, target, fields, usual, body, behaviour, who) in enumerate(requests):
         headers = [*(POST.items() if usual else ()), *fields]
-        exchange = endpoint.exchange(method, target, headers, now=float(now))
+        exchange = endpoint.exchange(method, target, headers, principal=who, now=float(now))
         exchange.receive_data(body)
         if behaviour != "half":
             exchange.receive_end()
@@ -198,6 +207,15 @@ CLIENTS = {
 
 
 @pytest.mark.unjudged("the body may name one thing and the head another")
+@given(opener=PRINCIPALS, other=PRINCIPALS)
+def test_a_session_is_that_of_its_principal(opener: Any, other: Any) -> None:
+    """By what it is, and not by its text: two objects that read alike are two principals."""
+    endpoint = new_endpoint()
+    one = connect(endpoint, principal=opener)
+    status = answer(one.post(call(7, "ping"), principal=other)).status
+    assert status == (200 if opener == other else 404)
+
+
 @given(
     who=st.sampled_from(sorted(CLIENTS)),
     body=BODIES,

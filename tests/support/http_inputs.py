@@ -34,6 +34,43 @@ VALUES = st.one_of(
     ),  # with surrogates, as some servers decode what is no UTF-8
     st.binary(max_size=8),
 )
+
+
+class Opaque:
+    """A principal that has no text, as objects of an application may be."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        raise TypeError("no text")
+
+    def __repr__(self) -> str:
+        return "<opaque>"
+
+
+class Named:
+    """A principal whose text is that of any other."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and other.number == self.number
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __str__(self) -> str:
+        return "ann"
+
+
+PRINCIPALS: st.SearchStrategy[Any] = st.sampled_from(
+    [None, "ann", Named(1), Named(2), Opaque(), ("ann", 1), 0, "", {"sub": "ann"}]
+)
+"""Who asks, as applications name them: objects of any kind, texts that are alike, unhashable ones.
+"""
 MESSAGES: list[Any] = [
     initialize(0, "2025-11-25"),
     initialize(0, "2025-03-26"),
@@ -62,6 +99,7 @@ KEYS = st.sampled_from(
         *("jsonrpc", "id", "method", "params", "result", "error", "code", "name", "arguments", "x"),
         *("_meta", "progressToken", "protocolVersion", "capabilities", "requestId", "uri", "level"),
         *(VERSION, CAPABILITIES, LEVEL, "notifications", *HOSTILE),
+        *("cursor", "nextCursor", "task", "inputResponses", "requestState", "reason", "total"),
     ]
 )
 ATOMS: st.SearchStrategy[Any] = st.one_of(

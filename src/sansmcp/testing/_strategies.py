@@ -255,6 +255,7 @@ def _nearly_messages(revision: str, sender: Side | None) -> st.SearchStrategy[JS
         | st.builds(_with, whole, st.just("id"), _NO_IDS)
         | st.builds(_with, answers(revision), st.sampled_from(("result", "error", "method")), odd)
         | st.builds(_with, whole, st.just("params"), st.fixed_dictionaries({"_meta": odd}))
+        | st.builds(_with_inner, whole, st.sampled_from(_OPTIONAL), st.none() | odd)
     )
     if DIALECTS[revision].is_modern:
         calls, member = _requests(revision, sender), st.sampled_from(ENVELOPE_MEMBERS)
@@ -268,6 +269,19 @@ def _misnamed(message: JSONObject, name: str, value: JSONValue | Missing) -> JSO
     if value is MISSING:
         del meta[name]
     return {**message, "params": {**message["params"], "_meta": meta}}
+
+
+_OPTIONAL: Final = (
+    *("_meta", "arguments", "cursor", "inputRequests", "inputResponses", "isError", "logger"),
+    *("message", "nextCursor", "reason", "requestState", "structuredContent", "task", "total"),
+)
+"""Members that params or results may have: objects dumped from models have null for them."""
+
+
+def _with_inner(message: JSONObject, name: str, value: JSONValue) -> JSONObject:
+    """A message with another member in its params, or in its result."""
+    place = "result" if "result" in message else "params"
+    return {**message, place: {**message.get(place, {}), name: value}}
 
 
 def _without(message: JSONObject, name: str) -> JSONObject:
