@@ -39,10 +39,9 @@ LIMIT = 1_000
 CONFIG = Config(max_message_bytes=LIMIT)
 # What looks like an id inside of a string, or of an object in the message, is none.
 LARGE = {"content": [{"type": "text", "text": ',"id":2}' * 500}], "x": {"id": 2}}
-EARLY = f"the answer to tools/call has more than {LIMIT} bytes; "
-EARLY += f"the limit of Config.max_message_bytes is {LIMIT}"
-UNKNOWN = f"a message has more than {LIMIT} bytes; the limit of "
-UNKNOWN += f"Config.max_message_bytes is {LIMIT}"
+THE_LIMIT = f"the limit of Config.max_message_bytes is {LIMIT}"
+EARLY = f"the answer to tools/call has more than {LIMIT} bytes; {THE_LIMIT}"
+UNKNOWN = f"a message has more than {LIMIT} bytes; {THE_LIMIT}"
 MAYBE = "; it may answer one of 2 open requests, which then times out"
 
 
@@ -115,7 +114,7 @@ def test_an_id_behind_the_result_ends_the_call_at_the_end_of_the_line(
     assert_usable(client)
 
 
-@pytest.mark.parametrize("start", [b'{"x":{"id":1},', b"[", b"", b'{"id":1'])
+@pytest.mark.parametrize("start", [b'{"x":{"id":1},', b"[", b"", b"{", b'{"id":1'])
 def test_where_the_id_cannot_be_told_the_report_names_the_possibility(start: bytes) -> None:
     """Whoever waits for an answer learns why there may be none."""
     client, one, _ = calling()

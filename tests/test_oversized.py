@@ -7,7 +7,10 @@ import pytest
 
 from sansmcp import (
     LEGACY_REVISIONS,
+    ClientConnection,
+    CloseCause,
     Config,
+    ConnectionClosed,
     JSONObject,
     LimitReached,
     ListingEnd,
@@ -18,15 +21,18 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.testing import canonical
-from tests.support.http import answer, new_endpoint, post
+from tests.support.http import answer, connect, new_endpoint, post
+from tests.support.http import drain as drained
 from tests.support.modern import FORM, input_required, modern_client, modern_server, requested
 from tests.support.modern import modern as modern_call
 from tests.support.wire import (
+    CLIENT_INFO,
     asked,
     assert_usable,
     call,
     drain,
     initialize,
+    initialized_by,
     of,
     ready_client,
     ready_server,
@@ -112,18 +118,17 @@ def test_a_batch_whose_errors_do_not_fit_is_left_out() -> None:
     assert_usable(server)
 
 
-@pytest.mark.parametrize(
-    "send",
-    [
-        lambda client: client.send_request("x/y", {"text": LONG}),
-        lambda client: client.send_request("x/y", id=LONG),
-        lambda client: client.send_notification("notifications/x", {"text": LONG}),
-        lambda client: client.send_paginated("tools/list", {"x": LONG}),
-        lambda client: client.cancel(client.pending_requests[0], reason=LONG),
-    ],
-    ids=["params", "id", "notification", "listing", "reason"],
-)
-def test_what_the_caller_sends_raises_and_changes_nothing(send: Callable[[Any], object]) -> None:
+SENDS: dict[str, Callable[[ClientConnection], object]] = {
+    "params": lambda client: client.send_request("x/y", {"text": LONG}),
+    "id": lambda client: client.send_request("x/y", id=LONG),
+    "notification": lambda client: client.send_notification("notifications/x", {"text": LONG}),
+    "listing": lambda client: client.send_paginated("tools/list", {"x": LONG}),
+    "reason": lambda client: client.cancel(client.pending_requests[0], reason=LONG),
+}
+
+
+@pytest.mark.parametrize("name", SENDS)
+def test_what_the_caller_sends_raises_and_changes_nothing(name: str) -> None:
     """It would never fit, however much the peer reads."""
     client = ready_client(REVISION, config=CONFIG)
     client.send_request("x/y")
@@ -131,7 +136,7 @@ def test_what_the_caller_sends_raises_and_changes_nothing(send: Callable[[Any], 
     with pytest.raises(
         LocalProtocolError, match=r"limit of Config\.max_unsent_bytes is 1000"
     ) as it:
-        send(client)
+        SENDS[name](client)
     assert it.value.rule == "OWN-044"
     assert canonical(client) == before
 
@@ -175,6 +180,38 @@ def test_a_cursor_that_would_never_fit_ends_its_listing() -> None:
     assert of(LimitReached, events)[0].rule == "OWN-044"
     assert not client.pending_requests
     assert_usable(client)
+
+
+def test_a_listing_that_cannot_go_on_may_end_with_its_connection() -> None:
+    """Whatever comes in the same chunk: it has one ending."""
+    client = ClientConnection(
+        info=CLIENT_INFO, revisions=[REVISION], config=CONFIG, wake=lambda: None
+    )
+    client.start()
+    [opening] = sent(client)
+    receive(client, result(opening["id"], initialized_by(REVISION)))
+    client.send_paginated("tools/list")
+    *_, page = sent(client)
+    pings = [call(name * 250, "ping") for name in "abcdef"]
+    events = receive(client, result(page["id"], {"tools": [], "nextCursor": LONG}), *pings)
+    assert of(ConnectionClosed, events)[0].cause is CloseCause.OVERFLOW
+    assert len(of(ListingEnded, events)) == 1
+
+
+def test_answers_of_a_batch_over_http_fit_together_or_become_errors() -> None:
+    """Its session goes on."""
+    endpoint = new_endpoint(config=Config(max_unsent_bytes=2_600))
+    one = connect(endpoint, "2025-03-26")
+    exchange = one.post([call(id, "tools/call", {"name": "t"}) for id in range(3)])
+    received = [event for event in drained(endpoint) if isinstance(event, RequestReceived)]
+    fits = [
+        endpoint.send_result(one.request, {"content": [], "x": "y" * 1_500}) for one in received
+    ]
+    assert fits == [True, False, False]
+    response = answer(exchange)
+    assert response.status == 200
+    assert ["result" in one for one in response.last] == fits
+    assert len(endpoint.sessions) == 1
 
 
 def test_a_subscription_whose_answer_would_never_fit_does_not_count() -> None:

@@ -42,6 +42,8 @@ class Handler:
             case "flood":
                 for _ in range(3):
                     call.log("info", "x" * 90_000)
+            case _:
+                pass
         return text("small")
 
     async def wait(self) -> JSONObject:
