@@ -188,6 +188,16 @@ def test_an_answer_to_initialize_of_our_own_caller_is_checked() -> None:
     assert server.send_result(request, initialized_by(NEWEST, {"tools": {}}))
 
 
+@pytest.mark.unjudged("what the application hands over is not checked here")
+def test_an_unchecked_answer_to_initialize_may_lack_them() -> None:
+    """`check="none"` is for those who look themselves; nothing is declared then."""
+    unchecked = Config(manual={"initialize"}, check="none")
+    server = new_server(revisions=LEGACY_REVISIONS, config=unchecked)
+    request = asked(server, initialize(1, NEWEST))
+    assert server.send_result(request, {"protocolVersion": NEWEST})
+    sent(server)
+
+
 def test_an_http_endpoint_reports_its_clients_too() -> None:
     """It reads what each request declares, as a connection does."""
     with pytest.raises(LocalProtocolError, match="OWN-047"):

@@ -5,6 +5,7 @@ counts as absent: it is reported where it comes from the peer, and left out wher
 gives it, since objects that were dumped from models have it.
 """
 
+from collections import OrderedDict
 from typing import Any, Final
 
 import pytest
@@ -287,6 +288,22 @@ def test_a_bool_is_no_number_and_a_number_no_bool() -> None:
     with pytest.raises(LocalProtocolError, match="isError"):
         server.send_result(handle, {"content": [], "isError": 1})
     assert server.send_result(handle, {"content": [], "isError": True})
+
+
+def test_a_subclass_of_a_json_type_is_of_that_type() -> None:
+    """Our own caller may hand over what its framework makes."""
+    client = ready_client(NEWEST)
+    client.send_request("tools/call", {"name": "t", "arguments": OrderedDict(a=1)})
+    (message,) = sent(client)
+    assert message["params"] == {"name": "t", "arguments": {"a": 1}}
+
+
+def test_answers_to_a_question_of_an_unknown_method_are_not_judged() -> None:
+    """Nothing is known of their members; the question itself was the server's fault."""
+    asking = modern(1, "tools/call", {"name": "t"})
+    again = modern(2, "tools/call", {"name": "t", "inputResponses": {"q": {"x": None}}})
+    answer = input_required(1, {"q": {"method": "x/unknown"}})
+    assert accused(observe((C, asking), (S, answer), (C, again))) == [(S, "MRTR-006")]
 
 
 def test_members_of_other_revisions_are_nobody_elses_business() -> None:

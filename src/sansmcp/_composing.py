@@ -108,8 +108,6 @@ class Composing(Core):
 
     def _complete(self, spec: Method | None, result: JSONObject, meta: JSONObject | None) -> bytes:
         """A result with what every result of the modern revision has."""
-        if not isinstance(result, dict):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-            raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {result!r:.40}")
         cacheable = spec is not None and spec.cacheable
         if not meta and (
             result.keys().isdisjoint(_WRITTEN)
