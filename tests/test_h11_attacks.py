@@ -27,6 +27,7 @@ from .support.http import (
     new_endpoint,
     sessions,
 )
+from .support.tracing import without_tracing
 from .support.wire import INITIALIZED, initialize
 
 KIB = 1024
@@ -181,7 +182,8 @@ def test_ten_thousand_idle_sessions_are_cheap_and_the_next_is_refused() -> None:
             say(second, {"mcp-session-id": id, "mcp-protocol-version": LEGACY})
             drain(endpoint)
 
-    open_sessions(9_000)
+    with without_tracing():
+        open_sessions(9_000)
     _, held, _ = traced(lambda: open_sessions(1_000))  # tracing takes most of the time
     assert len(endpoint.sessions) == 10_000
     assert held / 1_000 < 6 * KIB
@@ -202,7 +204,8 @@ def test_a_thousand_open_streams_are_cheap_and_all_of_them_hear() -> None:
             clients.append(client)
         return clients
 
-    clients = listen(800)
+    with without_tracing():
+        clients = listen(800)
     more, held, _ = traced(lambda: listen(200))
     clients += more
     endpoint.ready()
@@ -230,9 +233,10 @@ def test_who_comes_back_again_and_again_leaves_nothing() -> None:
             endpoint.ready()
             drain(endpoint)
 
-    come_back(40)
-    _, once, _ = traced(lambda: come_back(20))
-    _, often, _ = traced(lambda: come_back(60))
+    with without_tracing():
+        come_back(40)
+        _, once, _ = traced(lambda: come_back(20))
+        _, often, _ = traced(lambda: come_back(60))
     assert often < once + 40 * 20 * KIB / 8  # an eighth of a KiB each time
     assert is_served(endpoint)
 

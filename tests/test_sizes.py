@@ -1,14 +1,19 @@
 """The table of the adapters' sizes counts what there is."""
 
+import functools
 import subprocess
 import sys
 from textwrap import dedent
 
 import pytest
 
-from docs._ext.sizes import PACKAGE, adapters, code_lines, measure
+from docs._ext.sizes import PACKAGE, Size, adapters, code_lines, measure
 
-SIZES = {size.name: size for size in measure(adapters())}
+
+@functools.cache
+def sizes() -> dict[str, Size]:
+    """Measured when a test needs it: to collect the tests must not take seconds."""
+    return {size.name: size for size in measure(adapters())}
 
 
 def test_only_code_is_counted() -> None:
@@ -41,10 +46,10 @@ def test_only_code_is_counted() -> None:
 
 def test_all_adapters_are_in_it() -> None:
     """An adapter that is left out has no size that anybody would look at."""
-    assert set(SIZES) == {path.stem for path in PACKAGE.glob("[!_]*.py")}
+    assert set(sizes()) == {path.stem for path in PACKAGE.glob("[!_]*.py")}
 
 
-@pytest.mark.parametrize("name", sorted(SIZES))
+@pytest.mark.parametrize("name", adapters())
 def test_all_that_an_adapter_loads_is_counted(name: str) -> None:
     """A part that is not found would make it look small."""
     # The package itself imports some for its own names, whichever adapter is used.
@@ -62,13 +67,13 @@ def test_all_that_an_adapter_loads_is_counted(name: str) -> None:
     }
 
     assert name in loaded
-    assert loaded <= SIZES[name].own | SIZES[name].shared
+    assert loaded <= sizes()[name].own | sizes()[name].shared
 
 
-@pytest.mark.parametrize("name", sorted(SIZES))
+@pytest.mark.parametrize("name", adapters())
 def test_lines_add_up(name: str) -> None:
     """Each part is counted once, as the adapter's own or as shared."""
-    size = SIZES[name]
+    size = sizes()[name]
     lines = {
         module: code_lines((PACKAGE / f"{module}.py").read_text("utf-8"))
         for module in size.own | size.shared
@@ -81,7 +86,7 @@ def test_lines_add_up(name: str) -> None:
     assert max(lines[module] for module in size.own) == size.longest
 
 
-@pytest.mark.parametrize("name", sorted(SIZES))
+@pytest.mark.parametrize("name", adapters())
 def test_no_module_of_an_adapter_is_long(name: str) -> None:
     """A file that holds more than one can keep in mind is where mistakes hide."""
-    assert SIZES[name].longest <= 400
+    assert sizes()[name].longest <= 400

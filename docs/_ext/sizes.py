@@ -8,6 +8,7 @@ a docstring.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import tokenize
 from collections.abc import Iterable, Iterator, Sequence
@@ -71,8 +72,13 @@ def needs(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def imports(module: str) -> Iterator[str]:
+@functools.cache
+def imports(module: str) -> tuple[str, ...]:
     """The modules of the package that one imports while it runs: not those for type checkers."""
+    return tuple(_imports(module))
+
+
+def _imports(module: str) -> Iterator[str]:
     todo: list[ast.AST] = [ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))]
     while todo:
         node = todo.pop()
