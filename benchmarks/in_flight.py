@@ -7,6 +7,7 @@ and in the end all that are left. So each size does the same steps, only with ot
 from __future__ import annotations
 
 import statistics
+import sys
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -19,13 +20,15 @@ from ._measure import Effort, Rounds, Row, clock, flatness, interleaved
 
 SIZES: Final = (10, 100, 1_000, 10_000, 100_000)
 _FLAT: Final = 1.2
-_CONFIG: Final = Config(max_requests=200_000)
+_CONFIG: Final = Config(max_requests=200_000, max_used_ids=200_000)
+_ONE_HASH: Final = sys.hash_info.modulus
+"""Multiples of it have one hash: ids that a hostile client chooses."""
 
 
-def serve(in_flight: int, requests: int) -> float:
-    """Nanoseconds a request, at the server."""
+def serve(step: int, in_flight: int, requests: int) -> float:
+    """Nanoseconds a request, at the server; the ids have this distance."""
     server = _traffic.open_server(_CONFIG)
-    lines = [_traffic.request_line(10_000 + number) for number in range(requests)]
+    lines = [_traffic.request_line((10_000 + number) * step) for number in range(requests)]
     result = _traffic.RESULT
     waiting: deque[IncomingRequest] = deque()
     start = clock()
@@ -75,7 +78,8 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
     # Quick: some of the sizes only, so that it is quick.
     sizes = SIZES[: effort.pick(5, 4) : effort.pick(1, 3)]
     cases: dict[tuple[str, str], Callable[[int, int], float]] = {
-        ("", "to server"): serve,
+        ("", "to server"): partial(serve, 1),
+        (", ids of one hash", "to server"): partial(serve, _ONE_HASH),
         ("", "from client"): partial(call, False),
         (", token, 2 timeouts", "from client"): partial(call, True),
     }

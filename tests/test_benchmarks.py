@@ -27,6 +27,7 @@ ROWS = {
     "line of 64 KiB beside bare json.loads, records": 1,
     "line of 1 MiB beside bare json.loads, records": 1,
     "growth with requests in flight": 2,
+    "growth with requests in flight, ids of one hash": 1,
     "growth with requests in flight, token, 2 timeouts": 1,
     "small call, HTTP exchange, 2026-07-28": 2,
     "small call, HTTP exchange, stateless": 1,

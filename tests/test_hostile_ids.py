@@ -41,6 +41,7 @@ from tests.support.wire import (
 REVISION = LEGACY_REVISIONS[-1]
 PRIME: Final = sys.hash_info.modulus
 MANY: Final = 300
+TABLES: Final[Any] = (dict, set, frozenset)
 HOSTILE: Final[dict[str, Callable[[int], int]]] = {
     "positive": lambda k: (k + 1) * PRIME,
     "negative": lambda k: -(k + 1) * PRIME,
@@ -53,15 +54,14 @@ HOSTILE: Final[dict[str, Callable[[int], int]]] = {
 def tables_in(*roots: object) -> Iterator[tuple[Any, ...]]:
     """The keys of every dict and set that is reachable from objects of the library."""
     seen: set[int] = set()
-    waiting = list(roots)
+    waiting: list[Any] = list(roots)
     while waiting:
         one = waiting.pop()
         if id(one) in seen or isinstance(one, type) or callable(one):
             continue
         seen.add(id(one))
-        if isinstance(one, dict | set | frozenset):
-            table: Any = one
-            yield tuple(table)
+        if isinstance(one, TABLES):
+            yield tuple(one)
         waiting += gc.get_referents(one)
 
 
