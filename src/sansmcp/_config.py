@@ -17,10 +17,11 @@ _KEY_BYTES: Final = 16
 _MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel", "subscriptions/listen"})
 
 
-def _secret(_instance: object, attribute: attrs.Attribute[Any], keys: tuple[bytes, ...]) -> None:
-    if not isinstance(keys, tuple) or not all(isinstance(key, bytes) for key in keys):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+def _secret(_instance: object, attribute: attrs.Attribute[Any], keys: object) -> None:
+    given: tuple[Any, ...] = keys if isinstance(keys, tuple) else (None,)
+    if not all(isinstance(key, bytes) for key in given):
         raise ValueError(f"{attribute.name} must be a tuple of bytes")
-    if any(len(key) < _KEY_BYTES for key in keys):
+    if any(len(key) < _KEY_BYTES for key in given):
         raise ValueError(f"each of {attribute.name} must have {_KEY_BYTES} bytes or more")
 
 

@@ -30,6 +30,11 @@ def _callable(_instance: object, attribute: attrs.Attribute[Any], value: object)
         raise ValueError(f"{attribute.name} must be a callable, not {value!r}")
 
 
+def _callable_or_none(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value is not None:
+        _callable(instance, attribute, value)
+
+
 @final
 @attrs.frozen(kw_only=True)
 class Sessions:
@@ -47,7 +52,7 @@ class Sessions:
     max_streams: int = attrs.field(default=16, validator=whole())
     """GET streams at a time in a session; the oldest is closed for one over it (OWN-031)."""
     event_log: Callable[[], EventLog] | None = attrs.field(
-        default=MemoryEventLog, validator=attrs.validators.optional(_callable)
+        default=MemoryEventLog, validator=_callable_or_none
     )
     """Makes the event log of a session, whose oldest events give way (OWN-033): requests of ours
     among them that nobody has read end in `NO_STREAM`. None: streams cannot be taken up again,
