@@ -17,8 +17,8 @@ _KEY_BYTES: Final = 16
 _MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel", "subscriptions/listen"})
 
 
-def _secret(_instance: object, attribute: attrs.Attribute[Any], keys: object) -> None:
-    given: tuple[Any, ...] = keys if isinstance(keys, tuple) else (None,)
+def _secret(_instance: object, attribute: attrs.Attribute[Any], keys: Any) -> None:
+    given: list[Any] = list(keys) if keys.__class__ is tuple else [None]
     if not all(isinstance(key, bytes) for key in given):
         raise ValueError(f"{attribute.name} must be a tuple of bytes")
     if any(len(key) < _KEY_BYTES for key in given):
