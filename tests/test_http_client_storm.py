@@ -7,6 +7,7 @@ from tests.support.http_storm import Storm
 
 SEEDS = 1_000
 GROUPS = 20
+USUAL_GROUPS = 4  # in `make test`; the others are for `make proof`
 STEPS = 150
 
 
@@ -20,7 +21,13 @@ def weathered(seed: int) -> Storm:
     return storm
 
 
-@pytest.mark.parametrize("group", range(GROUPS))
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param(group, marks=() if group < USUAL_GROUPS else pytest.mark.proof)
+        for group in range(GROUPS)
+    ],
+)
 def test_every_call_ends_once_and_nothing_is_lost_or_doubled(group: int) -> None:
     """Requests, listings, subscriptions, pings, and what the server asks; and at the end
     nothing is left on either side."""

@@ -35,6 +35,7 @@ from sansmcp.testing import (
     wire_bytes,
     wire_lines,
 )
+from tests.support.budget import examples
 from tests.support.schema import Sender, Transcript, needs_schemas
 
 Wanted: TypeAlias = Mapping[str, Callable[[Any], object]]
@@ -134,7 +135,7 @@ def test_calls_are_valid_by_the_official_schema(revision: str, sender: Side) -> 
     """Our tables say what may be sent; the schema is an opinion from outside."""
 
     @given((requests(revision, sender) | notifications(revision, sender)).filter(is_unicode))
-    @settings(max_examples=100)
+    @examples(30, 500)
     def check(message: dict[str, Any]) -> None:
         transcript = Transcript(revision)
         transcript.record(SENDERS[sender], message)

@@ -54,6 +54,6 @@ def test_a_test_that_hangs_fails_and_shows_where(tmp_path: Path, code: str, expe
 
 def test_the_limits_are_set(pytestconfig: pytest.Config) -> None:
     """The second one ends the process of a test that does not let the first one through."""
-    first = float(pytestconfig.getoption("timeout"))
+    first: float = pytestconfig.option.timeout
     assert 0 < first < float(pytestconfig.getini("faulthandler_timeout"))
     assert pytestconfig.getini("faulthandler_exit_on_timeout")

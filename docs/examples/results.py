@@ -112,9 +112,10 @@ async def main() -> None:
         found = await client.request("completion/complete", params)
         print(found["completion"]["values"])
 
-        for method in ("resources/list", "tools/list"):
-            result = await client.request(method, {})
-            print(method, "may be kept for", result["ttlMs"], "ms,", result["cacheScope"])
+        resources = await client.request("resources/list", {})
+        tools = await client.request("tools/list", {})
+        for name, listed in (("resources", resources), ("tools", tools)):
+            print(name, "may be kept for", listed.get("ttlMs"), "ms,", listed.get("cacheScope"))
 
 
 # -- run
