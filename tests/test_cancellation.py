@@ -178,7 +178,7 @@ def test_a_listing_and_a_ping_are_cancelled_like_a_request() -> None:
 
     assert isinstance(ended, ListingEnded)
     assert (ended.listing, ended.reason) == (listing, ListingEnd.CANCELLED)
-    assert pinged == PingEnded(ping=ping, failure=FailureReason.CANCELLED)
+    assert pinged == PingEnded(ping=ping, failure=FailureReason.CANCELLED, text="enough")
     assert pair.client.cancel(listing) is False
     assert pair.client.cancel(ping) is False
 

@@ -219,7 +219,8 @@ def test_without_a_log_nothing_waits() -> None:
     failed, pinged, lost = drain(one.endpoint)
     assert isinstance(failed, RequestFailed)
     assert (failed.request, failed.reason) == (question, FailureReason.NO_STREAM)
-    assert pinged == PingEnded(ping=ping, failure=FailureReason.NO_STREAM)
+    text = "no stream of the client is open on which ping could be sent"
+    assert pinged == PingEnded(ping=ping, failure=FailureReason.NO_STREAM, text=text)
     assert lost == MessageUndelivered(session=one.session, is_answer=False)
     assert not question.open
 

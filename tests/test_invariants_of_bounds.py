@@ -41,8 +41,9 @@ INFO = {"name": "test", "version": "1"}
 LIMITS = {field.name for field in attrs.fields(Config) if field.name.startswith(("max_", "soft_"))}
 
 
-OF_HTTP = {"max_reconnects", "max_tool_schemas"}
-"""Limits of clients over HTTP: `test_http_client_sessions.py` and `test_http_client_fields.py`."""
+OF_HTTP = {"max_held_bytes", "max_reconnects", "max_tool_schemas"}
+"""Limits over HTTP: `test_http_held.py`, `test_http_client_sessions.py` and
+`test_http_client_fields.py`."""
 
 
 def server_with(config: Config) -> ServerConnection:

@@ -19,6 +19,7 @@ _BOUNDS: Final[dict[str, tuple[str, ...]]] = {
     "_tokens": ("max_requests", "max_requests"),
     "_task_calls": ("max_requests",),
     "_own_names": ("max_used_ids",),
+    "_parked": ("max_requests",),
     "_unfit": ("max_requests",),
     "_incoming": ("max_requests",),
     "_peer_tokens": ("max_requests", "max_requests"),
