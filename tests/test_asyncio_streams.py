@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from sansmcp import LEGACY_REVISIONS, JSONObject
+from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp_io.asyncio import (
     ConnectionLost,
     Handler,
@@ -22,12 +22,16 @@ from sansmcp_io.asyncio import (
     serve,
 )
 from tests.support.certificates import certificate
+from tests.support.modern import listen, modern
 from tests.support.on_asyncio import on_asyncio
 
 __all__ = ["certificate"]  # a fixture
 
 INFO: JSONObject = {"name": "test", "version": "1.0"}
 LEGACY = LEGACY_REVISIONS[-1]
+TOOLS: JSONObject = {"tools": {}}
+CHANGING: JSONObject = {"tools": {"listChanged": True}}
+CALL: JSONObject = {"name": "large"}
 Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
@@ -59,10 +63,16 @@ async def hang(call: ServerCall) -> JSONObject:
     return {}
 
 
-def serving(stream: Stream, handler: Handler = echo, **options: Any) -> asyncio.Task[None]:
+def serving(
+    stream: Stream, handler: Handler = echo, capabilities: JSONObject = TOOLS, **options: Any
+) -> asyncio.Task[None]:
     return asyncio.create_task(
-        serve(*stream, handler, info=INFO, capabilities={"tools": {}}, **options)
+        serve(*stream, handler, info=INFO, capabilities=capabilities, **options)
     )
+
+
+def large(call: ServerCall) -> JSONObject:
+    return {"content": [{"type": "text", "text": "x" * 5_000_000}]}
 
 
 def asked(text: str = "") -> tuple[str, JSONObject]:
@@ -153,6 +163,40 @@ async def test_server_that_goes_leaves_no_caller_waiting() -> None:
                 with pytest.raises(ConnectionLost):
                     await client.request(*asked(), on_progress=leave)
         await task
+
+
+@on_asyncio
+async def test_cancelled_server_ends_subscriptions_with_a_result() -> None:
+    """Case c280: it wrote nothing any more, so the result stayed in its queue."""
+    async with pair() as (ours, theirs):
+        task = serving(theirs, capabilities=CHANGING)
+        async with (
+            connect(*ours, info=INFO, revisions=MODERN_REVISIONS) as client,
+            client.listen({"toolsListChanged": True}) as changes,
+        ):
+            task.cancel()
+            assert await anext(changes, None) is None
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+
+@on_asyncio
+async def test_cancelled_server_does_not_wait_for_a_peer_that_does_not_read() -> None:
+    """Neighbour of case c280: writing the result is bounded in time."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        reader, writer = await asyncio.open_unix_connection(sock=theirs)
+        task = serving((reader, writer), large, capabilities=CHANGING)
+        for message in (listen(1, {"toolsListChanged": True}), modern(2, "tools/call", CALL)):
+            ours.sendall(json.dumps(message).encode() + b"\n")
+        while not writer.transport.get_write_buffer_size():
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        writer.transport.abort()
+        with suppress(OSError):
+            await writer.wait_closed()
 
 
 @on_asyncio

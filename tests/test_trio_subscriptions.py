@@ -1,10 +1,12 @@
 """Several tasks that iterate over the changes of one subscription."""
 
+import pytest
 import trio
+from trio.testing import memory_stream_pair
 
 from sansmcp import MODERN_REVISIONS, JSONObject, ResourceUpdated
-from sansmcp_io.trio import Server, ServerCall
-from tests.support.trio_talk import instantly, talking
+from sansmcp_io.trio import Server, ServerCall, connect, serve
+from tests.support.trio_talk import INFO, instantly, talking
 
 URIS = [f"file:///{number}" for number in range(5)]
 SERVING: JSONObject = {
@@ -73,3 +75,54 @@ async def test_task_that_stops_iterating_leaves_the_changes_to_the_other() -> No
         assert server.publish(ResourceUpdated(URIS[0]))
         await trio.sleep(1)
         assert taken == URIS[:1]
+
+
+@instantly()
+@pytest.mark.parametrize("reads", [True, False], ids=["reads", "does not read"])
+async def test_cancelled_server_ends_subscriptions_with_a_result(reads: bool) -> None:
+    """Case c280: its writer was cancelled with it, so the result was never written."""
+    near, far = memory_stream_pair()
+    sending = far.send_stream
+    assert sending is not None
+
+    class Clogging(trio.abc.SendStream):
+        """Takes nothing more when the peer does not read."""
+
+        is_full = False
+
+        async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+            if self.is_full:
+                await trio.sleep_forever()
+            await sending.send_all(data)
+
+        async def wait_send_all_might_not_block(self) -> None:
+            raise NotImplementedError
+
+        async def aclose(self) -> None:
+            await sending.aclose()
+
+    output = Clogging()
+    stream = trio.StapledStream(output, far.receive_stream)
+    served = trio.Event()
+    scope = trio.CancelScope()
+
+    async def serving() -> None:
+        with scope:
+            await serve(stream, nothing, info=INFO, capabilities=SERVING["capabilities"])
+        assert scope.cancelled_caught
+        served.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(serving)
+        async with (
+            connect(near, info=INFO, revisions=MODERN_REVISIONS) as client,
+            client.listen({"resourceSubscriptions": URIS}) as changes,
+        ):
+            await trio.sleep(1)
+            output.is_full = not reads
+            cancelled_at = trio.current_time()
+            scope.cancel()
+            if reads:
+                assert await anext(changes, None) is None
+            await served.wait()
+            assert trio.current_time() - cancelled_at <= 2

@@ -85,6 +85,7 @@ class Session(Holding, Dispatching):
         self._is_turning = False
         self._is_woken = False  # a turn will come
         self._has_stopped = False
+        self._writes_the_rest = False
 
     async def run(self) -> None:
         """Move bytes, keep time and serve until the connection has ended and was flushed."""
@@ -106,14 +107,18 @@ class Session(Holding, Dispatching):
             # However it has ended: nobody who has asked something may wait for ever.
             self._has_stopped = True
             self._input.stop()
-            self._output.stop()
             if self._timer is not None:
                 self._timer.cancel()
             self._tasks.cancel()
             self.connection.close(now=self.clock())
             self._dispatch_endings()
             self._room.look()
-            await self._tasks.end()
+            try:
+                if isinstance(self.connection, ServerConnection):
+                    await self._write_the_rest()
+            finally:
+                self._output.stop()
+                await self._tasks.end()
 
     def finish(self) -> None:
         """End the connection from this side."""
@@ -161,6 +166,10 @@ class Session(Holding, Dispatching):
     def _turn(self) -> None:
         """Handle what has happened, write what goes without waiting, have the rest done."""
         if self._has_stopped or self._failure is not None:
+            if self._writes_the_rest:
+                self._write_now()
+                if not (self._taken or self.connection.unsent_bytes):
+                    self._flushed.set()
             return
         connection = self.connection
         self._is_turning = True
@@ -279,6 +288,17 @@ class Session(Holding, Dispatching):
             self.connection.close(now=self.clock())
         LOGGER.info("writing has failed: %s", error)
         self._turn_soon()
+
+    async def _write_the_rest(self) -> None:
+        """Write what `close` has queued, after all else has stopped; also if `run` is cancelled."""
+        self._flushed = asyncio.Event()
+        self._writes_the_rest = True
+        try:
+            self._guard_turn()
+            if not self._flushed.is_set():
+                await self.loop.wait_until(self.clock() + FLUSH_SECONDS, self._flushed.wait)
+        finally:
+            self._writes_the_rest = False
 
     async def _until_room(self) -> None:
         """Wait until output may be added."""

@@ -111,7 +111,11 @@ class Session(Holding, Dispatching):
             self.connection.close(now=trio.current_time())
             self._dispatch_endings()
             self._room.look()
-            self._stopped.set()
+            try:
+                if isinstance(self.connection, ServerConnection):
+                    await self._write_the_rest()
+            finally:
+                self._stopped.set()
 
     async def finish(self) -> None:
         """End the connection from this side, and return when its tasks have ended."""
@@ -233,6 +237,7 @@ class Session(Holding, Dispatching):
 
     # ---------------------------------------------------------------------------- writing
 
+    @trio.lowlevel.enable_ki_protection  # else Ctrl-C may come before it is noted what is out
     def _write_now(self) -> None:
         """Write from the task that is running anyway; what does not go is the writer's."""
         stream = self._no_wait
@@ -255,6 +260,7 @@ class Session(Holding, Dispatching):
         else:
             self._has_answered = True
 
+    @trio.lowlevel.enable_ki_protection
     def _take_output(self) -> None:
         """Take all output of the core: little as one buffer, much without copying it."""
         connection = self.connection
@@ -289,6 +295,7 @@ class Session(Holding, Dispatching):
             else:
                 await self._writer.sleep()
 
+    @trio.lowlevel.enable_ki_protection
     async def _write_waiting(self) -> None:
         """Write the oldest buffer, or some of it, however long that takes."""
         data = self._taken[0]
@@ -300,7 +307,9 @@ class Session(Holding, Dispatching):
             else:
                 sent = await self._no_wait.send_some(data)
         except BaseException as error:
-            self._writing_failed(error)
+            # Without `send_some`, it is not known how much was written before the cancellation.
+            if self._no_wait is None or not isinstance(error, trio.Cancelled):
+                self._writing_failed(error)
             if not isinstance(error, BROKEN):
                 raise
             return
@@ -311,6 +320,15 @@ class Session(Holding, Dispatching):
             self._taken[0] = memoryview(data)[sent:]
         else:
             self._taken.popleft()
+
+    async def _write_the_rest(self) -> None:
+        """Write what `close` has queued, after the writer has ended; also if `run` is cancelled."""
+        with trio.move_on_after(FLUSH_SECONDS) as scope:
+            scope.shield = True
+            while self._taken or self.connection.unsent_bytes:
+                if not self._taken:
+                    self._take_output()
+                await self._write_waiting()
 
     async def _until_room(self) -> None:
         """Wait until output may be added; if that takes time, the writer is awake meanwhile."""

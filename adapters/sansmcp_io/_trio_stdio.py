@@ -62,6 +62,8 @@ class DescriptorStream:
     async def send_some(self, data: Data) -> int:
         """Wait until some of it can be written, and return how much was."""
         sink = self._sink
+        if sink in self._abandoned:
+            raise trio.ClosedResourceError("a thread that was left behind still writes")
         if sink.pollable:
             await trio.lowlevel.wait_writable(sink.fd)
             return self.send_now(data)

@@ -31,5 +31,9 @@ class NoWaitStream(ByteStream, Protocol):
         ...
 
     async def send_some(self, data: Buffer) -> int:
-        """Wait until some can be written, and return how much was."""
+        """Wait until some can be written, and return how much was.
+
+        Nothing was written if this is cancelled, unless the stream then raises
+        `trio.ClosedResourceError` when more is to be written.
+        """
         ...

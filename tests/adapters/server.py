@@ -140,6 +140,8 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject
             return text(str(call.log("info", "hello")))
         case "raise":
             raise RAISED[arguments["what"]]()
+        case "pid":
+            return text(str(os.getpid()))
         case "die":
             print("last words", file=sys.stderr, flush=True)
             os._exit(7)

@@ -1,6 +1,8 @@
 """Behaviour that a user may rely on whatever the adapter, on either side of the conversation."""
 
 import json
+import os
+import signal
 import subprocess
 import time
 from typing import Any
@@ -464,6 +466,66 @@ async def test_subscription_ends_with_its_server(shim: Shim, serving: list[str])
             await client.request(*call_tool("die"))
         with pytest.raises(ConnectionLost):
             await changes.next()
+
+
+@process
+async def test_subscription_of_an_interrupted_server_has_ended(
+    shim: Shim, serving: list[str]
+) -> None:
+    """Case c280: the client took Ctrl-C in the server's terminal for a crash."""
+    async with (
+        shim.connect(serving, revisions=[MODERN], stderr="ignore") as client,
+        client.listen({"toolsListChanged": True}) as changes,
+    ):
+        os.kill(int(await text(client, "pid")), signal.SIGINT)
+        assert await changes.next() is None
+
+
+@process
+async def test_interrupted_server_writes_the_result_of_a_subscription(
+    shim: Shim, serving: list[str]
+) -> None:
+    """Case c280: it was queued when nothing wrote any more."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientInfo": INFO,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    listen: JSONObject = {"notifications": {"toolsListChanged": True}, "_meta": meta}
+    with subprocess.Popen(
+        serving, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(said(1, "subscriptions/listen", listen))
+        server.stdin.flush()
+        acknowledged = json.loads(server.stdout.readline())
+        assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
+        server.send_signal(signal.SIGINT)
+        answer, *rest = [json.loads(line) for line in server.stdout.read().splitlines()]
+        server.wait(SECONDS)
+    assert (answer["id"], answer["result"]["resultType"]) == (1, "complete")
+    assert [message["method"] for message in rest] == ["notifications/cancelled"]
+
+
+@process
+async def test_interrupted_server_does_not_wait_for_a_client_that_does_not_read(
+    shim: Shim, serving: list[str]
+) -> None:
+    """Neighbour of case c280: writing the rest is bounded in time."""
+    with subprocess.Popen(
+        serving, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(said(0, "initialize", OPENING))
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["id"] == 0
+        server.stdin.write(said(1, *call_tool("echo", text="x" * 5_000_000)))
+        server.stdin.flush()
+        assert server.stdout.read(1)  # the rest of it is more than a pipe holds
+        server.send_signal(signal.SIGINT)
+        server.wait(SECONDS)
 
 
 @process
