@@ -471,6 +471,58 @@ async def test_schema_that_cannot_be_had_is_an_error_of_the_server(
     assert [record.getMessage() for record in caplog.records] == ["tool_schema failed"]
 
 
+@on_asyncio
+async def test_question_without_a_session_is_explained_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The client is told nothing of the server's mistake, so the log has to name it, once."""
+
+    async def by_call(call: ServerCall) -> JSONObject:
+        return dict(await call.request("roots/list"))
+
+    async def by_server(call: ServerCall) -> JSONObject:
+        return dict(await call.server.request("roots/list"))
+
+    for ask in (by_call, by_server):
+        for settings, reason in (
+            (True, "a handler returns RequireInput"),
+            (None, "a server without sessions"),
+        ):
+            app = new_app(ask, sessions=settings)
+            if settings is None:
+                request = post(app, tool_call(), {"mcp-protocol-version": LEGACY})
+            else:
+                request = post_modern(app, modern_tool_call())
+            assert (await request.ended()).json["error"]["code"] == -32603
+            (record,) = caplog.records
+            assert record.getMessage() == "the handler of 'tools/call' failed"
+            assert record.exc_info is not None
+            error = record.exc_info[1]
+            assert isinstance(error, LocalProtocolError)
+            assert reason in str(error)
+            caplog.clear()
+
+
+@on_asyncio
+async def test_notification_without_a_session_says_what_can_be_sent() -> None:
+    """One text for both eras advised to open a session, which 2026-07-28 does not have."""
+
+    def notify(call: ServerCall) -> JSONObject:
+        with pytest.raises(LocalProtocolError) as caught:
+            call.server.notify("notifications/custom")
+        return {"content": [{"type": "text", "text": str(caught.value)}]}
+
+    app = new_app(notify, sessions=None)
+    modern_request = post_modern(app, modern_tool_call())
+    legacy_request = post(app, tool_call(), {"mcp-protocol-version": LEGACY})
+    for request, reason in (
+        (modern_request, "revision 2026-07-28 has no sessions"),
+        (legacy_request, "needs a session: without one"),
+    ):
+        result = (await request.ended()).json["result"]
+        assert reason in result["content"][0]["text"]
+
+
 # ------------------------------------------------------------------------------------ who it is
 
 

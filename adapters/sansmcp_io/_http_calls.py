@@ -11,7 +11,6 @@ from sansmcp import (
     JSONObject,
     JSONValue,
     Listener,
-    LocalProtocolError,
     Peer,
 )
 
@@ -96,7 +95,7 @@ class SessionServer(Server):
         self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
     ) -> None:
         """Send any other notification to the client's session."""
-        session = self._session_for(method)
+        session = self._service.endpoint.session_to_notify(self._peer, method)
         self._service.endpoint.send_notification(
             method, params, meta=meta, session=session, now=self._service.now()
         )
@@ -128,12 +127,6 @@ class SessionServer(Server):
 
     def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
         return self._service.loop.new_messenger()
-
-    def _session_for(self, what: str) -> Session:
-        session: Session | None = self._peer.session
-        if session is None:
-            raise LocalProtocolError("STATE-006", f"{what} needs a session")
-        return session
 
 
 class HTTPServerCall(ServerCall):

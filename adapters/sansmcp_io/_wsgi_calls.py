@@ -11,7 +11,6 @@ from sansmcp import (
     JSONObject,
     JSONValue,
     Listener,
-    LocalProtocolError,
     Peer,
 )
 
@@ -94,7 +93,7 @@ class Server:
         self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
     ) -> None:
         """Send any other notification to the client's session."""
-        session = self._session_for(method)
+        session = self._runner.endpoint.session_to_notify(self._peer, method)
         send_notification = self._runner.endpoint.send_notification
         self._runner.verb(send_notification, method, params, meta=meta, session=session)
 
@@ -122,12 +121,6 @@ class Server:
     def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client of a session, and return the seconds that the answer took."""
         return self._runner.ping(self._runner.endpoint.session_to_ask(self._peer, "ping"), timeout)
-
-    def _session_for(self, what: str) -> Session:
-        session: Session | None = self._peer.session
-        if session is None:
-            raise LocalProtocolError("STATE-006", f"{what} needs a session")
-        return session
 
 
 class ServerCall(ServerCallBase):

@@ -130,6 +130,8 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject
             raise AssertionError
         case "ask in vain":
             return text(json.dumps([await refusal(waiting, way) for way in (call, call.server)]))
+        case "notify":
+            return text(notify(call.server))
         case "require":
             if not call.input_responses:
                 return RequireInput({"where": {"method": "roots/list"}})
@@ -156,6 +158,15 @@ async def refusal(waiting: Waiting, way: Any) -> str:
     except LocalProtocolError as error:
         return str(error)
     return "it was asked"
+
+
+def notify(server: Any) -> str:
+    """Why the client cannot be told something in this way."""
+    try:
+        server.notify("notifications/custom")
+    except LocalProtocolError as error:
+        return str(error)
+    return "it was told"
 
 
 async def hang(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject:

@@ -54,6 +54,7 @@ from tests.adapters.test_everywhere import (
 from tests.adapters.test_everywhere import (
     test_call_that_takes_too_long_is_cancelled as too_long_is_cancelled,
 )
+from tests.adapters.test_http_servers import test_modern_client_is_not_notified_between_its_requests
 from tests.support.processes import ROOT
 
 SECONDS = 30
@@ -72,6 +73,7 @@ __all__ = [
     "test_listings_are_read_to_their_end",
     "test_log_messages_come_before_the_answer_that_they_belong_to",
     "test_modern_client_is_asked_by_require_input_alone",
+    "test_modern_client_is_not_notified_between_its_requests",
     "test_pings_are_answered",
     "test_progress_is_told_before_the_answer",
     "test_refusal_to_give_input_is_raised_where_the_call_was_made",
@@ -280,6 +282,7 @@ async def test_client_without_session_is_not_asked(shim: Shim, stateless: list[s
             await client.request(*call_tool("ask"))
         with pytest.raises(PeerError, match="cannot be asked by a server without sessions"):
             await client.request(*call_tool("require"))
+        assert (await text(client, "notify")).startswith("notifications/custom needs a session: ")
         assert await text(client, "echo", text="on") == "on"
 
 

@@ -303,3 +303,15 @@ async def test_conversation_comes_back_when_it_is_asked_again(shim: Shim) -> Non
                 broken.clear()
                 await ask(client)
     assert len(sessions) == 4
+
+
+async def test_modern_client_is_not_notified_between_its_requests(
+    shim: Shim, serving: list[str]
+) -> None:
+    """Its server was advised to open a session, which the revision does not have."""
+    async with shim.connect(serving, revisions=MODERN_REVISIONS) as client:
+        result = await client.request("tools/call", {"name": "notify", "arguments": {}})
+    assert result["content"][0]["text"] == (
+        "notifications/custom was not sent: revision 2026-07-28 has no sessions; a client is told "
+        "of its request by progress and log messages, and of changes by publish [STATE-006]"
+    )

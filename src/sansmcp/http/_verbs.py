@@ -85,6 +85,21 @@ class Verbs(Answers):
             raise _not_asked(peer, method)
         return session
 
+    def session_to_notify(self, peer: Peer, method: str) -> Session:
+        """The session in which a client can be sent a notification that belongs to no request.
+
+        Args:
+            peer: The client: `IncomingRequest.peer`.
+            method: The method of the notification, for the message.
+
+        Raises:
+            LocalProtocolError: There is none. The message says what can be done instead.
+        """
+        session: Session | None = peer.session
+        if session is None:
+            raise LocalProtocolError("STATE-006", _not_notified(peer, method))
+        return session
+
     def ping(
         self,
         session: Session,
@@ -242,3 +257,15 @@ def _not_asked(peer: Peer, method: str) -> LocalProtocolError:
     if peer.revision in MODERN_REVISIONS:
         return refuse_to_ask(method)
     return LocalProtocolError("STATE-006", needs_session(method, peer))
+
+
+def _not_notified(peer: Peer, method: str) -> str:
+    if peer.revision in MODERN_REVISIONS:
+        return (
+            f"{method} was not sent: revision {peer.revision} has no sessions; a client is told of "
+            "its request by progress and log messages, and of changes by publish"
+        )
+    return (
+        f"{method} needs a session: without one, a client of revision {peer.revision} is told of "
+        "its request by progress messages only"
+    )
