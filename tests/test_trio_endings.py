@@ -422,8 +422,9 @@ async def test_invalid_answer_is_not_taken_for_a_result() -> None:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
-            with pytest.raises(InvalidAnswer):
+            with pytest.raises(InvalidAnswer) as caught:
                 await client.request(*call_tool())
+            assert caught.value.result == {"content": "no list"}
 
 
 @instantly()

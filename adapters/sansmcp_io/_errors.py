@@ -67,7 +67,16 @@ class PeerError(Exception):
 
 
 class InvalidAnswer(Exception):
-    """The peer's answer is not valid, or its listing was given up before its end."""
+    """The peer's answer is not valid, or its listing was given up before its end.
+
+    Attributes:
+        result: The `result` member of the answer that was refused, where a request of ours has
+            failed by it and the answer has one; else None.
+    """
+
+    def __init__(self, text: str, result: JSONValue = None) -> None:
+        super().__init__(text)
+        self.result: Final = result
 
 
 class RequestTimeout(TimeoutError):

@@ -73,7 +73,10 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
         case ErrorReceived():
             raise _peer_error(outcome, outcome.code)
         case RequestFailed():
-            raise _failure(_REQUESTS[outcome.reason], outcome.text, outcome.request.data, stderr)
+            kind = _REQUESTS[outcome.reason]
+            if kind is InvalidAnswer:
+                raise InvalidAnswer(outcome.text, outcome.result)
+            raise _failure(kind, outcome.text, outcome.request.data, stderr)
         case _:
             assert_never(outcome)
 

@@ -113,10 +113,22 @@ async def test_body_that_is_no_answer_says_what_it_is(
         async with connecting(shim, url, revisions=[revision]) as client:
             with pytest.raises(InvalidAnswer) as caught:
                 await client.request("tools/call", ANY)
+            assert caught.value.result is None
             assert "status 200" in str(caught.value)
             assert said in str(caught.value)
             with pytest.raises(InvalidAnswer, match="status 200"):
                 await client.items("tools/list")
+
+
+@ERAS
+async def test_result_that_is_refused_can_be_looked_at(shim: Shim, revision: str) -> None:
+    """Neighbour of case c274: the event has it, and the exception that came of it had not."""
+    refused: JSONObject = {"content": "no list", "resultType": "complete"}
+    with scripted(opening(lambda asked: asked.result(refused))) as url:
+        async with connecting(shim, url, revisions=[revision]) as client:
+            with pytest.raises(InvalidAnswer) as caught:
+                await client.request("tools/call", ANY)
+            assert caught.value.result == refused
 
 
 @ERAS
