@@ -252,6 +252,27 @@ def test_old_transport_is_one_conversation(lint: Lint, capture: Capture) -> None
     assert [rule for rule, _ in lint(capture)] == ["HSSE-004", "JSON-004"]
 
 
+def test_byte_order_mark_before_a_body_is_reported(lint: Lint, capture: Capture) -> None:
+    """Neighbour of case c288: it is no part of the JSON, on a stream as in each exchange."""
+    capture.open()
+    mark = "\ufeff"
+    for _ in range(2):
+        exchange = capture.begin("POST", [BOTH, SESSION, LATEST])
+        capture.record("client", exchange, text=mark + json.dumps(call("tools/list", exchange)))
+        capture.answer(exchange, 200, [JSON])
+        answer: JSONObject = {"jsonrpc": "2.0", "id": exchange, "result": {"tools": []}}
+        capture.record("server", exchange, text=mark + json.dumps(answer))
+        capture.end(exchange)
+    alone = capture.begin("POST", fields("tools/list"))
+    capture.record("client", alone, text=mark + json.dumps(modern("tools/list")))
+    capture.answer(alone, 400, [JSON])
+    capture.record("server", alone, text="it is bad")
+    capture.end(alone)
+    found = lint(capture)
+    assert [rule for rule, _ in found][:5] == ["OWN-017"] * 5
+    assert [document["side"] for document in lint.documents][:4] == ["client", "server"] * 2
+
+
 def test_other_paths_are_nobodys_business(lint: Lint, capture: Capture) -> None:
     """What else the server serves, such as its metadata, is no conversation."""
     exchange = capture.begin("GET", target="/.well-known/oauth-protected-resource")

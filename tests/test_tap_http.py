@@ -442,6 +442,26 @@ def test_body_that_is_packed_is_read(tmp_path: Path) -> None:
     assert any(one.get("message") == {"jsonrpc": "2.0", "id": 1} for one in records(capture))
 
 
+def test_byte_order_mark_before_a_body_is_told() -> None:
+    """Neighbour of case c288: it passes as it is, and the JSON after it is judged."""
+    mark = b"\xef\xbb\xbf"
+
+    def serve(peer: socket.socket) -> None:
+        hear(peer, 10)
+        peer.sendall(response(mark + b'{"jsonrpc":"2.0","id":1}', fields=JSON) + END)
+        hear_all(peer)
+
+    body = mark + b'{"jsonrpc":"2.0","id":1,"method":"initialize"}'
+    with server(serve) as port, tap(port) as tapped:
+        with tapped.connect() as client:
+            client.sendall(request("POST", body))
+            assert mark in hear(client, 100)
+        error = tapped.end()
+    assert set(re.findall(r"OWN-017 \w+ (client|server)", error)) == {"client", "server"}
+    assert "JSON-005 MUST server" in error
+    assert "HTTP-011" not in error
+
+
 def ignore(progress: float, total: float | None, text: str | None) -> None:
     """Progress is asked for, so that it comes on a stream."""
 

@@ -42,6 +42,8 @@ _NOT_LINKED: Final = (
     "without a session id, messages of different exchanges cannot be linked, "
     "and what depends on an earlier message is not judged"
 )
+_BOM: Final = b"\xef\xbb\xbf"
+_MARKED: Final = "a byte order mark came before a message"
 _LINE_ENDS: Final = re.compile(rb"[\r\n]+")
 _WITHOUT_ID: Final = frozenset({"JSON-003", "JSON-010"})
 
@@ -79,6 +81,10 @@ class Conversation:
     ) -> Iterator[Observation]:
         """A side has sent this text, whatever it is."""
         self.numbers.append(number)
+        if data.startswith(_BOM):
+            # The observer expects one at the beginning of a stream only, and here each text is one.
+            data = data[len(_BOM) :]
+            yield violation(side, "OWN-017", _MARKED, number, now)
         self.observer.receive_data(side, one_line(data) + b"\n", now=now)
         for event in self._events():
             # An error status may have an error without an id for its body (HTTP-017).
