@@ -23,7 +23,14 @@ from sansmcp import (
 from sansmcp.testing import canonical
 from tests.support.http import answer, connect, new_endpoint, post
 from tests.support.http import drain as drained
-from tests.support.modern import FORM, input_required, modern_client, modern_server, requested
+from tests.support.modern import (
+    FORM,
+    cancelled,
+    input_required,
+    modern_client,
+    modern_server,
+    requested,
+)
 from tests.support.modern import modern as modern_call
 from tests.support.wire import (
     CLIENT_INFO,
@@ -108,6 +115,74 @@ def test_answers_of_a_batch_fit_together_or_become_errors() -> None:
     assert "the limit of Config.max_unsent_bytes is 2600 for a batch" in texts[0]
     [answers] = sent(server)
     assert ["result" in answer for answer in answers] == fits
+
+
+def test_many_small_answers_of_a_batch_are_sent_as_they_are() -> None:
+    """Room was reserved for larger errors, and none of them was sent."""
+    config = Config(max_unsent_bytes=20_000, soft_unsent_bytes=10_000)
+    server = ready_server("2025-03-26", config=config)
+    batch = [call(id, "tools/call", {"name": "t"}) for id in range(100)]
+    requests = [event.request for event in of(RequestReceived, receive(server, batch))]
+    assert all(server.send_result(one, {"content": []}) for one in requests)
+    assert reports(drain(server)) == []
+    [answers] = sent(server)
+    assert [answer["result"] for answer in answers] == [{"content": []}] * 100
+
+
+def test_answers_of_a_batch_that_are_shorter_than_errors_are_sent_as_they_are() -> None:
+    """Even where errors for all of them have no room."""
+    server = ready_server("2025-03-26", config=Config(max_unsent_bytes=700))
+    batch = [call(id, "tools/call", {"name": "t"}) for id in range(10)]
+    requests = [event.request for event in of(RequestReceived, receive(server, batch))]
+    assert all(server.send_result(one, {"content": []}) for one in requests)
+    [answers] = sent(server)
+    assert len(answers) == 10
+
+
+def test_every_request_of_a_batch_with_long_ids_is_answered() -> None:
+    """The errors have the ids, for which room is kept, too."""
+    server = ready_server("2025-03-26", config=Config(max_unsent_bytes=200_000))
+    batch = [call(name * 20_000, "tools/call", {"name": "t"}) for name in "abcdefghi"]
+    requests = [event.request for event in of(RequestReceived, receive(server, batch))]
+    large: JSONObject = {"content": [], "x": "y" * 9_000}
+    fits = [server.send_result(one, large) for one in requests]
+    assert fits == [True] * 2 + [False] * 7
+    [answers] = sent(server)
+    assert ["result" in answer for answer in answers] == fits
+    assert [answer["id"][0] for answer in answers] == list("abcdefghi")
+
+
+def test_an_error_in_place_of_an_answer_is_short_where_there_is_little_room() -> None:
+    """The reason is left out, and the caller reads it in the report."""
+    server = ready_server("2025-03-26", config=CONFIG)
+    first: list[Any] = [call("x" * 850, "tools/list")]
+    second: Any = call("y" * 850, "tools/list")
+    for message in (first, second):
+        [request] = [event.request for event in of(RequestReceived, receive(server, message))]
+        assert not server.send_result(request, {"tools": [], "x": LONG})
+        assert "an error was sent instead" in of(LimitReached, drain(server))[0].text
+        answered: Any = sent(server)[0]
+        answer = answered[0] if message is first else answered
+        assert answer["error"] == {"code": -32603, "message": "the answer is too large"}
+
+
+def test_a_cancelled_request_of_a_batch_leaves_its_room_to_the_others() -> None:
+    """No error is sent for it."""
+    server = ready_server("2025-03-26", config=CONFIG)
+    batch = [call(id, "tools/call", {"name": "t"}) for id in (1, "x" * 700)]
+    one, _ = (event.request for event in of(RequestReceived, receive(server, batch)))
+    receive(server, cancelled("x" * 700))
+    assert server.send_result(one, {"content": [], "x": "y" * 850})
+
+
+def test_errors_for_what_cannot_be_read_count_in_a_batch() -> None:
+    """The answers after them have less room."""
+    server = ready_server("2025-03-26", config=CONFIG)
+    batch: list[Any] = [{"id": "x" * 500, "method": 1}, call(1, "tools/call", {"name": "t"})]
+    [request] = [event.request for event in of(RequestReceived, receive(server, batch))]
+    assert not server.send_result(request, {"content": [], "x": "y" * 700})
+    [answers] = sent(server)
+    assert [answer["error"]["code"] for answer in answers] == [-32600, -32603]
 
 
 def test_a_batch_whose_errors_do_not_fit_is_left_out() -> None:

@@ -139,7 +139,7 @@ class Accepting(Answering):
                     breach = None
         self._incoming[key] = request
         if batch is not None:
-            batch.pending += 1
+            self._join_batch(batch, raw)
         used = self._used
         if is_modern:  # an id may be used again once it is answered
             if self._unanswered.discard(id):

@@ -24,6 +24,7 @@ from ._values import (
     JSONValue,
     Missing,
     ProgressToken,
+    RequestId,
     is_object,
 )
 from ._wellformed import no_increase
@@ -37,8 +38,11 @@ _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 _RESULT_BYTES: Final = len(b'{"jsonrpc":"2.0","id":,"result":}')
 _BATCH_BYTES: Final = 3
 """Brackets and newline around the answers of a batch."""
-_ERROR_BYTES: Final = 400
-"""About as many has the error in place of an answer that does not fit."""
+_TOO_LARGE: Final = "the answer is too large"
+_ERROR_BYTES: Final = 1 + len(
+    b'{"jsonrpc":"2.0","id":,"error":{"code":-32603,"message":"%b"}}' % _TOO_LARGE.encode()
+)
+"""Size of the shortest error that replaces an answer, without its id, with a comma."""
 
 _SILENT = frozenset({CancelCause.SEND_FAILED, CancelCause.FAILED})
 """Endings after which nothing is sent any more; else the answers that a batch has go out."""
@@ -297,32 +301,47 @@ class Answering(ListingLayer):
         whole = True
         if batch is None:
             message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._newline)
-            if len(message) > self._config.max_unsent_bytes:
-                message = self._refusal_of(request, message) + self._newline
+            limit = self._config.max_unsent_bytes
+            if len(message) > limit:
+                message = self._error_instead(request, message, limit) + self._newline
                 whole = False
             self._queue(message, request._route)
         else:
             answer = b'{"jsonrpc":"2.0","id":%b,%b%b}' % (text, member, body)
-            if len(answer) > self._room_in(batch):
-                answer = self._refusal_of(request, answer)
+            own = _ERROR_BYTES + len(text)
+            room = self._room_in(batch, own)
+            if len(answer) > room:
+                answer = self._error_instead(request, answer, room)
                 whole = False
             batch.answers.append(answer)
             batch.size += len(answer) + 1
-            self._leave_batch(batch, request._route)
+            self._leave_batch(batch, own, request._route)
         if self._state is not _OPEN_STATE:
             self._drained()
         return whole
 
     def _would_fit(self, request: IncomingRequest, body: bytes) -> bool:
-        size = len(body) + len(self._encode_id(request._id)) + _RESULT_BYTES
+        id_bytes = len(self._encode_id(request._id))
+        size = len(body) + id_bytes + _RESULT_BYTES
         if request._batch is not None:
-            return size <= self._room_in(request._batch)
+            return size <= self._room_in(request._batch, _ERROR_BYTES + id_bytes)
         return size + len(self._newline) <= self._config.max_unsent_bytes
 
-    def _room_in(self, batch: Batch) -> int:
-        """Bytes that the next answer of a batch may have: for all after it errors must fit."""
-        taken = batch.size + _BATCH_BYTES + (batch.pending - 1) * _ERROR_BYTES
-        return self._config.max_unsent_bytes - taken
+    def _room_in(self, batch: Batch, own: int) -> int:
+        """Bytes left for the next answer, with room reserved for an error per later request.
+
+        An answer that is no larger than the error in its place (`own`) always has room.
+        """
+        taken = batch.size + _BATCH_BYTES + batch.reserved - own
+        return max(self._config.max_unsent_bytes - taken, own - 1)
+
+    def _error_instead(self, request: IncomingRequest, answer: bytes, room: int) -> bytes:
+        """The error in place of an answer without room: with the reason, if that has room."""
+        error = self._refusal_of(request, answer)
+        if len(error) + len(self._newline) > room:
+            body = self._error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE)
+            error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._encode(request._id), body)
+        return error
 
     def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
         """The error that is sent in place of an answer that would never fit (OWN-044)."""
@@ -334,9 +353,7 @@ class Answering(ListingLayer):
         if request._batch is not None:
             text += " for a batch"
         self._events.append(LimitReached(rule="OWN-044", text=f"{text}; an error was sent instead"))
-        error = self._error_bytes(
-            ErrorCode.INTERNAL_ERROR, "the answer is too large", {"reason": text}
-        )
+        error = self._error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE, {"reason": text})
         return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._encode(request._id), error)
 
     def _forget(self, request: IncomingRequest, state: RequestState) -> None:
@@ -347,8 +364,13 @@ class Answering(ListingLayer):
         if request._token is not None and type(request._task) is not str:
             self._peer_tokens.discard(request._token)
 
-    def _leave_batch(self, batch: Batch, route: Route | None) -> None:
+    def _join_batch(self, batch: Batch, id: RequestId) -> None:
+        batch.pending += 1
+        batch.reserved += _ERROR_BYTES + len(self._encode_id(id))
+
+    def _leave_batch(self, batch: Batch, reserved: int, route: Route | None) -> None:
         batch.pending -= 1
+        batch.reserved -= reserved
         self._flush_batch(batch, route)
 
     def _flush_batch(self, batch: Batch, route: Route | None) -> None:
@@ -389,7 +411,8 @@ class Answering(ListingLayer):
         if bridge is not None:
             self._withdraw(bridge)
         if request._batch is not None and cause not in _SILENT:
-            self._leave_batch(request._batch, request._route)
+            reserved = _ERROR_BYTES + len(self._encode_id(request._id))
+            self._leave_batch(request._batch, reserved, request._route)
 
     def _cancelled(
         self,

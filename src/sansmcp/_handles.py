@@ -86,12 +86,13 @@ class Route(Protocol):
 class Batch:
     """The answers to one batch of 2025-03-26, collected until the last of its requests ended."""
 
-    __slots__ = ("answers", "complete", "pending", "size")
+    __slots__ = ("answers", "complete", "pending", "reserved", "size")
 
     def __init__(self) -> None:
         self.answers: list[bytes] = []
         self.pending: int = 0
         self.complete: bool = False
+        self.reserved: int = 0  # bytes for an error in place of each answer that is pending
         self.size: int = 0  # bytes of the answers, with a comma after each
 
 
