@@ -21,12 +21,14 @@ from sansmcp import (
     RequestReceived,
     ServerConnection,
     Side,
+    ViolationSeen,
 )
 from tests.support.http import connect, modern_headers, new_endpoint, post
 from tests.support.http import drain as drained
 from tests.support.modern import MODERN, modern, modern_server
-from tests.support.watching import opening, taken
+from tests.support.watching import C, S, observe, opening, taken
 from tests.support.wire import (
+    broken,
     call,
     note,
     of,
@@ -186,3 +188,28 @@ def test_an_observer(hostile: list[int]) -> None:
     assert worst(observer) <= 2
     ids = [event.id for event in taken(observer) if isinstance(event, MessageSeen)]
     assert json.loads(json.dumps(ids)) == ids  # what is told is an integer like any other
+
+
+@pytest.mark.parametrize("large", [2**62, -(2**62), 2.0**62])
+def test_a_large_token_can_be_used_as_it_was_given(large: float) -> None:
+    """A gateway hands the token on, and others look it up in tables of their own."""
+    server = ready_server(REVISION)
+    (event,) = of(RequestReceived, receive(server, asking(1, large)))
+    token = event.request.progress_token
+    assert type(token) is int
+    assert token in {int(large)}
+    client = ready_client(REVISION)
+    client.send_request("tools/call", {"name": "t"}, meta={"progressToken": token})
+    (message,) = sent(client)
+    assert message["params"]["_meta"] == {"progressToken": large}
+    assert server.send_result(event.request, {"content": []})
+    assert broken(receive(server, asking(2, large))) == []
+
+
+def test_the_observer_names_a_large_id_as_it_was_given() -> None:
+    """It is an integer like any other to those who file the events."""
+    cancelled = note("notifications/cancelled", {"requestId": 2**62})
+    events = observe(*opening(REVISION), (C, cancelled), (S, result(2**63, {})))
+    violations = of(ViolationSeen, events)
+    assert [type(violation.id) for violation in violations] == [int, int]
+    assert [violation.id for violation in violations] == [2**62, 2**63]

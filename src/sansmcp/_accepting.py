@@ -297,9 +297,10 @@ class Accepting(Answering):
         if token is None or isinstance(token, Breach):
             return token
         if not self._by_route:
-            if token in self._peer_tokens:
+            key: Any = table_key(token)
+            if key in self._peer_tokens:
                 return token_in_use(token)
-            self._peer_tokens.add(token)
+            self._peer_tokens.add(key)
         request._token = token
         return None
 

@@ -26,6 +26,7 @@ from ._values import (
     ProgressToken,
     RequestId,
     is_object,
+    table_key,
 )
 from ._wellformed import no_increase
 
@@ -362,7 +363,7 @@ class Answering(ListingLayer):
         if self._standstill.since is not None and not self._incoming:
             self._peer_waits_no_more()
         if request._token is not None and type(request._task) is not str:
-            self._peer_tokens.discard(request._token)
+            self._free_peer_token(request._token)
 
     def _join_batch(self, batch: Batch, id: RequestId) -> None:
         batch.pending += 1
@@ -456,7 +457,11 @@ class Answering(ListingLayer):
             for task_id in finished_tasks(method, content):
                 self._release_peer_token(task_id)
 
+    def _free_peer_token(self, token: ProgressToken) -> None:
+        key: Any = token if type(token) is str else table_key(token)
+        self._peer_tokens.discard(key)
+
     def _release_peer_token(self, task_id: str) -> None:
         request = self._peer_tasks.pop(task_id, None)
         if request is not None and request._token is not None:
-            self._peer_tokens.discard(request._token)
+            self._free_peer_token(request._token)

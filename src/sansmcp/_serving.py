@@ -138,7 +138,7 @@ class Serving(Subscribing):
         listener = Listener(request, self._encode_id(request._id), kinds, uris)
         request._subject = listener
         if request._token is not None:  # nothing but changes goes to a listener (SUBS-017)
-            self._peer_tokens.discard(request._token)
+            self._free_peer_token(request._token)
             request._token = None
         self._listeners[request] = listener
         self._file(listener)

@@ -9,7 +9,7 @@ from ._lifecycle import Phase, PhaseTrigger
 from ._observations import AnswerMatched, BlindCause, HandshakeSeen, MessageKind
 from ._registry import LEGACY_REVISIONS
 from ._tasks import finished_tasks, new_task
-from ._values import MISSING, IdKey, JSONObject, Side, is_object, table_key
+from ._values import MISSING, IdKey, JSONObject, Side, id_key, is_object, table_key
 from ._watched import Asked, Half, TokenUse
 from ._watching_modern import ModernWatching
 from ._wellformed import (
@@ -155,7 +155,7 @@ class AnswerWatching(ModernWatching):
         other = table_key(retyped(key))
         asked = None if other is None else asker.open.get(other)
         if asked is None:
-            self._accuse(half, Breach("JSON-004", "an answer names no request"), id=key)
+            self._accuse(half, Breach("JSON-004", "an answer names no request"), id=id_key(raw))
         else:
             text = f"an answer has the id {raw!r} instead of {other!r}"
             self._accuse(half, Breach("JSON-004", text), asked.method, asked.id)

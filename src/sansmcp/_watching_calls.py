@@ -190,18 +190,19 @@ class CallWatching(ProgressWatching):
             self._accuse(half, token, asked.method, asked.id)
             return
         use = TokenUse(asked)
-        former = half.tokens.pop(token, None)
+        key: Any = table_key(token)
+        former = half.tokens.pop(key, None)
         if former is not None and (former.asked.waits or former.shared):
             use.shared = True
             readable = self._halves[1 - half.side].readable  # else there may have been an answer
             if former.is_active and not former.shared and readable and asked.is_judged:
                 self._accuse(half, token_in_use(token), asked.method, asked.id)
-        asked.token = token
-        half.tokens[token] = use
+        asked.token = key
+        half.tokens[key] = use
         if len(half.tokens) > self._config.max_requests:
             del half.tokens[next(iter(half.tokens))]
             self._blind(BlindCause.FORGOTTEN, half, _TOKEN)
-        half.used_tokens.add(token)
+        half.used_tokens.add(key)
         if half.used_tokens.forgotten:
             self._blind(BlindCause.FORGOTTEN, half, _USED_TOKEN)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ._judge import Breach
 from ._methods import Dialect
-from ._values import IdKey, JSONObject, ProgressToken, Side, table_key
+from ._values import IdKey, JSONObject, ProgressToken, Side, id_key, table_key
 from ._watched import Asked, Half, TokenUse
 from ._watched_modern import Listening
 from ._watching_answers import AnswerWatching
@@ -87,7 +87,8 @@ class ProgressWatching(AnswerWatching):
         if asked is None:
             if judged and half.has_asked(key) is False and not self._has_forgotten(half, key):
                 text = "a cancellation of no request of its sender"
-                self._accuse(half, Breach(self._rule_on_cancelling(half), text), _CANCELLED, key)
+                breach = Breach(self._rule_on_cancelling(half), text)
+                self._accuse(half, breach, _CANCELLED, id_key(params["requestId"]))
             return
         self._match_cancellation(half, asked, reason)
         if asked.is_judged if asked.modern else judged:

@@ -24,7 +24,6 @@ from ._values import (
     id_key,
     is_list_of_strings,
     is_object,
-    table_key,
 )
 
 _VERSION: Final = Breach("JSON-001", 'jsonrpc is not "2.0"')
@@ -192,7 +191,7 @@ def token_in(meta: object) -> ProgressToken | Breach | None:
     raw: Any = meta.get("progressToken", MISSING)
     if raw is MISSING:
         return None
-    token = table_key(raw)
+    token = id_key(raw)
     if token is None:
         text = "a progress token is a string or an integer"
         return Breach("PROG-001", text, ErrorCode.INVALID_PARAMS)
