@@ -150,8 +150,8 @@ class Machine(Opening):
 
         Every open request ends: ours as lost, the peer's as cancelled; `ConnectionClosed` comes
         last. A server answers the open subscriptions of its client with a result, which is queued
-        behind the output that waits: write it before the transport is closed. A second call does
-        nothing.
+        behind the output that waits: write it before the transport is closed. What does not fit
+        into `Config.max_unsent_bytes` is left out. A second call does nothing.
 
         Source: MCP 2026-07-28, basic/patterns/subscriptions.
         """
@@ -159,8 +159,7 @@ class Machine(Opening):
             self._tell(now)
         if self._state is _OPEN:
             self._complete_listeners()
-            if self._overflowing:
-                self._end_overflow()
+            self._overflowing = False  # what has no room is left out
         self._end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
         if self._restless:
             self._settle()
