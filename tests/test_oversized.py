@@ -233,10 +233,13 @@ def test_progress_and_logs_that_would_never_fit_are_left_out() -> None:
     params = {"name": "t", "_meta": {"progressToken": 1}}
     request = asked(server, call(1, "tools/call", params))
     assert not server.send_progress(request, 1, message=LONG)
+    assert server.send_progress(request, 1)  # the value was not sent, and is not used up
+    assert len(sent(server)) == 1
     assert not server.send_log("error", LONG, request=request)
     assert not server.publish(ToolsListChanged(), meta={"x": LONG})
     texts = reports(drain(server))
-    assert [text.startswith("a message has 1") for text in texts] == [True] * 3
+    assert texts[0].startswith("notifications/progress has 1")
+    assert [text.startswith("a message has 1") for text in texts[1:]] == [True] * 2
     assert texts[0].endswith("limit of Config.max_unsent_bytes is 1000; it was not sent")
     assert sent(server) == []
     assert server.send_result(request, {"content": []})

@@ -238,13 +238,15 @@ class Answering(ListingLayer):
         is_last = total is not None and progress >= total
         if self._choked(request._route) or (not is_last and self._too_soon(request)):
             return False
+        message_bytes = b'{"jsonrpc":"2.0","method":"notifications/progress","params":%b}%b' % (
+            body,
+            self._newline,
+        )
+        if self._is_refused(message_bytes, "notifications/progress"):
+            return self._settle()
         request._progress = progress
         request._progress_at = self._now
-        self._queue(
-            b'{"jsonrpc":"2.0","method":"notifications/progress","params":%b}%b'
-            % (body, self._newline),
-            request._route,
-        )
+        self._queue(message_bytes, request._route)
         return self._settle() if self._restless else True
 
     @property
