@@ -418,7 +418,7 @@ class Accepting(Answering):
         elif request._task:
             self._ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
         else:
-            if self._modern is not None:
+            if request._is_modern:  # before, an id is used once, and `_used` has it
                 self._unanswered.add(key)
                 if self._unanswered.forgotten:
                     self._tell_forgotten()

@@ -70,7 +70,7 @@ def check_bounds(connection: ClientConnection | ServerConnection) -> None:
     demand(unsent <= config.max_unsent_bytes, f"{unsent} unsent bytes")
     demand(len(connection._lines._partial) <= config.max_message_bytes, "a long line is kept")
     ids = connection._used
-    for table in (ids._starts, ids._names):
+    for table in (ids._starts, ids._names, connection._unanswered._keys):
         demand(len(table) <= config.max_used_ids, f"{len(table)} used ids are kept")
     timers = connection._timers._heap
     if len(timers) <= 66:
