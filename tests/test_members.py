@@ -642,6 +642,37 @@ def test_null_in_notifications_is_left_out() -> None:
     ]
 
 
+class _Array:
+    """Compares member by member, as arrays do, and so has no truth."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("the truth of an array is ambiguous")
+
+
+@pytest.mark.parametrize("check", ["shape", "none"])
+def test_a_value_that_cannot_be_compared_is_refused_like_others(check: Any) -> None:
+    """It has no JSON form; whether it equals null is not asked."""
+    array: Any = _Array()
+    config = Config(check=check, unknown_methods="deliver")
+    client, server = ready_client(NEWEST, config=config), ready_server(NEWEST, config=config)
+    handle = asked(server, call(1, "tools/call", {"name": "t"}))
+    unknown = asked(server, call(2, "x/y"))
+    verbs: list[tuple[Any, ...]] = [
+        (client.send_request, "tools/call", {"name": "t", "x": array, "_meta": None}),
+        (client.send_request, "x/y", {"a": array}),
+        (client.send_notification, "x/y", {"a": array}),
+        (client.send_paginated, "tools/list", {"a": array}),
+        (server.send_log, "error", array),
+        (server.send_result, handle, {"content": [], "x": array, "isError": None}),
+        (server.send_result, unknown, {"x": array}),
+        (server.require_input, handle, {"r": {"method": "roots/list", "params": {"x": array}}}),
+    ]
+    for verb, *arguments in verbs:
+        with pytest.raises(LocalProtocolError, match="OWN-024"):
+            verb(*arguments)
+    assert sent(client) == sent(server) == []
+
+
 def test_null_in_questions_and_answers_is_left_out() -> None:
     """In both eras: as members of a result, and as requests of the server."""
     question = {**SAMPLE, "params": {**SAMPLE["params"], "tools": None, "_meta": None}}

@@ -106,8 +106,7 @@ class Answering(ListingLayer):
             raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {result!r:.40}")
         fault: str | None = None
         if spec is None or not self._shape:
-            if None in result.values():
-                result = without_nulls(META if spec is None else spec.result_optional, result)
+            result = without_nulls(META if spec is None else spec.result_optional, result)
         else:
             fault = misshapen_result(spec, request._task, result)
             if fault is NULL:

@@ -134,9 +134,11 @@ class Asking(Composing):
         if given.__class__ is not dict and not is_object(given):
             raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
         breach = judge_request(conversation, side, method, spec, given, self._shape)
-        if breach is NULLS or ((spec is None or not self._shape) and None in given.values()):
-            given = without_nulls(META if spec is None else spec.params_optional, given)
-            breach = judge_request(conversation, side, method, spec, given, self._shape)
+        if breach is NULLS or spec is None or not self._shape:
+            whole = given
+            given = without_nulls(META if spec is None else spec.params_optional, whole)
+            if given is not whole:
+                breach = judge_request(conversation, side, method, spec, given, self._shape)
         if breach is not None and not breach.tolerated:
             raise breach.error()
         if method == "initialize":

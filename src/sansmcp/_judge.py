@@ -302,7 +302,10 @@ def mistyped(optional: OptionalMembers, value: JSONObject) -> str | None:
 
 def null_members(optional: OptionalMembers, value: JSONObject) -> list[str]:
     """The optional members of an object that are null, and so count as absent."""
-    if None not in value.values():
+    for name, _ in optional:
+        if value.get(name, MISSING) is None:  # never ==, which values of our caller may refuse
+            break
+    else:
         return []
     return [name for name, _ in optional if name in value and value[name] is None]
 
