@@ -385,6 +385,24 @@ def test_a_log_message_loses_a_logger_that_is_none(revision: str, value: object,
     assert event.params == {"level": "info", "data": None}
 
 
+@pytest.mark.parametrize("revision", ALL)
+def test_without_checks_a_notification_arrives_as_it_came(revision: str) -> None:
+    """`check="none"` is for those who look themselves; what the core reads has its types still."""
+    client = client_of(revision, Config(check="none"))
+    params = {"level": "info", "data": None, "logger": 5}
+    (event,) = receive(client, note("notifications/message", params))
+    assert isinstance(event, NotificationReceived)
+    assert event.params == params
+    events = receive(client, note("notifications/message", {**params, "logger": None}))
+    assert broken(events) == ["OWN-015"]
+    handle = client.send_request("tools/call", {"name": "t"}, progress=True)
+    sent(client)
+    progress = {"progressToken": handle.progress_token, "progress": 1, "total": "3"}
+    events = receive(client, note("notifications/progress", progress))
+    assert broken(events) == ["OWN-014"]
+    assert only(ProgressReceived, events[1:]).total is None
+
+
 @pytest.mark.parametrize(("value", "rule"), [("3", "OWN-014"), (None, "OWN-015")])
 def test_the_observer_reports_odd_members_of_notifications(value: object, rule: str) -> None:
     """They are as odd as at either end."""

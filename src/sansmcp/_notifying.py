@@ -347,7 +347,8 @@ class Notifying(Accepting):
             conversation = self._modern
         spec = conversation.dialect.notifications[sender].get(method)
         if params:
-            self._drop_odd(META if spec is None else spec.params_optional, params)
+            drop = self._drop_odd if self._shape else self._drop_nulls
+            drop(META if spec is None else spec.params_optional, params)
         breach = judge_notification(conversation, sender, method, spec, params, self._shape)
         if breach is not None:
             self._report(breach)

@@ -40,7 +40,7 @@ _APPLICATION = Purpose.APPLICATION
 _PROGRESS = MODERN_DIALECT.notifications[Side.SERVER]["notifications/progress"].params_optional
 """What progress may say besides, in any revision."""
 _FORGIVEN = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER, Purpose.LISTEN})
-"""What the rest of a conversation depends on is not given up for an optional member."""
+"""Requests whose result is kept without a malformed optional member."""
 
 
 class Outcomes(Asking):
@@ -68,9 +68,7 @@ class Outcomes(Asking):
             and (kind := result.get("resultType", "complete")) != "complete"
             and not (call._purpose is _APPLICATION and self._is_added(result))
         ):
-            for name in null_members((*QUESTIONS, *META), result):
-                del result[name]
-                self._report(null_member(name), request=call)
+            self._drop_nulls((*QUESTIONS, *META), result, call)
             interim, fault = self._interim(call, kind, result)
             if interim is None:
                 return  # asked again already
@@ -102,11 +100,8 @@ class Outcomes(Asking):
         """What is wrong with a result, after what counts as absent was taken out of it."""
         spec = call._spec
         optional = META if spec is None else spec.result_optional
-        if call._purpose in _FORGIVEN:
-            self._drop_odd(optional, result, call)
-        for name in null_members(optional, result):
-            del result[name]
-            self._report(null_member(name), request=call)
+        drop = self._drop_odd if call._purpose in _FORGIVEN else self._drop_nulls
+        drop(optional, result, call)
         if spec is None or not self._shape or (call._is_modern and self._is_added(result)):
             return None
         wrong = misshapen_result(spec, call._task, result)
@@ -261,17 +256,26 @@ class Outcomes(Asking):
         members: JSONObject,
         request: OutgoingRequest | None = None,
     ) -> None:
-        """Optional members that are null or of the wrong type are left out, and reported.
+        """Leave out and report optional members that are null or of the wrong type.
 
         For messages that cannot be refused, and whose other members are of use.
         """
-        for name in null_members(optional, members):
-            del members[name]
-            self._report(null_member(name), request=request)
+        self._drop_nulls(optional, members, request)
         while (odd := mistyped(optional, members)) is not None:
             del members[odd]
             breach = Breach("OWN-014", f"{odd} has the wrong type", tolerated=True)
             self._report(breach, request=request)
+
+    def _drop_nulls(
+        self,
+        optional: OptionalMembers,
+        members: JSONObject,
+        request: OutgoingRequest | None = None,
+    ) -> None:
+        """Leave out and report optional members that are null."""
+        for name in null_members(optional, members):
+            del members[name]
+            self._report(null_member(name), request=request)
 
     def _extend(self, call: OutgoingRequest) -> None:
         """There is a sign of life: silence counts anew."""
