@@ -9,6 +9,7 @@ from sansmcp import (
     Config,
     ConnectionClosed,
     ConnectionFailed,
+    ErrorReceived,
     FailureCause,
     FailureReason,
     ListingEnd,
@@ -27,6 +28,7 @@ from sansmcp import (
     State,
 )
 from sansmcp.http import (
+    AuthorizationRequired,
     ClientEndpoint,
     ClientExchange,
     ExchangePurpose,
@@ -498,18 +500,24 @@ def test_it_may_end_while_the_next_session_is_opened(how: str) -> None:
     assert exchanges_of(client) == []
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        error(None, -32000, "Bad Request: No valid session ID provided"),
-        error(None, -32000, "Bad Request: Server not initialized"),
-        b"Invalid session ID",
-    ],
+UNKNOWN = (
+    error(None, -32000, "Bad Request: No valid session ID provided"),
+    error(None, -32000, "Bad Request: Server not initialized"),
+    error("server-error", -32600, "Missing or invalid session ID"),
+    error(None, -32001, "Session not found"),
+    error(None, -32000, "Invalid or missing Mcp-Session-Id header"),
+    b"Invalid session ID",
+    b'{"error": "unknown session"}',
+    b"session has expired",
+    b"Session S-1 does not exist",
 )
+
+
+@pytest.mark.parametrize("body", UNKNOWN)
 def test_a_session_may_be_unknown_with_400(body: object) -> None:
-    """Servers of before say it so: the client had to be started again after each restart."""
+    """Some servers say it so: the client had to be started again after each of their restarts."""
     client = opened()
-    call, exchange = ask(client)
+    call, exchange = ask(client, "tools/list", {})
     respond(exchange, 400, body, form="application/json")
     violation, lost = events_of(client)
     assert isinstance(violation, ProtocolViolation)
@@ -518,8 +526,75 @@ def test_a_session_may_be_unknown_with_400(body: object) -> None:
     reopen(client)
     again = take(client)
     assert again.body == exchange.body
-    respond(again, body=answer(client, call))
+    respond(again, body=answer(client, call, {"tools": []}))
     assert only(ResponseReceived, events_of(client)[1:]).request is call
+
+
+@pytest.mark.parametrize("body", UNKNOWN)
+def test_a_call_that_may_have_run_is_not_sent_again_after_400(body: object) -> None:
+    """Only 404 says for sure that the server does not know the session."""
+    client = opened()
+    call, exchange = ask(client)
+    respond(exchange, 400, body, form="application/json")
+    failed = events_of(client)[-1]
+    assert isinstance(failed, RequestFailed)
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    reopen(client)
+    assert exchanges_of(client) == []
+
+
+NO_LOSS = (
+    "database session was rolled back",
+    "session budget of the user is exhausted",
+    "the tool's session cookie has expired",
+    "invalid session key",
+    "the camera is not initialized",
+)
+
+
+@pytest.mark.parametrize("text", NO_LOSS)
+@pytest.mark.parametrize("form", ["error", "text"])
+def test_400_that_speaks_of_another_session_loses_none(text: str, form: str) -> None:
+    """The call was sent twice, and a good session was thrown away."""
+    client = opened()
+    _, exchange = ask(client)
+    respond(exchange, 400, error(None, -32603, text) if form == "error" else text.encode())
+    assert SessionLost not in kinds(events_of(client))
+    assert exchanges_of(client) == []
+
+
+@pytest.mark.parametrize("text", [*NO_LOSS, "Session not found", "No valid session ID provided"])
+def test_an_error_with_the_id_of_the_call_is_its_answer(text: str) -> None:
+    """Whatever it says: the server has read the call, and may have run it."""
+    client = opened()
+    call, exchange = ask(client)
+    respond(exchange, 400, error(call.id, -32000, text))
+    events = events_of(client)
+    assert SessionLost not in kinds(events)
+    assert only(ErrorReceived, events).message == text
+    assert exchanges_of(client) == []
+
+
+@pytest.mark.parametrize("kept", [1, 2])
+def test_a_call_kept_for_authorization_is_sent_in_the_next_session(kept: int) -> None:
+    """The server refused it, so it has not run it; it ended as lost."""
+    client = opened(authorize=True)
+    calls: list[OutgoingRequest] = []
+    for _ in range(kept):
+        call, exchange = ask(client)
+        respond(exchange, 401)
+        calls.append(call)
+    client.send_notification("notifications/roots/list_changed")
+    respond(take(client), 404)
+    assert kinds(events_of(client)) == [AuthorizationRequired] * kept + [SessionLost]
+    initialize = take(client)
+    assert client.authorize({"Authorization": "Bearer b"}) == 0
+    opening = initialized(message_of(initialize)["id"])
+    respond(initialize, body=opening, more={"mcp-session-id": "S-2"})
+    respond(take(client), 202)
+    again = exchanges_of(client)
+    assert [message_of(one)["id"] for one in again] == [call.id for call in calls]
+    assert all(fields_of(one)["authorization"] == "Bearer b" for one in again)
 
 
 def test_a_notification_may_learn_of_it_first() -> None:

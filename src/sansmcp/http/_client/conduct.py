@@ -15,7 +15,7 @@ from ..._handles import Listing, OutgoingRequest, Purpose, Start
 from ..._judge import Breach
 from ..._lifecycle import Phase, StateTrigger
 from ..._modern_methods import MODERN_REVISION
-from ..._values import JSONObject, is_list, is_object
+from ..._values import JSONObject, id_key, is_list, is_object
 from .._headers import Headers
 from .challenges import read_challenges
 from .errors import is_modern_error
@@ -46,8 +46,15 @@ _UNKNOWN_SESSION: Final = (
     "the server does not know the session any more (status %d): it has ended it or was restarted; "
     "or several workers share one address, and each keeps its sessions in its own memory"
 )
-_NO_SESSION: Final = re.compile(rb"session|not initialized", re.IGNORECASE)
-"""What servers say of a session they do not know, if they say it with another status than 404."""
+_NO_SESSION: Final = re.compile(
+    r"\bserver (?:is |was )?not initialized\b"
+    r"|\b(?:no valid|no such|unknown|invalid|expired)(?: or \w+)? (?:mcp[- ])?session"
+    r"(?:[-_ ]?id)?\b(?! +(?!provided\b|given\b|header\b)\w)"
+    r"|\bsession(?:[-_ ]?id)?[^\w.;,]{0,8}(?:is |was |has |has been )?(?:not found|not valid|"
+    r"not initialized|invalid|unknown|expired|terminated|does not exist|no longer exists)\b",
+    re.IGNORECASE,
+)
+"""How servers say with status 400 that they do not know the session, which 404 is for."""
 _OTHER_FAULTS: Final = frozenset(
     {ErrorCode.PARSE_ERROR, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS}
 )
@@ -302,34 +309,47 @@ class Conduct(Ground):
         else:
             self._report(Breach("SESS-003", "the session id is not visible ASCII, or endless"))
 
-    def _is_of_session(self, status: int, error: JSONObject | None, body: bytes) -> bool:
-        """Whether 400 says that the session is not known: servers of before answer so for 404.
+    def _is_of_session(
+        self, status: int, error: JSONObject | None, body: bytes, call: OutgoingRequest | None
+    ) -> bool:
+        """Whether status 400 says that the server does not know the session.
 
-        The body tells: it is an error of the transport, which names the session.
+        Some servers send it in place of 404. Only the text of the body tells. An error that has
+        the id of the request is the answer to the request, whatever its text is.
         """
-        return (
-            status == 400
-            and self._session is not None
-            and (error is None or error["error"]["code"] not in _OTHER_FAULTS)
-            and _NO_SESSION.search(body, 0, _SEARCHED_BYTES) is not None
-        )
+        session = self._session
+        if status != 400 or session is None:
+            return False
+        if error is None:
+            text = body[:_SEARCHED_BYTES].decode("utf-8", "replace")
+        else:
+            said: Any = error["error"]
+            if said["code"] in _OTHER_FAULTS:
+                return False
+            if call is not None and id_key(error.get("id")) == call._id:
+                return False
+            text = said["message"][:_SEARCHED_BYTES]
+        return _NO_SESSION.search(text.replace(session.decode(), "")) is not None
 
     def _lose_session(self, lane: Lane, status: int) -> None:
         """The server does not know the session any more: open another one, once.
 
-        It has run neither the request that it has refused for that, nor those that were not sent
-        yet: they are sent in the new session. Whether it has run others is not known.
+        Requests that the server has not run are sent in the new session: the one that it has
+        refused with 404, those that wait for authorization, and those that were not sent yet.
+        Another status than 404 does not say for sure that the refused request was not run: it is
+        sent again only if it has the same effect twice. Whether others were run is not known.
         """
         old = self._machine
         old._ended_by = _UNKNOWN_SESSION % status
         self._session = None
-        posts = self._never_run(lane)
+        posts = self._never_run(lane, is_certain=status == 404)
         if old.phase is not Phase.OPERATING or not (posts or self._has_lasted()):
             old._end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)
             return
         self._is_useful = False
         for post in posts:
-            if post.exchange is not None:  # else it is over
+            self._kept.pop(post, None)
+            if post.exchange is not None:  # else it is over, or was kept
                 post.exchange._abort()
         self._drop_all()
         self._replace(old).take_over(old, posts)
@@ -370,9 +390,11 @@ class Conduct(Ground):
         old.forsake()
         return True
 
-    def _never_run(self, refused: Lane) -> list[Post]:
-        """The application's requests that the server has not run, but for those moved before."""
-        lanes = [refused, *(exchange._lane for exchange in self._waiting)]
+    def _never_run(self, refused: Lane, *, is_certain: bool) -> list[Post]:
+        """The requests that go on in the next session, but for those moved before."""
+        lanes = [*self._kept, *(exchange._lane for exchange in self._waiting)]
+        if is_certain or refused.may_repeat:
+            lanes.insert(0, refused)
         return [
             lane
             for lane in lanes

@@ -297,7 +297,7 @@ class Post(Lane):
         """The body of a status that says no."""
         endpoint, call = self.endpoint, self.call
         status, error = head.status, error_in(body, self.machine)
-        if not self.is_modern and endpoint._is_of_session(status, error, body):
+        if not self.is_modern and endpoint._is_of_session(status, error, body, call):
             text = "a session that is not known is answered with status 400 instead of 404"
             endpoint._report(Breach("SESS-008", text, tolerated=True))
             endpoint._lose_session(self, status)
