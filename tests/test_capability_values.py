@@ -179,6 +179,70 @@ def test_our_own_callers_nulls_are_left_out() -> None:
     assert asked(server, call(2, "prompts/list")).open
 
 
+DUMPED: Final[list[tuple[JSONObject, JSONObject]]] = [
+    ({"experimental": None, "tools": {}}, {"tools": {}}),
+    ({"extensions": None, "tools": {"listChanged": None}}, {"tools": {}}),
+    ({"sampling": {"context": None, "tools": None}}, {"sampling": {}}),
+    ({"experimental": {"x": {"y": None}}}, {"experimental": {"x": {"y": None}}}),
+]
+"""What models of others give, and what goes out."""
+
+
+@pytest.mark.parametrize(("given", "expected"), DUMPED)
+def test_null_is_left_out_wherever_an_object_may_stand(
+    given: JSONObject, expected: JSONObject
+) -> None:
+    """Models have `experimental`, `extensions` and `sampling.context`, too."""
+    for revisions in (LEGACY_REVISIONS, [MODERN]):
+        client = new_client(capabilities=given, revisions=revisions)
+        client.start()
+        (first,) = sent(client)
+        if revisions == [MODERN]:
+            declared = first["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"]
+        else:
+            declared = first["params"]["capabilities"]
+        assert declared == expected
+    server = new_server(capabilities=given, revisions=LEGACY_REVISIONS)
+    receive(server, initialize(1, NEWEST))
+    (answer,) = sent(server)
+    assert answer["result"]["capabilities"] == expected
+    modern_one = modern_server(capabilities=given)
+    receive(modern_one, modern(1, "server/discover"))
+    (answer,) = sent(modern_one)
+    assert answer["result"]["capabilities"] == expected
+    endpoint = http_support.new_endpoint(capabilities=given)
+    response = http_support.answer(http_support.post(endpoint, initialize(1, NEWEST)))
+    assert response.last["result"]["capabilities"] == expected
+
+
+@pytest.mark.parametrize(("given", "expected"), DUMPED)
+def test_null_is_left_out_of_an_answer_to_initialize(
+    given: JSONObject, expected: JSONObject
+) -> None:
+    """What is sent is what counts."""
+    server = new_server(revisions=LEGACY_REVISIONS, config=Config(manual={"initialize"}))
+    request = asked(server, initialize(1, NEWEST))
+    assert server.send_result(request, initialized_by(NEWEST, given))
+    (answer,) = sent(server)
+    assert answer["result"]["capabilities"] == expected
+
+
+@pytest.mark.parametrize("member", ["experimental", "extensions"])
+def test_a_null_of_the_peer_is_not_among_its_capabilities(member: str) -> None:
+    """It counts as absent, and is reported where the revision has it."""
+    client = new_client(revisions=LEGACY_REVISIONS)
+    client.start()
+    (first,) = sent(client)
+    events = receive(client, result(first["id"], initialized_by(NEWEST, {member: None})))
+    assert broken(events) == (["OWN-015"] if member == "experimental" else [])
+    assert client.peer.capabilities == {}
+    server = modern_server()
+    events = receive(server, modern(1, "tools/list", None, envelope({member: None})))
+    assert broken(events) == ["OWN-015"]
+    (event,) = of(RequestReceived, events)
+    assert event.request.peer.capabilities == {}
+
+
 def test_an_answer_to_initialize_of_our_own_caller_is_checked() -> None:
     """Where the application answers, it declares."""
     server = new_server(revisions=LEGACY_REVISIONS, config=Config(manual={"initialize"}))

@@ -328,13 +328,36 @@ def test_a_task_in_the_place_of_a_result_is_judged_as_a_task() -> None:
     """`statusMessage` and the like are members of the task, not of the result."""
     client = ready_client(NEWEST, server=TASKS)
     base = {"taskId": "t", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
-    for member, is_good in (("soon", True), (None, True), (5, False)):
+    for member, is_good in (("soon", True), (5, False)):
         client.send_request("tools/call", {"name": "t", "task": {}})
         (message,) = sent(client)
         given = {"task": {**base, "statusMessage": member}}
         events = receive(client, result(message["id"], given))
         assert bool(of(ResponseReceived, events)) is is_good
         assert broken(events) == ([] if is_good else ["OWN-014"])
+
+
+def test_null_in_a_task_counts_as_absent_wherever_it_comes_from() -> None:
+    """It is a member of the task, which stands inside of the result."""
+    base = {"taskId": "t", "status": "working", "createdAt": "", "lastUpdatedAt": "", "ttl": None}
+    odd = {"task": {**base, "statusMessage": None, "pollInterval": None}, "_meta": None}
+    for check in ("shape", "none"):
+        config = Config(check=check)
+        server = ready_server(NEWEST, capabilities=TASKS, config=config)
+        handle = asked(server, call(1, "tools/call", {"name": "t", "task": {}}))
+        assert server.send_result(handle, odd)
+        (answer,) = sent(server)
+        assert answer["result"] == {"task": base}
+        client = ready_client(NEWEST, server=TASKS, config=config)
+        client.send_request("tools/call", {"name": "t", "task": {}})
+        (message,) = sent(client)
+        events = receive(client, result(message["id"], odd))
+        assert broken(events) == ["OWN-015"] * 3
+        (event,) = of(ResponseReceived, events)
+        assert event.result == {"task": base}
+    asking = call(1, "tools/call", {"name": "t", "task": {}})
+    seen = observe(*opening(NEWEST, server=TASKS), (C, asking), (S, result(1, odd)))
+    assert accused(seen) == [(S, "OWN-015")] * 3
 
 
 # ------------------------------------------------------------------------- notifications

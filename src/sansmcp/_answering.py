@@ -13,7 +13,7 @@ from ._events import (
 )
 from ._handles import Batch, Bridge, IncomingRequest, Route
 from ._ids import CancelledIds, UsedIds
-from ._judge import NULL, misshapen_result, without_nulls
+from ._judge import NULL, misshapen_result, result_without_nulls
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger, State
 from ._listing import ListingLayer
 from ._methods import META
@@ -104,13 +104,17 @@ class Answering(ListingLayer):
         spec = request._spec
         if result.__class__ is not dict and not is_object(result):
             raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {result!r:.40}")
+        special = spec is not None and spec.special
+        if special:
+            result = self._as_sent(request, result)
         fault: str | None = None
         if spec is None or not self._shape:
-            result = without_nulls(META if spec is None else spec.result_optional, result)
+            optional = META if spec is None else spec.result_optional
+            result = result_without_nulls(optional, request._task, result)
         else:
             fault = misshapen_result(spec, request._task, result)
             if fault is NULL:
-                result = without_nulls(spec.result_optional, result)
+                result = result_without_nulls(spec.result_optional, request._task, result)
                 fault = misshapen_result(spec, request._task, result)
         if request._is_modern:
             body = self._complete(spec, result, meta)
@@ -119,7 +123,6 @@ class Answering(ListingLayer):
         if fault is not None and not (request._is_modern and self._is_added(result)):
             rule = "OWN-014" if spec is None else spec.result_rule
             raise LocalProtocolError(rule, f"result of {request._method}: {fault}")
-        special = spec is not None and spec.special
         if special:
             self._check_own_result(request, result)
         # Everything is checked: from here on nothing raises.
@@ -381,6 +384,10 @@ class Answering(ListingLayer):
             batch.answers = []
 
     # What some methods do lasts beyond their answer (`Method.special`); layers above know how.
+
+    def _as_sent(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
+        """A result of ours without what counts as absent in one of its members."""
+        return result
 
     def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:
         """Whether the conversation can go on from this result of ours; raises if not."""

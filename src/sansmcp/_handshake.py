@@ -190,6 +190,12 @@ class Handshake(Serving):
         conversation.gates[self._other] = self._registry.open_gates(peer.capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
 
+    def _as_sent(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
+        capabilities: Any = result.get("capabilities")
+        if request._method != "initialize" or not is_object(capabilities):
+            return super()._as_sent(request, result)
+        return {**result, "capabilities": self._registry.without_nulls(capabilities)}
+
     def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:
         """The application answers `initialize` itself (`Config.manual`)."""
         if request._method != "initialize":

@@ -381,8 +381,15 @@ def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str |
     """
     if as_task and "task" in result:
         fault = misshapen(_TASK_RESULT, META, result)
-        if fault is not None:
-            return fault
-        task = without_nulls(TASK_OPTIONAL, result["task"])
-        return misshapen(TASK, TASK_OPTIONAL, task)
+        return misshapen(TASK, TASK_OPTIONAL, result["task"]) if fault is None else fault
     return misshapen(spec.result, spec.result_optional, result)
+
+
+def result_without_nulls(
+    optional: OptionalMembers, as_task: object, result: JSONObject
+) -> JSONObject:
+    """A result as it is sent: optional members that are null are left out, also in its task."""
+    result = without_nulls(optional, result)
+    if as_task and is_object(task := result.get("task")):
+        return {**result, "task": without_nulls(TASK_OPTIONAL, task)}
+    return result

@@ -18,11 +18,12 @@ from ._events import (
 )
 from ._handles import OutgoingRequest, Purpose
 from ._judge import Breach, misshapen_result, mistyped, null_members
+from ._legacy_methods import TASK_OPTIONAL
 from ._lifecycle import REQUESTS, RequestState, RequestTrigger
 from ._methods import META, QUESTIONS, OptionalMembers
 from ._modern_methods import MODERN_DIALECT
 from ._tasks import finished_tasks, new_task
-from ._values import MISSING, IdKey, JSONObject, JSONValue, Side, id_key
+from ._values import MISSING, IdKey, JSONObject, JSONValue, Side, id_key, is_object
 from ._wellformed import (
     BAD_ANSWER_ID,
     NO_RESULT_TYPE,
@@ -102,6 +103,8 @@ class Outcomes(Asking):
         optional = META if spec is None else spec.result_optional
         drop = self._drop_odd if call._purpose in _FORGIVEN else self._drop_nulls
         drop(optional, result, call)
+        if call._task and is_object(task := result.get("task")):
+            self._drop_nulls(TASK_OPTIONAL, task, call)
         if spec is None or not self._shape or (call._is_modern and self._is_added(result)):
             return None
         wrong = misshapen_result(spec, call._task, result)

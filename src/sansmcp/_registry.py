@@ -85,6 +85,9 @@ def _paths(gates: Iterable[str]) -> frozenset[str]:
     return frozenset(".".join(names[: end + 1]) for names in parts for end in range(len(names)))
 
 
+OBJECTS: Final = frozenset({"experimental", "extensions", "sampling.context"})
+"""Capabilities that no method needs. Their values are objects all the same."""
+
 OPEN_GATES: Final = frozenset({""})
 """The gates that are open before anything was declared."""
 
@@ -141,7 +144,7 @@ class Registry:
         kept: JSONObject = {}
         for name, value in capabilities.items():
             inner = f"{path}.{name}" if path else name
-            if inner not in self.every_path:
+            if inner not in self.every_path and inner not in OBJECTS:
                 kept[name] = value
             elif value is not None:
                 kept[name] = self.without_nulls(value, inner) if is_object(value) else value

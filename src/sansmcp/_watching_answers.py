@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._judge import Breach, misshapen_result
+from ._legacy_methods import TASK_OPTIONAL
 from ._lifecycle import Phase, PhaseTrigger
 from ._observations import AnswerMatched, BlindCause, HandshakeSeen, MessageKind
 from ._registry import LEGACY_REVISIONS
@@ -97,6 +98,9 @@ class AnswerWatching(ModernWatching):
                 result = self._without_nulls(
                     half, spec.result_optional, result, asked.method, asked.id
                 )
+            if asked.as_task and is_object(task := result.get("task")):
+                task = self._without_nulls(half, TASK_OPTIONAL, task, asked.method, asked.id)
+                result = {**result, "task": task}
             if (
                 breach is None
                 and self._shape

@@ -15,7 +15,7 @@ from ._errors import ErrorCode
 from ._judge import Breach
 from ._methods import Dialect
 from ._modern_methods import MODERN_REVISION
-from ._registry import LOG_LEVELS, Registry
+from ._registry import LOG_LEVELS, OBJECTS, Registry
 from ._values import (
     MISSING,
     IdKey,
@@ -235,7 +235,6 @@ _EXTENSION: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/(?:{_NAME})?")
 
 
 _FLAGS: Final = frozenset({"listChanged", "subscribe"})
-_OBJECTS: Final = frozenset({"experimental", "sampling.context"})
 
 
 def judge_capabilities(
@@ -243,10 +242,13 @@ def judge_capabilities(
 ) -> list[Breach]:
     """What is wrong with the capabilities that a side declares in a revision (None: in any)."""
     paths = registry.every_path if revision is None else registry.paths[revision]
-    found = _judge_known(paths, capabilities, "")
     named = ["experimental"]
+    objects = OBJECTS
     if revision is None or revision == MODERN_REVISION:
         named.append("extensions")
+    else:
+        objects -= {"extensions"}
+    found = _judge_known(paths | objects, capabilities, "")
     for name in named:
         declared: Any = capabilities.get(name)
         if is_object(declared) and (breach := _judge_named(name, declared)) is not None:
@@ -258,7 +260,7 @@ def _judge_known(paths: Collection[str], capabilities: JSONObject, path: str) ->
     found: list[Breach] = []
     for name, value in capabilities.items():
         inner = f"{path}.{name}" if path else name
-        if inner not in paths and inner not in _OBJECTS:
+        if inner not in paths:
             continue  # a side may declare what it likes besides (CAP-005)
         if value is None:
             found.append(null_member(f"the capability {inner}"))
