@@ -216,6 +216,16 @@ def test_an_answer_over_the_limit_is_an_error_within_its_session(
     assert answer(other_exchange).last["result"] == {"content": []}
 
 
+def test_an_answer_of_which_not_even_the_error_fits_gets_503_with_its_id() -> None:
+    """A client that reads ids in errors ends that call, and no other."""
+    endpoint = new_endpoint(config=Config(max_unsent_bytes=60, soft_unsent_bytes=40))
+    exchange = post_modern(endpoint, modern_tool_call(7))
+    assert not endpoint.send_result(asked(endpoint), LONG)
+
+    response = answer(exchange)
+    assert (response.status, response.json["id"]) == (503, 7)
+
+
 def test_a_session_that_ends_because_nobody_reads_answers_every_exchange() -> None:
     """The head of a 503 promised a body that was dropped: connections broke on it."""
     endpoint = new_endpoint(config=SMALL, capabilities={"tools": {}})
@@ -230,8 +240,8 @@ def test_a_session_that_ends_because_nobody_reads_answers_every_exchange() -> No
     head = answer(stream)
     assert not endpoint.send_result(handle, {"content": [{"type": "text", "text": "z" * 300}]})
 
-    for refused in (answer(exchange), answer(waiting)):
-        assert refused.status == 503
+    for id, refused in ((1, answer(exchange)), (2, answer(waiting))):
+        assert (refused.status, refused.json["id"]) == (503, id)
         assert refused.headers["content-length"] == str(len(refused.body))
         assert refused.last["error"]
         assert refused.ended

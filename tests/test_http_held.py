@@ -31,7 +31,7 @@ from tests.support.http import (
     take,
     tool_call,
 )
-from tests.support.modern import LISTEN, MODERN, listen
+from tests.support.modern import LISTEN, MODERN, VERSION, listen
 from tests.support.wire import call, initialize, note, result
 
 KIB: Final = 1024
@@ -199,7 +199,7 @@ def test_a_request_over_the_limit_is_told_to_come_again(era: str) -> None:
     assert second.open
 
 
-def test_responses_and_notifications_are_taken_however_much_is_held() -> None:
+def test_responses_and_small_notifications_are_taken_however_much_is_held() -> None:
     """They may be what lets a request end."""
     endpoint = holding(20_000)
     one = connect(endpoint)
@@ -222,6 +222,93 @@ def test_a_message_that_never_fits_is_too_large() -> None:
     assert "20000 bytes" in response.json["error"]["message"]
     assert broken(endpoint) == ["OWN-053"]
     assert endpoint.held_bytes == 0
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern", "batch"])
+def test_a_large_notification_is_refused_like_a_request(era: str) -> None:
+    """Nobody answers it, but whoever handles it holds its params."""
+    endpoint = holding(40_000)
+    one = connect(endpoint, "2025-03-26" if era == "batch" else LEGACY)
+
+    def send(text: Any) -> Any:
+        method = "notifications/x"
+        if era == "modern":
+            fields = {**POST, "mcp-protocol-version": MODERN, "mcp-method": method}
+            message = note(method, {"_meta": {VERSION: MODERN}, "x": text})
+            return answer(request(endpoint, "POST", fields, body_of(message)))
+        message = note(method, {"x": text})
+        return answer(one.post([message, note(method)] if era == "batch" else message))
+
+    response = send([[] for _ in range(2000)])
+    assert (response.status, response.headers.get("retry-after")) == (413, None)
+    assert send("x" * 8000).status == 202
+    drain(endpoint)
+    post_modern(endpoint, modern_tool_call(1, text="x" * 30_000))
+    response = send("x" * 8000)
+    assert (response.status, response.headers["retry-after"]) == (503, "5")
+    assert "id" not in response.json
+    assert limits(endpoint) == ["OWN-053"]
+    assert send("x" * 500).status == 202
+
+
+def test_a_short_request_is_measured_before_it_is_refused() -> None:
+    """The quick estimate of a short one is far above what it takes: 500 bytes were refused."""
+    endpoint = holding(20_000)
+    post_modern(endpoint, modern_tool_call(1, text="x" * 12_000))
+    asked(endpoint)
+    post_modern(endpoint, modern_tool_call(2, text="x" * 300))
+    assert asked(endpoint).id == 2
+
+
+def large_client(size: int) -> JSONObject:
+    return {"experimental": {"x": {"text": "x" * size}}}
+
+
+def test_idle_sessions_do_not_keep_requests_from_being_served() -> None:
+    """They may last for an hour: what they hold has a quarter of the limit for itself."""
+    endpoint = holding(100_000)
+    sessions = [connect(endpoint, LEGACY, large_client(10_000)) for _ in range(2)]
+    response = answer(post(endpoint, initialize(1, LEGACY, large_client(10_000))))
+    assert (response.status, response.headers["retry-after"]) == (503, "5")
+    assert response.json["id"] == 1
+    [event] = of(LimitReached, drain(endpoint))
+    assert (event.rule, "sessions hold" in event.text) == ("OWN-053", True)
+    assert "the limit is 25000" in event.text
+
+    _, handle = sessions[0].asked(tool_call(2, text="x" * 80_000))
+    assert handle.open
+    sessions[1].delete()
+    connect(endpoint, LEGACY, large_client(10_000))
+
+
+def test_a_session_that_alone_takes_too_much_is_refused() -> None:
+    """To come again would not help."""
+    endpoint = holding(100_000)
+    response = answer(post(endpoint, initialize(1, LEGACY, large_client(30_000))))
+    assert (response.status, response.json["id"]) == (413, 1)
+    assert "25000 bytes" in response.json["error"]["message"]
+    assert broken(endpoint) == ["OWN-053"]
+    assert (endpoint.held_bytes, endpoint.open_requests) == (0, ())
+
+
+def test_a_session_of_http_sse_that_holds_too_much_is_refused() -> None:
+    """In the answer to its POST; the client may say less of itself."""
+    paths = OldPaths(stream="/sse", post="/messages")
+    endpoint = holding(100_000, old_paths=paths)
+    request(endpoint, "GET", GET, target="/sse")
+
+    def send(size: int) -> int:
+        fields = {"content-type": "application/json"}
+        body = body_of(initialize(1, "2024-11-05", large_client(size)))
+        target = "/messages?session_id=s1"
+        return answer(request(endpoint, "POST", fields, body, target=target)).status
+
+    assert send(30_000) == 413
+    assert endpoint.held_bytes == 0
+    connect(endpoint, LEGACY, large_client(10_000))
+    assert send(20_000) == 503
+    assert send(5_000) == 202
+    assert 15_000 < endpoint.held_bytes < 20_000
 
 
 # ------------------------------------------------------------------------------- the estimate

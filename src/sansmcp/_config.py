@@ -111,8 +111,9 @@ class Config:
 
     max_held_bytes: int = _limit(256 * MIB)
     """Memory, by estimate, that the requests of all clients of an HTTP endpoint hold: bodies that
-    are not complete, and params of open requests. A request over it gets 503 with `Retry-After`
-    (OWN-053); of bodies that are not complete, the longest give way."""
+    are not complete, and params of open requests. A request or a large notification over it gets
+    503 with `Retry-After` (OWN-053); of bodies that are not complete, the longest give way. What
+    sessions keep of their clients' `initialize` may hold a quarter of it besides."""
 
     codec: Codec = attrs.field(default=STANDARD_CODEC, validator=_codec)
     """Turns JSON text into values and back."""

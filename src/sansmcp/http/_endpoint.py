@@ -274,9 +274,10 @@ class ServerEndpoint(Verbs):
     def held_bytes(self) -> int:
         """Memory, by estimate, that requests hold: see `Config.max_held_bytes`.
 
-        Sessions count with what their clients said of themselves. What waits to be sent does not.
+        Sessions count with what their clients said of themselves, for which a quarter of that limit
+        is set apart. What waits to be sent does not count.
         """
-        return self._held.bytes
+        return self._held.bytes + self._held.sessions
 
     @property
     def paused(self) -> bool:

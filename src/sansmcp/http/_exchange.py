@@ -349,11 +349,14 @@ class ServerExchange(Output):
         body = self._endpoint._error_body(breach.text, breach.code, id, breach.data)
         self._answer(status, body, more)
 
-    def _refuse_for_memory(self, id: RequestId | None = None) -> None:
-        """All requests together hold too much."""
+    def _refuse_for_memory(
+        self, id: RequestId | None = None, why: str | None = None, limit: int | None = None
+    ) -> None:
+        """All requests together hold too much, or what is named instead."""
         endpoint = self._endpoint
-        limit = endpoint._held.limit
-        text = f"requests hold {endpoint._held.bytes} bytes, and the limit is {limit}"
+        held = endpoint._held
+        why = why or f"requests hold {held.bytes} bytes"
+        text = f"{why}, and the limit is {held.limit if limit is None else limit}"
         endpoint._events.append(LimitReached(rule="OWN-053", text=text))
         self._drop_body()
         text = "the server has too much to hold: try again later"

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 SMALL_BODY: Final = 65_536
 """Bytes of a body up to which it is not counted before it is complete: most come in one piece."""
+SMALL_NOTIFICATION: Final = 1024
+"""Bytes of a body without requests that is taken however much is held: it may let a request end."""
+_SESSIONS_SHARE: Final = 4
+"""Sessions may hold a quarter of the limit, beside what requests hold."""
 _SHORT: Final = 1024
 _SHORT_FACTOR: Final = 24
 """What a short message may take at most, and what its handle and its task take besides."""
@@ -27,16 +31,21 @@ class Held:
     """The account of an endpoint: each request gives back its share when it ends.
 
     Attributes:
-        bytes: What is held now, by estimate.
-        limit: What may be held.
+        bytes: What requests and incomplete bodies hold now, by estimate.
+        limit: What these may hold.
         arriving: What the message holds that is being received.
+        sessions: What sessions hold now: it is counted by itself, since a session may be idle for
+            long, and must not keep the requests of others from being served.
+        sessions_limit: What sessions may hold.
     """
 
-    __slots__ = ("_bodies", "arriving", "bytes", "limit")
+    __slots__ = ("_bodies", "arriving", "bytes", "limit", "sessions", "sessions_limit")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.bytes = 0
+        self.sessions = 0
+        self.sessions_limit = limit // _SESSIONS_SHARE
         self.arriving = 0
         self._bodies: dict[ServerExchange, int] = {}
 
@@ -66,12 +75,9 @@ class Held:
     def weigh(self, body: bytes | bytearray, value: Any) -> bool:
         """Note what a message holds once it is decoded; whether there is room for it."""
         size = len(body)
-        if size <= _SHORT:
-            self.arriving = size * _SHORT_FACTOR
-        else:
-            self.arriving = _estimated(body)
-            if self.bytes + self.arriving > self.limit:
-                self.arriving = measured(value, self.limit)
+        self.arriving = size * _SHORT_FACTOR if size <= _SHORT else _estimated(body)
+        if self.bytes + self.arriving > self.limit:
+            self.arriving = measured(value, self.limit)
         return self.bytes + self.arriving <= self.limit
 
     def share(self, requests: list[IncomingRequest]) -> None:

@@ -65,7 +65,7 @@ class HTTPMachine(Machine):
     def _finish_without(self, route: Any) -> None:
         """A message would never fit: where it was the last one of its exchange, that ends."""
         if route.closing and not route.over:
-            route.finish(503)
+            route.finish(503, route.request_id)
 
     def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
         if request._batch is None:
@@ -108,6 +108,7 @@ class HTTPMachine(Machine):
         if request._batch is None:
             route: Any = request._route
             route.closing = True
+            route.request_id = request._id
 
     def _flush_batch(self, batch: Batch, route: Any) -> None:
         if batch.pending == 0 and batch.complete:
@@ -304,7 +305,7 @@ class SessionMachine(HTTPMachine):
         super()._end_overflow()
         for stream in streams:
             if not stream.over:  # it was its answer that was too much
-                stream.finish(503)
+                stream.finish(503, stream.request_id)
 
     def _agree_as_server(self, request: IncomingRequest, revision: str) -> None:
         super()._agree_as_server(request, revision)

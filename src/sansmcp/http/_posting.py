@@ -18,7 +18,7 @@ from .._notifying import LISTEN
 from .._values import MISSING, JSONObject, JSONValue, id_key, is_list, is_object
 from .._wellformed import NO_OBJECT, judge_neither
 from ._duplicates import has_duplicates
-from ._held import measured
+from ._held import SMALL_NOTIFICATION, measured
 from ._modern_headers import judge_headers
 from ._negotiation import is_json
 from ._reply import Reply
@@ -53,7 +53,7 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
     if value is MISSING:
         return
     endpoint = exchange._endpoint
-    if not endpoint._held.weigh(body, value) and _has_requests(value):
+    if not endpoint._held.weigh(body, value) and _may_be_refused(body, value):
         _refuse_for_memory(exchange, value)
         return
     if endpoint._old_post_path is not None and exchange.path == endpoint._old_post_path:
@@ -88,16 +88,23 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
     _receive_legacy(exchange, value, value, body)
 
 
-def _has_requests(value: Any) -> bool:
-    """Whether something is to be answered. Responses are taken however much is held."""
+def _may_be_refused(body: bytes | bytearray, value: Any) -> bool:
+    """Whether this is refused when too much is held: requests are, and large notifications.
+
+    Responses and small notifications are not: they may be what lets a request end.
+    """
+    is_small = len(body) <= SMALL_NOTIFICATION
     parts = value if is_list(value) else [value]
-    return any(is_object(part) and "method" in part and "id" in part for part in parts)
+    return any(
+        is_object(part) and "method" in part and not (is_small and "id" not in part)
+        for part in parts
+    )
 
 
 def _refuse_for_memory(exchange: ServerExchange, value: Any) -> None:
     """There is no room for a message, now or ever."""
     held = exchange._endpoint._held
-    id = _readable(value["id"]) if is_object(value) else None
+    id = _readable(value.get("id")) if is_object(value) else None
     if held.arriving > held.limit:
         text = f"decoded, the message takes more than {held.limit} bytes, which is the limit"
         exchange._refuse(413, Breach("OWN-053", text), id)
@@ -315,7 +322,8 @@ def _receive_legacy(
         _receive_stateless(exchange, value, message, body)
         return
     if SESSION_FIELD not in exchange._fields.raw and opens:
-        session = table.open(exchange, id)
+        assert message is not None  # it opens a session
+        session = table.open(exchange, message, id)
         if session is not None:
             _receive_in_session(exchange, session, value, message, body)
             if session._machine.phase is Phase.NEW:
@@ -431,6 +439,13 @@ def _receive_old(exchange: ServerExchange, value: JSONValue, body: bytes | bytea
     if session is None:
         return
     machine = session._machine
+    if (
+        machine.phase is Phase.NEW
+        and is_object(value)
+        and value.get("method") == "initialize"
+        and not table.reserve(session, exchange, value, _readable(value.get("id")))
+    ):
+        return
     machine._now = exchange._endpoint._now
     route = session._standalone
     machine._sender = exchange

@@ -24,6 +24,7 @@ class Reply:
         over: Nothing more goes out on it.
         principal: Who sent the request.
         principal_key: What stands for the principal in a seal.
+        request_id: Of the request whose answer is the last message; None for a batch.
         status: Of the answer, where it is no stream.
     """
 
@@ -38,6 +39,7 @@ class Reply:
         "over",
         "principal",
         "principal_key",
+        "request_id",
         "status",
     )
 
@@ -48,6 +50,7 @@ class Reply:
         self.principal_key = exchange.principal_key
         self.context: Any = exchange.context
         self.id: Any = id
+        self.request_id: RequestId | None = None
         self.status = 200
         self.closing = False
         self.over = False

@@ -78,7 +78,7 @@ class SharedMachine(HTTPMachine):
             reply.drop()
             self._cancel_route(reply, CancelCause.FAILED)
             if not reply.over:  # it was its answer that was too much
-                reply.finish(503)
+                reply.finish(503, reply.request_id)
         return super()._settle() and not overflowed
 
     def _choked(self, route: Any) -> bool:

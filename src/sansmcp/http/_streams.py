@@ -39,6 +39,7 @@ class Stream:
         number: Its name within the session, once it has had an event.
         over: Nothing more goes out on it.
         principal: Who opened the session.
+        request_id: Of the request whose answer is the last message; None for a batch.
         sent: The last event that was written to this exchange.
         session: The session.
         status: Of the answer, where it is no stream.
@@ -56,6 +57,7 @@ class Stream:
         "number",
         "over",
         "principal",
+        "request_id",
         "sent",
         "session",
         "status",
@@ -71,6 +73,7 @@ class Stream:
         self.exchange = exchange
         self.listens = listens
         self.principal: Any = session._principal
+        self.request_id: RequestId | None = None
         self.status = 200
         self.events = 0
         self.sent = 0
@@ -285,7 +288,7 @@ class Standalone:
     Where none is open they wait in the log, up to its bound, for the next one.
     """
 
-    __slots__ = ("closing", "context", "listening", "principal", "session", "status")
+    __slots__ = ("closing", "context", "listening", "principal", "request_id", "session", "status")
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -294,6 +297,7 @@ class Standalone:
         self.listening: list[Stream] = []
         # Of requests that came with a POST of 2024-11-05, whose answers go here; it never closes.
         self.closing = False
+        self.request_id: RequestId | None = None
         self.status = 200
 
     @property

@@ -15,6 +15,7 @@ from .._events import CancelCause, CloseCause, LimitReached
 from .._handles import IncomingRequest
 from .._judge import Breach
 from .._lifecycle import StateTrigger
+from .._values import JSONObject, is_object
 from ._events import SessionEnd, SessionEnded, SessionStarted
 from ._headers import Text
 from ._held import measured
@@ -59,9 +60,39 @@ class SessionTable:
 
     # ------------------------------------------------------------------------------- opening
 
-    def open(self, exchange: ServerExchange, id: Any) -> Session | None:
+    def open(self, exchange: ServerExchange, message: JSONObject, id: Any) -> Session | None:
         """A session for this `initialize`; None where there is no room, which was answered."""
-        return self._open(exchange, id, is_old=False)
+        session = self._open(exchange, id, is_old=False)
+        if session is not None and not self.reserve(session, exchange, message, id):
+            self.forget(session)
+            return None
+        return session
+
+    def reserve(
+        self, session: Session, exchange: ServerExchange, message: JSONObject, id: Any
+    ) -> bool:
+        """Count what the client says of itself in `initialize`: the session keeps that.
+
+        Returns:
+            Whether there is room for it. If not, the exchange was answered.
+        """
+        held, params = self._endpoint._held, message.get("params")
+        limit = held.sessions_limit
+        held.sessions -= session._held_bytes  # of an `initialize` that was not agreed to
+        session._held_bytes = 0
+        size = 0
+        if is_object(params):
+            size = measured([params.get("clientInfo"), params.get("capabilities")], limit)
+        if size > limit:
+            text = f"clientInfo and capabilities take more than {limit} bytes, which is the limit"
+            exchange._refuse(413, Breach("OWN-053", text), id)
+            return False
+        if held.sessions + size > limit:
+            exchange._refuse_for_memory(id, f"sessions hold {held.sessions} bytes", limit)
+            return False
+        session._held_bytes = size
+        held.sessions += size
+        return True
 
     def _open(self, exchange: ServerExchange, id: Any, *, is_old: bool) -> Session | None:
         endpoint, limit = self._endpoint, self.settings.max_sessions
@@ -87,10 +118,6 @@ class SessionTable:
     def started(self, session: Session, request: IncomingRequest) -> None:
         """`initialize` is being answered with a result."""
         session._revision_field = (session.revision or "").encode()
-        # What the client has said of itself is kept for as long as the session lasts.
-        peer, held = session.peer, self._endpoint._held
-        session._held_bytes = measured([peer.info, peer.capabilities], held.limit)
-        held.bytes += session._held_bytes
         route: Any = request._route
         exchange = None if session._is_old else route.exchange
         if exchange is not None:
@@ -100,7 +127,7 @@ class SessionTable:
     def forget(self, session: Session) -> None:
         """`initialize` came to nothing: nobody knows of the session."""
         session._open = False
-        self._endpoint._held.bytes -= session._held_bytes
+        self._endpoint._held.sessions -= session._held_bytes
         session._held_bytes = 0
         self.sessions.pop(session._field, None)
         self._endpoint._timers.drop(session)
