@@ -825,6 +825,7 @@ def test_what_may_be_asked_twice_is_sent_again(revision: str) -> None:
     again.receive_failure("reset", kept=True)
     failed = only(RequestFailed, events_of(client))
     assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert "It was sent again once" in failed.text
 
 
 @ERAS

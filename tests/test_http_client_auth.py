@@ -201,7 +201,7 @@ def test_a_start_waits_for_authorization() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-@pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "Cookie"])
+@pytest.mark.parametrize("name", ["Authorization", "X-API-Key", "Cookie", "X-Token"])
 @pytest.mark.parametrize("authorize", [False, True])
 def test_a_probe_refused_for_good_credentials_means_a_handshake(
     status: int, name: str, authorize: bool

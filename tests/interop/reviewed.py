@@ -53,6 +53,11 @@ REVIEWED = (
         "trigger-long-running-operation does not look at its abort signal, so it reports progress "
         "to its end for a call that was cancelled; it is ignored, as what a race has lost",
     ),
+    Reviewed(
+        "server-everything",
+        "SESS-008",
+        "it answers 400 for a session that it has forgotten; another session is opened",
+    ),
 )
 
 

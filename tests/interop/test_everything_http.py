@@ -199,7 +199,9 @@ async def test_a_client_does_not_try_the_older_transport_without_its_revision() 
 async def test_a_session_that_it_has_forgotten_is_opened_anew() -> None:
     """This server says so with status 400 and an error without an id, not with 404."""
     with everything_on("streamableHttp") as port:
-        async with talking_over_http(NAME, port, get_stream=False) as talk:
+        async with talking_over_http(
+            NAME, port, get_stream=False, reports={"SESS-008"}, incidents={"SessionLost"}
+        ) as talk:
             (session,) = traced(talk).sessions
             await end_session(port, session)
             with pytest.raises(ConnectionLost, match="status 400"):

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from .lanes import Lane
 
 _MAY_HAVE_RUN = (
-    "; it was kept from an earlier request, and whether the server has run this one is not known, "
-    "so it was not sent again"
+    ". The connection had carried earlier requests. Whether the server ran this one is not known. "
 )
+_NOT_REPEATED = "It was not sent again."
+_REPEATED = "It was sent again once, and is not sent a third time."
 
 
 @final
@@ -250,7 +251,7 @@ class ClientExchange:
                 lane.send()
                 endpoint._settle()
                 return
-            text += _MAY_HAVE_RUN
+            text += _MAY_HAVE_RUN + (_REPEATED if lane.repeated else _NOT_REPEATED)
         if self._head is None or self._reading is not Reading.NOTHING:
             self._lane.broken(self, text)
         endpoint._settle()
@@ -271,8 +272,8 @@ class ClientExchange:
         if decoder.retry_ms is not None:
             lane.retry_ms = decoder.retry_ms
         for item in items:
-            if isinstance(item, OverlongEvent) or item.data:  # else it may name an id, no more
-                lane.advanced()
+            if isinstance(item, OverlongEvent) or (item.data and item.type == "message"):
+                lane.advanced()  # events of other types say nothing of use
             if self.over:
                 return  # one of the events before has ended all of it
             lane.event(self, item)

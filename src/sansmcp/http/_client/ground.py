@@ -27,7 +27,7 @@ _SPARE: Final = 8
 _LINGER: Final = 5.0
 """Seconds in which an exchange may end by itself when all that counts has come; a connection that
 does is of further use."""
-SECRET_FIELDS: Final = frozenset(
+_SECRET_FIELDS: Final = frozenset(
     {b"authorization", b"cookie", b"proxy-authorization", b"x-api-key"}
 )
 """What shows a server who asks."""
@@ -97,7 +97,7 @@ class Ground:
 
     def _set_headers(self, headers: Headers) -> None:
         self._headers = (*headers, (b"accept-encoding", b"identity"))
-        secrets = [value for name, value in headers if name in SECRET_FIELDS]
+        secrets = [value for name, value in headers if name in _SECRET_FIELDS]
         secrets += [value.rpartition(b" ")[2] for value in secrets]
         self._secrets = tuple(secret for secret in secrets if secret)
 
