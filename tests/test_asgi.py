@@ -919,6 +919,31 @@ async def test_notifications_that_come_too_fast_are_dropped(
 
 
 @on_asyncio
+async def test_notifications_that_take_too_much_memory_are_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each is within the limit of the endpoint: what handlers hold of many of them counts too."""
+    go = asyncio.Event()
+    handled: list[int] = []
+
+    async def on_notification(method: str, params: JSONObject) -> None:
+        await go.wait()
+        handled.append(params["n"])
+
+    app = new_app(plain, on_notification=on_notification)
+    client = await Session.open(app)
+    for number in range(18):
+        params = {"n": number, "x": "x" * 15_000_000}
+        assert (await client.post(note("notifications/x", params)).ended()).status == 202
+    go.set()
+    await until(lambda: len(handled) == 17)
+    await client.post(note("notifications/x", {"n": 99})).ended()
+    await until(lambda: len(handled) == 18)
+    assert handled == [*range(17), 99]
+    assert caplog.text.count("some are dropped") == 1
+
+
+@on_asyncio
 async def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
     """Also where a browser asks first whether it may send there."""
     page = "https://app.example"

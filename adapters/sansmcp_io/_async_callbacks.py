@@ -12,7 +12,7 @@ from sansmcp import NotificationReceived
 
 from ._anomalies import LOGGER
 from ._async_loop import Tasks
-from ._surface import NotificationHandler
+from ._surface import MOST_NOTIFICATION_BYTES, NotificationHandler, memory_of
 
 _MOST_RUNNING: Final = 100
 """So many notifications are handled at once, where the handler is async."""
@@ -48,36 +48,57 @@ class Notifications:
     A peer may send them faster than they are handled, and unlike requests nothing limits them. To
     stop reading would keep back the answers and cancellations behind them, so what is too much is
     dropped: the oldest, because of two notices that something has changed the newer one counts.
+    What waits and what is being handled is bounded in number and in memory.
     """
 
     def __init__(self, handler: NotificationHandler) -> None:
         self._handler: Final = handler
         self._running = 0
-        self._waiting: deque[NotificationReceived] = deque()
+        self._waiting: deque[tuple[NotificationReceived, int]] = deque()  # and its memory
+        self._held_bytes = 0  # of what waits, and of what is being handled
         self._has_dropped = False
 
     def handle(self, event: NotificationReceived, tasks: Tasks) -> None:
         """Handle one notification, now or when it is its turn."""
-        if len(self._waiting) == _MOST_WAITING:
-            self._waiting.popleft()
-            if not self._has_dropped:
-                self._has_dropped = True
-                LOGGER.warning("notifications come faster than they are handled: some are dropped")
-        self._waiting.append(event)
+        size = memory_of(event.params)
+        while self._waiting and (
+            len(self._waiting) == _MOST_WAITING or not self._has_memory_for(size)
+        ):
+            self._held_bytes -= self._waiting.popleft()[1]
+            self._say_dropped()
+        if not self._has_memory_for(size):
+            self._say_dropped()
+            return
+        self._held_bytes += size
+        self._waiting.append((event, size))
         self._begin_some(tasks)
+
+    def _has_memory_for(self, size: int) -> bool:
+        """Whether so many bytes may be held; a single notification always may."""
+        return self._held_bytes == 0 or self._held_bytes + size <= MOST_NOTIFICATION_BYTES
+
+    def _say_dropped(self) -> None:
+        if not self._has_dropped:
+            self._has_dropped = True
+            LOGGER.warning("notifications come faster than they are handled: some are dropped")
 
     def _begin_some(self, tasks: Tasks) -> None:
         while self._waiting and self._running < _MOST_RUNNING:
-            event = self._waiting.popleft()
+            event, size = self._waiting.popleft()
+            is_running = False
             with logged("the handler of notifications"):
                 outcome = self._handler(event.method, event.params)
                 if inspect.isawaitable(outcome):
+                    is_running = True
                     self._running += 1
-                    tasks.start_soon(self._finish, outcome, tasks)
+                    tasks.start_soon(self._finish, outcome, size, tasks)
+            if not is_running:
+                self._held_bytes -= size
 
-    async def _finish(self, outcome: Awaitable[object], tasks: Tasks) -> None:
+    async def _finish(self, outcome: Awaitable[object], size: int, tasks: Tasks) -> None:
         try:
             await _await_logged("the handler of notifications", outcome)
         finally:  # on asyncio, a handler may be cancelled by what it waits for
             self._running -= 1
+            self._held_bytes -= size
         self._begin_some(tasks)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from sansmcp import ErrorCode, JSONObject
 
@@ -16,8 +17,28 @@ FLUSH_SECONDS: Final = 1.0
 FLUSH_SECONDS_AT_EOF: Final = 5.0
 """The same where the peer has ended its stream and reads on, as a shell's pipeline does."""
 
+MOST_NOTIFICATION_BYTES: Final = 268_435_456
+"""Memory, by estimate, of the params of notifications that wait for their handler or are handled.
+Over it the oldest that wait are dropped, and the new one where that is not enough."""
+
 NotificationHandler: TypeAlias = Callable[[str, JSONObject], object]
 ProgressHandler: TypeAlias = Callable[[float, float | None, str | None], object]
+
+
+def memory_of(params: JSONObject) -> int:
+    """Bytes of memory that params take, by estimate; counted up to `MOST_NOTIFICATION_BYTES`."""
+    total = 0
+    values: list[Any] = [params]
+    while values and total <= MOST_NOTIFICATION_BYTES:
+        value = values.pop()
+        total += sys.getsizeof(value)
+        if isinstance(value, dict):
+            members = cast(JSONObject, value)
+            values.extend(members)
+            values.extend(members.values())
+        elif isinstance(value, list):
+            values.extend(cast(list[object], value))
+    return total
 
 
 def serves_nothing(call: object) -> JSONObject:
