@@ -830,7 +830,9 @@ def test_a_stream_may_be_taken_up_a_thousand_times() -> None:
     assert client.exchanges == ()
 
 
-@pytest.mark.parametrize("piece", [b"", b": hello\n\n", b"data: {", b"event: a\ndata: 1\n\n"])
+@pytest.mark.parametrize(
+    "piece", [b"", b": hello\n\n", b"retry: 1000\n\n", b"data: {", b"event: a\ndata: 1\n\n"]
+)
 def test_a_stream_that_brings_nothing_is_asked_for_less_and_less(piece: bytes) -> None:
     """Some servers give a stream and end it at once: they were asked each second for ever."""
     client = opened(get=True, now=0.0, config=Config(max_reconnects=4))

@@ -25,6 +25,12 @@ class Reviewed:
 REVIEWED = (
     Reviewed(
         "mcp",
+        "CANC-011",
+        "in a session it answers a cancelled call with an error, on the stream of the call; that "
+        "is ignored, as what a race has lost",
+    ),
+    Reviewed(
+        "mcp",
         "MRTR-008",
         "the low-level server passes on what a tool wants to ask, whether or not the request "
         "declared that the client can be asked it; a tool has to look for itself, and "

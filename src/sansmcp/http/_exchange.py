@@ -87,7 +87,7 @@ class ServerExchange(Output):
         self._whole = None
         self.is_stream = False
         self.principal: Any = principal
-        self.principal_key = principal_key
+        self.principal_key: str | None = principal_key
         self.context: Any = context
         self._method = text_of(method)
         self._target = target
