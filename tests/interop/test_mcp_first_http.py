@@ -131,8 +131,7 @@ async def test_a_cancelled_call_ends_on_its_side(serve: Serve, options: tuple[st
     async with talking_to(serve, options, *late) as talk:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: talk.call("hang", name="a"))
-            await trio.testing.wait_all_tasks_blocked()
-            await talk.text("echo", text="the other was read before")
+            await talk.text("await_start", name="a")
             nursery.cancel_scope.cancel()
         assert await talk.text("await_ending", name="a") == "it has ended"
         if late:

@@ -298,8 +298,7 @@ async def test_a_cancelled_call_ends_on_its_side(
     ) as talk:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(lambda: talk.call("hang", name=name))
-            await trio.testing.wait_all_tasks_blocked()
-            await talk.text("echo", text="the other was read before")
+            await talk.text("await_start", name=name)
             nursery.cancel_scope.cancel()
         if revision == MODERN and "--json" in options:
             # The package does not look for the end of a connection while it works on a JSON answer.

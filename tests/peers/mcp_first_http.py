@@ -65,8 +65,16 @@ class Name(BaseModel):
     name: str
 
 
+started: set[str] = set()
 ended: set[str] = set()
-endings = anyio.Event()
+turn = anyio.Event()
+
+
+def tell() -> None:
+    """Wake the calls that wait for another one."""
+    global turn
+    turn.set()
+    turn = anyio.Event()
 
 
 async def echo(text: str) -> str:
@@ -109,20 +117,27 @@ def note() -> str:
 
 async def hang(name: str) -> str:
     """Stay, and remember when cut short: a cancelled request has no answer to tell it by."""
-    global endings
+    started.add(name)
+    tell()
     try:
         await anyio.sleep_forever()
     finally:
         ended.add(name)
-        endings.set()
-        endings = anyio.Event()
+        tell()
     return "never"
+
+
+async def await_start(name: str) -> str:
+    """Wait until there is a `hang` of that name: requests may overtake each other."""
+    while name not in started:
+        await turn.wait()
+    return "it has started"
 
 
 async def await_ending(name: str) -> str:
     """Wait until the `hang` of that name was cut short."""
     while name not in ended:
-        await endings.wait()
+        await turn.wait()
     return "it has ended"
 
 
@@ -134,7 +149,7 @@ async def leave() -> str:
 
 
 def main() -> None:
-    for tool in (echo, steps, fail, ask, touch, hang, await_ending, leave):
+    for tool in (echo, steps, fail, ask, touch, hang, await_start, await_ending, leave):
         server.tool()(tool)
     server.resource(NOTE)(note)
     app = server.sse_app() if options.sse else server.streamable_http_app()

@@ -74,24 +74,34 @@ class Store(EventStore):
 
 
 store = Store()
+started: set[str] = set()
 ended: set[str] = set()
-endings = Changed()
+turns = Changed()
 
 
 async def hang(ctx: Context, arguments: Arguments) -> str:
     """Stay, and remember when cut short: a cancelled request has no answer to tell it by."""
+    started.add(arguments["name"])
+    turns.tell()
     try:
         await anyio.sleep_forever()
     finally:
         ended.add(arguments["name"])
-        endings.tell()
+        turns.tell()
     raise AssertionError
+
+
+async def await_start(ctx: Context, arguments: Arguments) -> str:
+    """Wait until there is a `hang` of that name: requests may overtake each other."""
+    while arguments["name"] not in started:
+        await turns.wait()
+    return "it has started"
 
 
 async def await_ending(ctx: Context, arguments: Arguments) -> str:
     """Wait until the `hang` of that name was cut short."""
     while arguments["name"] not in ended:
-        await endings.wait()
+        await turns.wait()
     return "it has ended"
 
 
@@ -130,6 +140,7 @@ NAME: dict[str, Any] = {"name": STRING}
 TOOLS.update(
     {
         "hang": (hang, NAME, ["name"]),
+        "await_start": (await_start, NAME, ["name"]),
         "await_ending": (await_ending, NAME, ["name"]),
         "fail": (fail, {}, []),
         "leave": (leave, {}, []),
