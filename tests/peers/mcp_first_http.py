@@ -144,6 +144,8 @@ async def await_ending(name: str) -> str:
 async def leave() -> str:
     """Close the stream of this call, and answer: the client has to come for it."""
     ctx = server.get_context()
+    # The stream begins with an event whose id the client needs to come back, sent by another task.
+    await anyio.wait_all_tasks_blocked()
     await ctx.close_sse_stream()
     return "left"
 

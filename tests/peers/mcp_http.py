@@ -112,6 +112,8 @@ async def fail(ctx: Context, arguments: Arguments) -> str:
 async def leave(ctx: Context, arguments: Arguments) -> str:
     """Close the stream of this call, and answer: the client has to come for it."""
     assert ctx.close_sse_stream is not None
+    # The stream begins with an event whose id the client needs to come back, sent by another task.
+    await anyio.wait_all_tasks_blocked()
     await ctx.close_sse_stream()
     return "left"
 
