@@ -105,7 +105,7 @@ def judge_request(
             )
     if (
         shape
-        and (spec.modes or misshapen(spec.params, spec.params_optional, params) is not None)
+        and (spec.modes or not is_plain(spec.params, spec.params_kinds, params))
         and (breach := judge_params(spec, params)) is not None
     ):
         return breach
@@ -341,32 +341,38 @@ NULL: Final = "an optional member is null"
 NULLS: Final = Breach("OWN-015", NULL, tolerated=True)
 
 
+def is_plain(members: Members, kinds: Mapping[str, tuple[type, ...]], value: JSONObject) -> bool:
+    """Whether an object has the members that it must have, and none that needs a closer look.
+
+    Most messages are so, and `misshapen` finds what is wrong with the others, if anything is.
+    """
+    for name, _ in members:
+        if name not in value:
+            return False
+    try:
+        for name in value:
+            if type(value[name]) not in kinds[name]:
+                return False
+    except KeyError:  # a member that is not known
+        return False
+    return True
+
+
 def misshapen(members: Members, optional: OptionalMembers, value: JSONObject) -> str | None:
     """What is wrong with the members of an object, or None: it begins with the member's name."""
     for name, kinds in members:
-        member: Any = value.get(name, MISSING)
-        if kinds is None:
-            if member is MISSING:
-                return f"{name} is missing"
-        elif type(member) not in kinds:
-            if member is MISSING:
-                return f"{name} is missing"
-            if _is_no(member, kinds):
-                return f"{name} has the wrong type"
-    left = len(value) - len(members)
-    if not left:
-        return None  # as in most messages: there is nothing beside them
+        if name not in value:
+            return f"{name} is missing"
+        if kinds is not None and type(value[name]) not in kinds and _is_no(value[name], kinds):
+            return f"{name} has the wrong type"
     for name, kinds in optional:
         if name in value:
-            member = value[name]
+            member: Any = value[name]
             if type(member) not in kinds:
                 if member is None:
                     return NULL
                 if _is_no(member, kinds):
                     return f"{name} has the wrong type"
-            left -= 1
-            if not left:
-                return None
     return None
 
 
@@ -382,6 +388,8 @@ def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str |
     if as_task and "task" in result:
         fault = misshapen(_TASK_RESULT, META, result)
         return misshapen(TASK, TASK_OPTIONAL, result["task"]) if fault is None else fault
+    if is_plain(spec.result, spec.result_kinds, result):
+        return None
     return misshapen(spec.result, spec.result_optional, result)
 
 

@@ -72,6 +72,18 @@ class Condition:
         return given is not None if self.value is None else given == self.value
 
 
+def _kinds_of_params(method: Method) -> dict[str, _Types]:
+    return _kinds(method.params_optional, method.params)
+
+
+def _kinds_of_result(method: Method) -> dict[str, _Types]:
+    return _kinds(WRITTEN, method.result_optional, method.result)
+
+
+def _kinds(*tables: Members) -> dict[str, _Types]:
+    return {name: kinds for table in tables for name, kinds in table if kinds is not None}
+
+
 def _name_as_json(method: Method) -> bytes:
     return b'"%b"' % method.name.encode()
 
@@ -111,6 +123,13 @@ class Method:
     """Whether the machine itself has to do with it: answers it, or acts on its answer."""
     wire: bytes = attrs.field(init=False, default=attrs.Factory(_name_as_json, takes_self=True))
     """The name as JSON."""
+    params_kinds: Mapping[str, _Types] = attrs.field(
+        init=False, default=attrs.Factory(_kinds_of_params, takes_self=True)
+    )
+    """The types of all params that need no closer look; `result_kinds` are those of a result."""
+    result_kinds: Mapping[str, _Types] = attrs.field(
+        init=False, default=attrs.Factory(_kinds_of_result, takes_self=True)
+    )
 
     def __deepcopy__(self, memo: object) -> Method:
         return self
@@ -211,7 +230,7 @@ def call(
         params=(("name", STRING),),
         params_optional=(("arguments", OBJECT), *META, *params_also),
         result=(("content", ARRAY),),
-        result_optional=(*META, ("isError", BOOLEAN), *result_also),
+        result_optional=(("isError", BOOLEAN), *META, *result_also),
         **more,
     )
 
