@@ -12,6 +12,7 @@ from ._framing import (
     SPACE,
     Line,
     LineReader,
+    Overlong,
     OverlongEnd,
     OverlongLine,
     Trimmer,
@@ -61,12 +62,7 @@ class Connection(Machine):
             return
         self._at = at
         for line in self._lines.feed(data):
-            if (
-                isinstance(line, OverlongLine | OverlongEnd)
-                or self._trimmer.first
-                or not line
-                or line[-1] <= SPACE
-            ):
+            if isinstance(line, Overlong) or self._trimmer.first or not line or line[-1] <= SPACE:
                 self._receive_odd_line(line)
             else:
                 self._receive(line)

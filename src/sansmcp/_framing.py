@@ -26,15 +26,21 @@ MARKED: Final = "a byte order mark came before a message"
 _CR: Final = 13
 
 
+class Overlong:
+    """What the reader gives in place of a line over the limit."""
+
+    __slots__ = ()
+
+
 @attrs.frozen
-class OverlongLine:
+class OverlongLine(Overlong):
     """A line has grown over the limit: its first bytes. The rest of it is discarded."""
 
     head: bytes
 
 
 @attrs.frozen
-class OverlongEnd:
+class OverlongEnd(Overlong):
     """A line over the limit has ended: its last bytes, and how many bytes it had."""
 
     tail: bytes
