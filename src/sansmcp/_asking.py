@@ -131,7 +131,7 @@ class Asking(Composing):
             raise refuse_to_ask(method)
         spec = conversation.dialect.requests[side].get(method)
         given = _EMPTY if params is None else params
-        if given.__class__ is not dict and not is_object(given):
+        if type(given) is not dict and not is_object(given):
             raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
         breach = judge_request(conversation, side, method, spec, given, self._shape)
         if breach is NULLS or spec is None or not self._shape:
@@ -178,7 +178,8 @@ class Asking(Composing):
         if request is not None:
             self._check_ours(request)
         message = self._request_bytes(key, method, spec, body)
-        self._check_size(message, method)
+        if len(message) > self._config.max_unsent_bytes:
+            raise self._too_large(message, method)
         # Everything is checked: from here on nothing raises.
         if now is not None:
             self._tell(now)
@@ -333,14 +334,15 @@ class Asking(Composing):
             assert now is not None  # checked before
             if self._incoming and self._side is Side.CLIENT:
                 self._peer_waits()  # since before there was a clock
-            deadline = inf if timeout is None else now + timeout
+            deadline = inf
+            if timeout is not None:
+                call._timeout = timeout
+                self._hear(call, now)
+                deadline = call._quiet_until
             if max_timeout is not None:
                 call._last_deadline = last = now + max_timeout
                 if last < deadline:
                     deadline = last
-            if timeout is not None:
-                call._timeout = timeout
-                self._hear(call, now)
             self._timers.arm(self, call, deadline)
         self._sent += 1
         call._order = self._sent
@@ -348,7 +350,8 @@ class Asking(Composing):
 
     def _hand_over(self, call: OutgoingRequest, message: bytes) -> None:
         """Queue a request of ours. One that would never fit fails when the verb is done."""
-        if self._is_refused(message, call._method):
+        if len(message) > self._config.max_unsent_bytes:
+            self._is_refused(message, call._method)
             self._unfit.append(call)
         else:
             self._queue(message, call._route)

@@ -287,10 +287,14 @@ class Core:
 
     def _check_size(self, message: bytes, what: str) -> None:
         """Raise for a message of the caller that would never fit."""
+        if len(message) > self._config.max_unsent_bytes:
+            raise self._too_large(message, what)
+
+    def _too_large(self, message: bytes, what: str) -> LocalProtocolError:
+        """What is raised for a message of the caller that would never fit."""
         size, limit = len(message), self._config.max_unsent_bytes
-        if size > limit:
-            text = f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}"
-            raise LocalProtocolError("OWN-044", text)
+        text = f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}"
+        return LocalProtocolError("OWN-044", text)
 
     def _end_overflow(self) -> None:
         self._overflowing = False

@@ -75,7 +75,8 @@ class Timers:
     def _rebuild(self) -> None:
         """Keep one entry for each subject that has a deadline, the newest."""
         live: dict[int, tuple[float, int, TimerOwner, Timed]] = {}
-        for _, order, owner, subject in self._heap:
+        for entry in [entry for entry in self._heap if entry[3]._deadline is not None]:
+            _, order, owner, subject = entry
             deadline, kept = subject._deadline, live.get(id(subject))
             if deadline is not None and (kept is None or kept[1] < order):
                 live[id(subject)] = deadline, order, owner, subject
