@@ -47,6 +47,7 @@ from ._wellformed import (
     token_in_use,
 )
 
+_CLIENT: Final = Side.CLIENT
 _OPERATING: Final = Phase.OPERATING
 BAD_STATE: Final = "requestState is not valid"
 """What a client is told of a bad seal, whatever the cause: a forger learns nothing from it."""
@@ -71,12 +72,12 @@ class Accepting(Answering):
         self, message: JSONObject, method: str, route: Route | None, batch: Batch | None
     ) -> None:
         conversation, peer = self._conversation, self._peer
-        if conversation.dialect.is_modern and self._side is Side.CLIENT:
+        if conversation.dialect.is_modern and self._side is _CLIENT:
             self._report(Breach("STATE-006", f"the server sent the request {method[:80]}"))
             return
         raw: Any = message["id"]
         id: IdKey | None
-        if type(raw) is str or (type(raw) is int and LEAST_OWN_HASH <= raw <= GREATEST_OWN_HASH):
+        if (type(raw) is int and LEAST_OWN_HASH <= raw <= GREATEST_OWN_HASH) or type(raw) is str:
             id = raw
         else:
             id = table_key(raw)
@@ -92,7 +93,7 @@ class Accepting(Answering):
         breach: Breach | None = None
         params: JSONObject = given if given.__class__ is dict else {}
         if (
-            given.__class__ is not dict
+            params is not given
             or message.get("jsonrpc") != "2.0"
             or "result" in message
             or "error" in message
@@ -199,7 +200,7 @@ class Accepting(Answering):
             self._refuse_for_limit(request)
         elif spec is None or not spec.special or not self._handled(request):
             self._events.append(RequestReceived(request=request))
-            if self._side is Side.CLIENT:
+            if self._side is _CLIENT:
                 self._peer_waits()
 
     def _judge_seal(self, request: IncomingRequest, at: float) -> Breach | None:

@@ -102,7 +102,7 @@ class Answering(ListingLayer):
         if self._incoming.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         spec = request._spec
-        if result.__class__ is not dict and not is_object(result):
+        if type(result) is not dict and not is_object(result):
             raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {result!r:.40}")
         special = spec is not None and spec.special
         if special:

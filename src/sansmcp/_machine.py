@@ -254,7 +254,7 @@ class Machine(Opening):
             return
         if type(value) is dict:
             method: Any = value.get("method")
-            if method.__class__ is str and "id" in value and self._state is _OPEN:
+            if type(method) is str and "id" in value and self._state is _OPEN:
                 self._receive_request(value, method, route, None)
             else:
                 self._receive_object(value, route, None, data)
