@@ -364,10 +364,15 @@ class Answering(ListingLayer):
     def _forget(self, request: IncomingRequest, state: RequestState) -> None:
         del self._incoming[request._key]
         request._state = state
-        if self._standstill.since is not None and not self._incoming:
-            self._peer_waits_no_more()
+        if self._standstill.since is not None:
+            self._count_questions()
         if request._token is not None and type(request._task) is not str:
             self._free_peer_token(request._token)
+
+    def _count_questions(self) -> None:
+        """End the pause of timeouts if the peer waits for no answer and for no task of ours."""
+        if not self._incoming and not self._peer_tasks:
+            self._peer_waits_no_more()
 
     def _join_batch(self, batch: Batch, id: RequestId) -> None:
         batch.pending += 1
@@ -438,10 +443,10 @@ class Answering(ListingLayer):
         """Cancel questions that nobody needs any more; a layer above knows how."""
 
     def _end_requests(self, cause: CancelCause) -> None:
+        self._peer_tasks.clear()
         for request in list(self._incoming.values()):
             self._cancel_incoming(request, cause)
         self._peer_tokens.clear()
-        self._peer_tasks.clear()
         super()._end_requests(cause)
 
     # --------------------------------------------------------------------------------- tasks
@@ -473,3 +478,5 @@ class Answering(ListingLayer):
         request = self._peer_tasks.pop(task_id, None)
         if request is not None and request._token is not None:
             self._free_peer_token(request._token)
+        if self._standstill.since is not None:
+            self._count_questions()

@@ -99,8 +99,8 @@ class Asking(Composing):
             meta: Merged into `params._meta`. A `progressToken` in it (or in the params) is used.
             progress: Ask for progress with a token of the library's choice.
             timeout: Seconds of silence allowed; progress for this request restarts it. On a client,
-                the time in which a request of the server waits for our answer does not count: give
-                `now` to the verb that answers it.
+                the time in which a request of the server waits for our answer, or for the end of a
+                task that we answered with, does not count: give `now` to the verb that ends it.
             max_timeout: Seconds allowed in all, with or without progress.
             log_level: The least severe level of log messages about this request; None: no log
                 messages. Before 2026-07-28 `logging/setLevel` decides for all requests, and
@@ -497,7 +497,7 @@ class Asking(Composing):
             self._standstill.since = self._now
 
     def _peer_waits_no_more(self) -> None:
-        """Nothing that the peer has asked is open any more: the time of its silence goes on."""
+        """No request or task of the peer is open any more: timeouts run again."""
         still, now = self._standstill, self._now
         assert now is not None  # a pause began at a time
         still.total, still.since = still.until(now), None

@@ -126,6 +126,8 @@ class Machine(Opening):
                 self._timers.drop(self._keep_alive)
             for request in list(self._incoming.values()):
                 self._cancel_incoming(request, CancelCause.SEND_FAILED)
+            for task_id in list(self._peer_tasks):  # nobody learns of their ends
+                self._release_peer_token(task_id)
             handed_over = self._handed_over
             self._lose([c for c in self._outgoing.values() if c._order > handed_over])
         if self._restless:

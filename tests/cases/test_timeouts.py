@@ -86,6 +86,54 @@ def test_a_user_of_the_modern_era_has_any_time() -> None:
     assert failed(one, 1_001)
 
 
+TASKS: JSONObject = {
+    "elicitation": {},
+    "tasks": {"requests": {"elicitation": {"create": {}}}},
+}
+
+
+def task(status: str) -> JSONObject:
+    """A task of the client, as it tells the server of it."""
+    when = "2026-01-01T00:00:00Z"
+    return {"taskId": "t", "status": status, "createdAt": when, "lastUpdatedAt": when, "ttl": None}
+
+
+def task_asked() -> tuple[ClientConnection, JSONObject]:
+    """A client whose call waits for a question that it has answered with a task."""
+    one = ready_client("2025-11-25", capabilities=TASKS)
+    one.send_request("tools/call", TOOL, timeout=60, now=0)
+    theirs = asked(one, call(9, FORM["method"], {**FORM["params"], "task": {}}))
+    assert one.send_result(theirs, {"task": task("working")}, now=1)
+    return one, {"taskId": "t"}
+
+
+@pytest.mark.parametrize("told_by", ["poll", "notification"])
+def test_silence_does_not_count_while_a_question_is_a_task(told_by: str) -> None:
+    """Neighbour of case c284: the user is being asked, as long as the task is not over."""
+    one, about = task_asked()
+    for id in range(10, 20):
+        now = 10.0 * id
+        assert not failed(one, now)
+        polled = asked(one, call(id, "tasks/get", about))
+        assert one.send_result(polled, task("working"), now=now)
+    if told_by == "poll":
+        polled = asked(one, call(20, "tasks/get", about))
+        assert one.send_result(polled, task("completed"), now=200)
+    else:
+        one.send_notification("notifications/tasks/status", task("completed"), now=200)
+    assert not failed(one, 258.9)
+    assert failed(one, 260)
+
+
+def test_silence_counts_again_where_the_end_of_a_task_can_not_be_told() -> None:
+    """Neighbour of case c284: after a failed write the server waits for nothing."""
+    one, _ = task_asked()
+    sent(one)
+    assert not failed(one, 100)
+    one.send_failed(now=100)
+    assert failed(one, 160)
+
+
 def test_what_was_left_of_the_silence_is_left_after_the_answer() -> None:
     """Neighbour of case c284: the clock stands still, and is not set back."""
     one = client()
