@@ -1,5 +1,7 @@
 """The pages of the documentation that are made from code leave nothing out."""
 
+import ast
+import contextlib
 import itertools
 import re
 from collections.abc import Iterable
@@ -219,3 +221,34 @@ def test_every_state_has_a_meaning(name: str) -> None:
     kind = type(next(iter(table.values())))
 
     assert [state for state, text in meanings(kind) if not text] == []
+
+
+PAGES = [
+    *sorted((Path(__file__).parent.parent / "docs").rglob("*.md")),
+    Path(__file__).parent.parent / "README.md",
+]
+
+
+def settings_in(text: str) -> Iterable[ast.Call]:
+    """Each `Config(...)` of a page that is a complete expression."""
+    for found in re.finditer(r"\bConfig\((?:[^()]|\([^()]*\))+\)", text):
+        expression = ast.parse(found[0], mode="eval").body
+        assert isinstance(expression, ast.Call)
+        yield expression
+
+
+def test_settings_that_a_page_names_exist() -> None:
+    """What a page recommends can be written down like this: name, and value where it is one."""
+    seen: set[str] = set()
+    for page in PAGES:
+        for call in settings_in(page.read_text("utf-8")):
+            names = {keyword.arg or "" for keyword in call.keywords}
+            assert names <= set(attrs.fields_dict(sansmcp.Config)), (page, names)
+            seen |= names
+            values: dict[str, Any] = {}
+            for keyword in call.keywords:
+                if keyword.arg is not None and not isinstance(keyword.value, ast.Name):
+                    with contextlib.suppress(ValueError):  # such as a product, or a call
+                        values[keyword.arg] = ast.literal_eval(keyword.value)
+            sansmcp.Config(**{name: one for name, one in values.items() if one is not ...})
+    assert {"codec", "max_message_bytes", "manual"} <= seen
