@@ -1,6 +1,7 @@
 """What seldom happens: several things at once, at the limits, or in an unusual order."""
 
 import gc
+import itertools
 import tracemalloc
 
 import pytest
@@ -37,6 +38,7 @@ from tests.support.http import (
     of,
     post,
     post_modern,
+    progressing,
     request,
     sessions,
     tool_call,
@@ -262,6 +264,22 @@ def test_an_answer_over_the_limit_for_a_client_that_is_gone() -> None:
     assert not endpoint.send_result(handle, LONG)
 
     assert exchange.next_output() is None
+    assert endpoint.open_requests == ()
+
+
+def test_what_waited_for_a_client_that_is_gone_takes_no_room() -> None:
+    """Its next message was taken for too much, and the client accused of not reading."""
+    endpoint = new_endpoint(stateless=True, config=SMALL)
+    exchange = post(endpoint, progressing(1))
+    handle = asked(endpoint)
+    steps = itertools.count(1)
+    while endpoint.send_progress(handle, next(steps)):
+        pass
+    exchange.receive_disconnect()
+    drain(endpoint)
+    endpoint.send_result(handle, {"content": [{"type": "text", "text": "x" * 400}]})
+
+    assert of(ProtocolViolation, drain(endpoint)) == []
     assert endpoint.open_requests == ()
 
 

@@ -205,6 +205,14 @@ def test_without_checks_params_arrive_as_they_came(
     assert handle.params[member] == value
 
 
+def test_without_checks_a_cursor_is_a_string_all_the_same() -> None:
+    """A listing works on its cursors: no other value can be passed back."""
+    client = client_of(LEGACY_REVISIONS[-1], Config(check="none"))
+    with pytest.raises(LocalProtocolError, match="a cursor is a string, not 5"):
+        client.send_paginated("tools/list", {"cursor": 5})
+    assert sent(client) == []
+
+
 @pytest.mark.parametrize(("revision", "method", "member", "value"), WRONG_RESULTS)
 def test_a_result_of_the_wrong_type_ends_the_request_as_invalid(
     revision: str, method: str, member: str, value: object

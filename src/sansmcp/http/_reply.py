@@ -116,8 +116,8 @@ class Reply:
 
     def drop(self) -> None:
         """Forget what waits: nobody reads it."""
-        if self.exchange is not None:
-            self.exchange._drop()
+        assert self.exchange is not None  # nothing waits for a client that is gone
+        self.exchange._drop()
 
     def detach(self) -> None:
         """The client is gone."""

@@ -72,7 +72,7 @@ class SharedMachine(HTTPMachine):
 
     def _settle(self) -> bool:
         overflowed, self._overflowed = self._overflowed, []
-        for reply in overflowed:
+        for reply in dict.fromkeys(overflowed):
             text = f"the client does not read: {reply._unsent} bytes wait for it"
             self._events.append(ProtocolViolation(rule="OWN-012", text=text, fatal=True))
             reply.drop()

@@ -64,8 +64,8 @@ class ConnectionMachine(WireMachine):
     def send_request(self, method: tuple[Side, int], options: JSONObject) -> None:
         """Send a request of any method that exists; the core says what is allowed."""
         side, which = method
-        if not methods_of(self.revisions[side], side):
-            side = side.other  # no revision of this one lets it ask
+        # Where no revision of that side lets it ask, the other one asks.
+        side = side if methods_of(self.revisions[side], side) else side.other
         methods = methods_of(self.revisions[side], side)
         name = methods[which % len(methods)]
         params: JSONObject = dict(PARAMS.get(name, {}))
