@@ -17,7 +17,7 @@ from sansmcp import (
     ResponseReceived,
     ToolsListChanged,
 )
-from sansmcp.http import MessageUndelivered
+from sansmcp.http import MemoryEventLog, MessageUndelivered
 from tests.support.http import (
     CHANGED,
     JSON,
@@ -352,3 +352,16 @@ def test_an_answer_that_was_never_taken_is_reported(is_modern: bool) -> None:
         exchange.receive_disconnect()
         lost = [] if is_taken else [MessageUndelivered(session=session, is_answer=True)]
         assert drain(endpoint) == lost
+
+
+def test_what_waits_follows_where_two_streams_were_closed_before_they_were_read() -> None:
+    """The message was on the first stream, and the next GET looked at the second one only."""
+    endpoint = new_endpoint(sessions=sessions(event_log=MemoryEventLog))
+    one = connect(endpoint)
+    assert endpoint.send_log("error", "x", session=one.session)
+    first, second = one.get(), one.get()
+    endpoint.close_stream(one.session)
+    assert answer(first).messages == answer(second).messages == []
+
+    (message,) = answer(one.get()).messages
+    assert message["params"]["data"] == "x"

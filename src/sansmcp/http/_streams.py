@@ -338,11 +338,12 @@ class Standalone:
         Only what was never written to any exchange follows: to fetch more, a client has to say
         what it has seen.
         """
-        if self.connected is None and self.listening:
-            stream = self.listening[-1]
-            if stream.unseen <= stream.events:
-                stream.go_on(exchange, stream.unseen - 1)
-                return stream
+        unread = [stream for stream in self.listening if stream.unseen <= stream.events]
+        if unread and self.connected is None:
+            stream = unread[-1]
+            self.taken_up(stream)
+            stream.go_on(exchange, stream.unseen - 1)
+            return stream
         stream = Stream(self.session, exchange, listens=True)
         self.listening.append(stream)
         stream.start()
