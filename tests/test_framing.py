@@ -11,10 +11,14 @@ from sansmcp import (
     ConnectionFailed,
     Event,
     NotificationReceived,
+    Observation,
+    Observer,
     ProtocolViolation,
     RequestAnswered,
     ServerConnection,
+    Side,
     State,
+    ViolationSeen,
 )
 from sansmcp.testing import drain
 from tests.support.wire import call, error, new_client, note, of, ready_server, sent, wire
@@ -204,6 +208,65 @@ def test_a_mark_alone_on_the_first_line_is_a_blank_line() -> None:
     server = ServerConnection(info={"name": "s", "version": "1"})
 
     assert rules(fed(server, b"\xef\xbb\xbf\n")) == ["OWN-017"] * 2
+
+
+MARK = b"\xef\xbb\xbf"
+LONG_LINE = line_of(LIMIT + 1)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+@pytest.mark.parametrize("message", [HELLO[:-1], b"", b" ", HELLO[:9], LONG_LINE])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_mark_at_the_start_of_a_stream_is_reported_once(
+    end: bytes, message: bytes, whole: bool
+) -> None:
+    """Whatever comes behind it, with a newline or with the end of the stream, in any pieces."""
+    server = ServerConnection(
+        info={"name": "s", "version": "1"}, config=Config(max_message_bytes=LIMIT)
+    )
+    observer = Observer(config=Config(max_message_bytes=LIMIT))
+    text = MARK + message + end
+    for piece in [text] if whole else [bytes([byte]) for byte in text]:
+        server.receive_data(piece)
+        observer.receive_data(Side.CLIENT, piece)
+    server.receive_eof()
+    observer.receive_eof(Side.CLIENT)
+    marks = [event for event in drain(server) if is_of_a_mark(event)]
+    assert [event.rule for event in of(ProtocolViolation, marks)] == ["OWN-017"]
+    seen = [event for event in seen_by(observer) if is_of_a_mark(event)]
+    assert [event.rule for event in seen if isinstance(event, ViolationSeen)] == ["OWN-017"]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b""])
+@pytest.mark.parametrize("before", [HELLO, b"\n", MARK + b"\n", LONG_LINE + b"\n"])
+def test_a_mark_before_a_later_line_makes_it_no_message(before: bytes, end: bytes) -> None:
+    """It is one report. Without a newline it was two: of the newline, and of the mark."""
+    server = small_server()
+    fed(server, before)
+    server.receive_data(MARK + HELLO[:-1] + end)
+    server.receive_eof()
+    events = drain(server)
+    assert greetings(events) == 0
+    assert [rule for rule in rules(events) if rule != "OWN-017"] == [
+        "OWN-018" if end == b"" else "ERR-001"
+    ]
+    assert not any(map(is_of_a_mark, events))
+
+
+def test_a_mark_and_nothing_else_is_no_message() -> None:
+    """As an empty file that an editor has written."""
+    server = ServerConnection(info={"name": "s", "version": "1"})
+    server.receive_data(MARK)
+    server.receive_eof()
+    assert rules(drain(server)) == ["OWN-017"]
+
+
+def seen_by(observer: Observer) -> list[Observation]:
+    return list(iter(observer.next_event, None))
+
+
+def is_of_a_mark(event: object) -> bool:
+    return "byte order mark" in str(getattr(event, "text", ""))
 
 
 def test_blanks_at_the_end_of_the_stream_are_no_message() -> None:

@@ -26,6 +26,7 @@ from tests.support.wire import (
     assert_usable,
     broken,
     drain,
+    of,
     only,
     ready_client,
     ready_server,
@@ -42,7 +43,7 @@ LARGE = {"content": [{"type": "text", "text": ',"id":2}' * 500}], "x": {"id": 2}
 THE_LIMIT = f"the limit of Config.max_message_bytes is {LIMIT}"
 EARLY = f"the answer to tools/call has more than {LIMIT} bytes; {THE_LIMIT}"
 UNKNOWN = f"a message has more than {LIMIT} bytes; {THE_LIMIT}"
-MAYBE = "; it may answer one of 2 open requests, which then times out"
+MAYBE = "; it may be the response to one of 2 open requests; that request then gets no response"
 
 
 def calling(**settings: Any) -> tuple[ClientConnection, OutgoingRequest, OutgoingRequest]:
@@ -125,6 +126,106 @@ def test_where_the_id_cannot_be_told_the_report_names_the_possibility(start: byt
     )
     assert one.open
     assert_usable(client)
+
+
+@pytest.mark.parametrize("form", ["%d.0", "%d.00", "%d0e-1", "%dE0"])
+@pytest.mark.parametrize("place", ["first", "last", "behind a number"])
+def test_an_id_with_a_fraction_of_zero_is_that_of_the_integer(form: str, place: str) -> None:
+    """Some peers write every number so; in a message that is read it is the same id."""
+    client, _, two = calling()
+    assert isinstance(two.id, int)
+    id = (form % two.id).encode()
+    result = b'"result":' + json.dumps(LARGE).encode()
+    text = {
+        "first": b'{"jsonrpc":"2.0","id":%b,%b}\n' % (id, result),
+        "last": b'{%b,"jsonrpc":"2.0","id":%b}\n' % (result, id),
+        "behind a number": b'{"x":-1.5e3,"jsonrpc":"2.0","id":%b,%b}\n' % (id, result),
+    }[place]
+    events = receive(client, text)
+    assert [failed.request for failed in of(RequestFailed, events)] == [two]
+    assert broken(events) == ["OWN-001"]
+
+
+@pytest.mark.parametrize("id", ["2.5", "1e400"])
+def test_a_number_that_is_no_integer_is_no_id(id: str) -> None:
+    """It names no request, in a message that is read, too."""
+    client, one, two = calling()
+    text = b'{"id":%b,"result":"%b"}\n' % (id.encode(), b"x" * 9_000)
+    assert broken(receive(client, text)) == ["OWN-001"]
+    assert one.open
+    assert two.open
+
+
+def test_an_error_names_an_id_with_a_fraction_of_zero_as_it_came() -> None:
+    """The peer compares it with what it has written."""
+    server = ready_server(REVISION, config=CONFIG)
+    params = json.dumps(LARGE).encode()
+    receive(server, b'{"jsonrpc":"2.0","id":7.0,"method":"x/y","params":%b}\n' % params)
+    receive(server, b'{"method":"x/y","params":%b,"jsonrpc":"2.0","id":8.0}\n' % params)
+    assert [repr(answer["id"]) for answer in sent(server)] == ["7.0", "8.0"]
+
+
+def ended(client: ClientConnection, text: bytes) -> list[Event]:
+    """The events of these bytes, which are the last ones."""
+    client.receive_data(text)
+    client.receive_eof()
+    return drain(client)
+
+
+CUT = "the stream ended in a message of 5{} bytes without a newline; " + THE_LIMIT
+
+
+@pytest.mark.parametrize("start", [b'{"jsonrpc":"2.0","result":"', b"[", b"x"])
+def test_a_stream_that_ends_in_a_line_over_the_limit_says_so(start: bytes) -> None:
+    """Only the end of the connection was named, and not what could have been done about it."""
+    client, one, two = calling()
+    text = start + b"x" * (5_000 - len(start))
+    violations = of(ProtocolViolation, events := ended(client, text))
+    assert [violation.rule for violation in violations] == ["OWN-001", "OWN-018"]
+    assert [violation.text for violation in violations] == [UNKNOWN + MAYBE, CUT.format("000")]
+    assert {
+        failed.request: (failed.reason, failed.text) for failed in of(RequestFailed, events)
+    } == {
+        call: (
+            FailureReason.LOST,
+            "the connection ended before tools/call was answered; "
+            f"{CUT.format('000')}, and it may be the response",
+        )
+        for call in (one, two)
+    }
+
+
+def test_a_line_over_the_limit_whose_id_is_told_is_the_response_to_no_other_request() -> None:
+    """By its first bytes, or by its last ones, although the newline is missing."""
+    size = len(line(jsonrpc="2.0", id=2, result=LARGE)) - 1
+    for id_first in (True, False):
+        client, one, two = calling()
+        members: JSONObject = {"jsonrpc": "2.0", "id": two.id}
+        members = {**members, "result": LARGE} if id_first else {"result": LARGE, **members}
+        events = ended(client, line(**members)[:-1])
+        assert broken(events) == ["OWN-001", "OWN-018"]
+        assert of(ProtocolViolation, events)[1].text == CUT.format(str(size)[1:])
+        first, second = of(RequestFailed, events)
+        assert (first.request, first.reason) == (two, FailureReason.INVALID_ANSWER)
+        assert (second.request, second.reason) == (one, FailureReason.LOST)
+        assert second.text == "the connection ended before tools/call was answered"
+
+
+def test_a_request_over_the_limit_that_is_cut_off_is_no_response() -> None:
+    """And a server refuses it with an error that names the setting, without an id."""
+    client, _, _ = calling()
+    text = b'{"jsonrpc":"2.0","method":"x/y","params":"' + b"x" * 5_000
+    lost = of(RequestFailed, ended(client, text))
+    assert [failed.text for failed in lost] == [
+        "the connection ended before tools/call was answered"
+    ] * 2
+    server = ready_server(REVISION, config=CONFIG)
+    server.receive_data(text)
+    server.receive_eof()
+    assert broken(drain(server)) == ["OWN-001", "OWN-018"]
+    [answer] = sent(server)
+    assert "id" not in answer
+    assert answer["error"]["message"].endswith(THE_LIMIT)
 
 
 def test_a_client_that_waits_for_nothing_is_told_of_no_possibility() -> None:
@@ -218,6 +319,16 @@ def test_the_size_of_a_message_without_framing_is_told() -> None:
     assert broken([violation]) == ["OWN-001"]
     assert isinstance(failed, RequestFailed)
     assert f"has {len(text)} bytes" in failed.text
+
+
+def test_a_mark_before_a_message_over_the_limit_without_framing_is_reported() -> None:
+    """As before any other message; what comes behind it is read as there."""
+    client, _, two = calling()
+    text = line(jsonrpc="2.0", id=two.id, result=LARGE)[:-1]
+    client.receive_message(b"\xef\xbb\xbf" + text)
+    events = drain(client)
+    assert broken(events) == ["OWN-017", "OWN-001"]
+    assert [failed.request for failed in of(RequestFailed, events)] == [two]
 
 
 def test_a_line_over_the_limit_may_outlast_the_connection() -> None:

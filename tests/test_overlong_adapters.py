@@ -24,7 +24,12 @@ LIMIT = r"the limit of Config\.max_message_bytes is 100000$"
 STDIO = {
     "first": rf"^the answer to tools/call has more than 100000 bytes; {LIMIT}",
     "last": rf"^the answer to tools/call has 20[0-9]{{4}} bytes; {LIMIT}",
+    "fraction": rf"^the answer to tools/call has 20[0-9]{{4}} bytes; {LIMIT}",
 }
+CUT = (
+    r"^the connection ended before tools/call was answered; the stream ended in a message of "
+    rf"[0-9]{{6}} bytes without a newline; {LIMIT[:-1]}, and it may be the response"
+)
 HTTP = {
     "json": rf"^tools/call: the body has 20[0-9]{{4}} bytes; {LIMIT}",
     "stream": rf"^the answer to tools/call has more than 100000 bytes; {LIMIT}",
@@ -37,6 +42,25 @@ def connect_stdio(place: str) -> AbstractAsyncContextManager[Any]:
     if loops.is_trio():
         return sansmcp_io.trio.connect_stdio(bad("verbose", place), info=INFO, config=CONFIG)
     return sansmcp_io.asyncio.connect_stdio(bad("verbose", place), info=INFO, config=CONFIG)
+
+
+@on_each_loop()
+async def test_on_stdio_where_the_answer_is_cut_off() -> None:
+    """It was said that the connection had ended, and not how this can be avoided."""
+    async with connect_stdio("cut") as client:
+        with pytest.raises(sansmcp_io.trio.ConnectionLost, match=CUT):
+            await client.request(*call_bad("large"), timeout=SECONDS)
+
+
+def test_on_stdio_where_the_answer_is_cut_off_without_a_loop() -> None:
+    """The same, where there is no loop."""
+    with (
+        sansmcp_io.blocking.connect_stdio(
+            bad("verbose", "cut"), info=INFO, config=CONFIG
+        ) as client,
+        pytest.raises(sansmcp_io.blocking.ConnectionLost, match=CUT),
+    ):
+        client.request(*call_bad("large"), timeout=SECONDS)
 
 
 def answer(form: str) -> Callable[[Asked], None]:

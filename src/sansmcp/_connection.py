@@ -7,7 +7,6 @@ from typing import Any
 from ._codec import refusal
 from ._errors import ErrorCode
 from ._framing import (
-    BOM,
     NO_NEWLINE,
     SPACE,
     Line,
@@ -18,6 +17,7 @@ from ._framing import (
     Trimmer,
     is_blank,
 )
+from ._handles import OutgoingRequest
 from ._judge import Breach
 from ._lifecycle import State
 from ._machine import Machine
@@ -27,6 +27,7 @@ class Connection(Machine):
     """Cuts input into lines, and joins output. Clients and servers share all of it."""
 
     __slots__ = (
+        "_cut_off",
         "_lines",
         "_trimmer",
     )
@@ -35,6 +36,7 @@ class Connection(Machine):
         super().__init__(*args, newline=b"\n", timers=None, **kwargs)
         self._lines = LineReader(self._config.max_message_bytes)
         self._trimmer = Trimmer()
+        self._cut_off: str | None = None  # the message that the stream ended in, if over the limit
 
     def receive_data(
         self,
@@ -95,25 +97,31 @@ class Connection(Machine):
     def _receive_odd_line(self, line: Line | OverlongEnd) -> None:
         """The first line, one that is too long or empty, or one that ends in white space."""
         if isinstance(line, OverlongLine):
-            self._trimmer.first = False
+            self._note_all(self._trimmer.unmark(line.head)[1])
             self._receive_overlong(line.head)
             return
         if isinstance(line, OverlongEnd):
             self._overlong_ended(line)
             return
         text, notes = self._trimmer.trim(line)
-        for note in notes:
-            self._note(note)
+        self._note_all(notes)
         if text is not None:
             self._receive(text)
 
     def _input_ended(self) -> None:
         """A whole message without a newline is served, a piece of one reported."""
         rest = self._lines.end()
-        if rest is None or is_blank(rest) or not self._listens:
+        if rest is None or not self._listens:
+            return
+        if isinstance(rest, OverlongEnd):
+            self._cut_off_overlong(rest)
+            return
+        rest, notes = self._trimmer.unmark(rest)
+        self._note_all(notes)
+        if is_blank(rest):
             return
         try:
-            self._decoder.decode(rest.removeprefix(BOM))
+            self._decoder.decode(rest)
         except (ValueError, RecursionError) as raised:
             text = f"{NO_NEWLINE}, and the last line is no whole message: {refusal(raised)}"
             breach = Breach("OWN-018", text, ErrorCode.PARSE_ERROR)
@@ -122,10 +130,23 @@ class Connection(Machine):
             self._report(Breach("OWN-018", NO_NEWLINE, tolerated=True), excerpt=self._excerpt(rest))
             self._receive_odd_line(rest)
 
-    @property
-    def _listens(self) -> bool:
-        return self._state is State.OPEN or self._state is State.SEND_CLOSED
+    def _cut_off_overlong(self, end: OverlongEnd) -> None:
+        """The stream has ended in a message over the limit, which was reported (OWN-001)."""
+        limit = self._config.max_message_bytes
+        text = (
+            f"the stream ended in a message of {end.size} bytes without a newline; "
+            f"the limit of Config.max_message_bytes is {limit}"
+        )
+        self._report(Breach("OWN-018", text))
+        if self._overlong_ended(end):
+            self._cut_off = text
 
-    def _note(self, text: str) -> None:
-        if self._listens:
-            self._report(Breach("OWN-017", text, tolerated=True))
+    def _loss_of(self, call: OutgoingRequest) -> str:
+        text = super()._loss_of(call)
+        if self._cut_off is None:
+            return text
+        return f"{text}; {self._cut_off}, and it may be the response"
+
+    def _note_all(self, notes: list[str]) -> None:
+        for note in notes:
+            self._note(note)

@@ -79,7 +79,7 @@ class LineReader:
             self._keep(rest, lines)
         return lines
 
-    def _complete(self) -> Line | OverlongEnd:
+    def _complete(self) -> bytearray | OverlongEnd:
         """The line is at its end."""
         if self._discarded:
             end = OverlongEnd(self._tail, self._discarded)
@@ -106,10 +106,10 @@ class LineReader:
         self._tail = (bytes(partial[-TAIL_BYTES:]) + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
         self._partial = bytearray()
 
-    def end(self) -> bytearray | None:
-        """The bytes of an unfinished last line, once no more will come."""
-        line, self._partial = self._partial, bytearray()
-        return line or None
+    def end(self) -> bytearray | OverlongEnd | None:
+        """What there is of an unfinished last line, once no more will come; None: nothing."""
+        rest = self._complete()
+        return None if rest == b"" else rest
 
 
 @attrs.define(eq=False)
@@ -129,12 +129,7 @@ class Trimmer:
 
         Blank lines and CR LF are told of once (OWN-017).
         """
-        notes: list[str] = []
-        if self.first:
-            self.first = False
-            if line.startswith(BOM):
-                notes.append("a byte order mark came before the first message")
-                line = line[len(BOM) :]
+        line, notes = self.unmark(line)
         if is_blank(line):
             if not self._seen_blank:
                 self._seen_blank = True
@@ -143,6 +138,16 @@ class Trimmer:
         if line[-1] == _CR and not self._seen_crlf:
             self._seen_crlf = True
             notes.append("a line ends in CR LF; further ones are not reported")
+        return line, notes
+
+    def unmark(self, line: bytes | bytearray) -> tuple[bytes | bytearray, list[str]]:
+        """A line, or the start of one, without the mark that may stand before the first."""
+        notes: list[str] = []
+        if self.first:
+            self.first = False
+            if line.startswith(BOM):
+                notes.append("a byte order mark came before the first message")
+                line = line[len(BOM) :]
         return line, notes
 
 

@@ -19,7 +19,7 @@ from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._opening import Opening
 from ._outline import Kind, read_head, read_tail
 from ._timers import Timed
-from ._values import JSONObject, JSONValue
+from ._values import JSONObject, JSONValue, id_key
 from ._wellformed import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
 
 _OPEN = State.OPEN
@@ -42,7 +42,7 @@ class Machine(Opening):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._drain = DrainTimer()
-        self._spoilt: Kind | None = None  # of the message over the limit whose id is not known yet
+        self._spoilt: Kind | None = None  # of the message over the limit without an id so far
 
     # -------------------------------------------------------------------- from the transport
 
@@ -69,6 +69,8 @@ class Machine(Opening):
             # Lone surrogates have no UTF-8 form; the decoder refuses the bytes they become.
             message = message.encode("utf-8", "surrogatepass")
         if len(message) > self._config.max_message_bytes:
+            if message.startswith(BOM):
+                self._note(MARKED)
             end = OverlongEnd(bytes(message[-TAIL_BYTES:]), len(message))
             self._receive_overlong(bytes(message[:HEAD_BYTES]), end)
         else:
@@ -234,8 +236,7 @@ class Machine(Opening):
     def _receive_whole(self, data: bytes | bytearray) -> None:
         """One message that came by itself: a byte order mark may stand before it (OWN-017)."""
         if data.startswith(BOM):
-            if self._state is _OPEN or self._state is State.SEND_CLOSED:
-                self._report(Breach("OWN-017", MARKED, tolerated=True))
+            self._note(MARKED)
             data = data[len(BOM) :]
         self._receive(data)
 
@@ -359,36 +360,54 @@ class Machine(Opening):
         kind, id = read_head(head)
         if end is not None and id is None and kind is not Kind.UNKNOWN:
             id = read_tail(end.tail)
-        call = self._answered_by(id) if kind is Kind.ANSWER else None
+        call = self._answered_by(id_key(id)) if kind is Kind.ANSWER else None
         if call is not None:
             text = self._too_long(call, size)
             self._conclude_unread(call, text)
             return
         text = f"a message has {size} bytes; the limit of Config.max_message_bytes is {limit}"
         if id is None and kind is not Kind.CALL and (waiting := len(self._outgoing)):
-            text += f"; it may answer one of {waiting} open requests, which then times out"
+            text += f"; it may be the response to one of {waiting} open requests"
+            text += "; that request then gets no response"
         breach = Breach("OWN-001", text)
         excerpt = self._excerpt(head, over=limit)
-        if end is None and id is None and kind is not Kind.UNKNOWN:
+        if end is None and id is None:
             self._spoilt = kind
+        if self._spoilt is not None and kind is not Kind.UNKNOWN:
             self._report(breach, excerpt=excerpt, code=breach.code)
         elif kind is Kind.ANSWER:
             self._report(breach, excerpt=excerpt)
         else:
             self._refuse_unreadable(breach, None, excerpt=excerpt, raw_id=id)
 
-    def _overlong_ended(self, end: OverlongEnd) -> None:
-        """The last bytes of a message over the limit, which was reported."""
+    def _overlong_ended(self, end: OverlongEnd) -> bool:
+        """The last bytes of a message over the limit, which was reported.
+
+        Returns:
+            Whether it may still be the response to a request of this side that is open.
+        """
         kind, self._spoilt = self._spoilt, None
         if kind is None:
-            return
-        id = read_tail(end.tail)
+            return False
+        id = read_tail(end.tail) if kind is not Kind.UNKNOWN else None
         if kind is Kind.CALL:
             limit = self._config.max_message_bytes
-            text = f"a message has {end.size} bytes; the limit is {limit}"
+            text = (
+                f"a message has {end.size} bytes; the limit of Config.max_message_bytes is {limit}"
+            )
             self._answer_unreadable(Breach("OWN-001", text), None, raw_id=id)
-        elif (call := self._answered_by(id)) is not None:
+        elif (call := self._answered_by(id_key(id))) is not None:
             self._conclude_unread(call, self._too_long(call, str(end.size)), is_told=True)
+        return kind is not Kind.CALL and id is None
+
+    @property
+    def _listens(self) -> bool:
+        return self._state is _OPEN or self._state is State.SEND_CLOSED
+
+    def _note(self, text: str) -> None:
+        """Report something odd around a message (OWN-017)."""
+        if self._listens:
+            self._report(Breach("OWN-017", text, tolerated=True))
 
     # -------------------------------------------------------------------------------- ending
 

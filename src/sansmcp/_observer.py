@@ -126,7 +126,7 @@ class Observer(CallWatching):
         if half is None:
             return
         rest = half.lines.end()
-        if rest is not None and not is_blank(rest):
+        if isinstance(rest, bytearray) and not is_blank(rest):  # else it was told of
             self._count(half)
             self._bytes = half.fragment = half.ended = True  # it may be a piece of a message
             if self._see_odd_line(half, rest):
@@ -192,14 +192,16 @@ class Observer(CallWatching):
         """
         half.is_new = False
         if isinstance(line, OverlongLine):
-            half.fragment = half.trimmer.first = False
+            half.fragment = False
+            notes = half.trimmer.unmark(line.head)[1]
             limit, start = self._config.max_message_bytes, line.head[:EXCERPT_BYTES]
             why = f"a message has more than {limit} bytes; here are the first {len(start)}"
             self._no_message(half, start, why)
             self._unreadable(half)
+            self._accuse_odd(half, notes)
             return False
         text: bytes | bytearray | None = line
-        notes: list[str] = []
+        notes = []
         if half.trimmer.first or not line or line[-1] <= SPACE:
             text, notes = half.trimmer.trim(line)
         readable = False
@@ -207,10 +209,13 @@ class Observer(CallWatching):
             self._no_message(half, line, "a blank line")
         else:
             readable = self._see_text(half, text)
-        for note in notes:
-            self._accuse(half, Breach("OWN-017", note))
+        self._accuse_odd(half, notes)
         half.fragment = False
         return readable
+
+    def _accuse_odd(self, half: Half, notes: list[str]) -> None:
+        for note in notes:
+            self._accuse(half, Breach("OWN-017", note))
 
     def _see_text(self, half: Half, text: bytes | bytearray) -> bool:
         """Whether it is JSON, and could be looked at."""

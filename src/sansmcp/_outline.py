@@ -7,15 +7,16 @@ import json
 import re
 from typing import Any, Final
 
-from ._values import IdKey
+from ._values import RequestId, id_key
 
-_SCALAR: Final = rb'-?[0-9]+|true|false|null|"(?:[^"\\]|\\.)*"'
+_NUMBER: Final = rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
+_SCALAR: Final = _NUMBER + rb'|true|false|null|"(?:[^"\\]|\\.)*"'
 _START: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r]*\{")
 _MEMBER: Final = re.compile(
     rb'\s*"([^"\\]*)"\s*:\s*(?:(%b)\s*,)?' % _SCALAR
 )  # without the value where that is an object or a list, or is cut
 _LAST_ID: Final = re.compile(
-    rb'[,{]\s*"id"\s*:\s*(-?[0-9]+|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z'
+    rb'[,{]\s*"id"\s*:\s*(%b|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z' % _NUMBER
 )
 _ANSWERS: Final = frozenset({b"result", b"error"})
 _CALLS: Final = frozenset({b"method", b"params"})
@@ -29,7 +30,7 @@ class Kind(enum.Enum):
     UNKNOWN = "no message, or one with another start"
 
 
-def read_head(head: bytes) -> tuple[Kind, IdKey | None]:
+def read_head(head: bytes) -> tuple[Kind, RequestId | None]:
     """What a message is, and its id (None: it comes later), by the first bytes of the message.
 
     They are read up to the first member that is an object or a list: most peers write the small
@@ -53,7 +54,7 @@ def read_head(head: bytes) -> tuple[Kind, IdKey | None]:
     return kind, id
 
 
-def read_tail(tail: bytes) -> IdKey | None:
+def read_tail(tail: bytes) -> RequestId | None:
     """The id that stands last in a JSON object, of which these are the last bytes; else None.
 
     The last brace closes the object, so that what stands before it is a member of the message
@@ -63,9 +64,10 @@ def read_tail(tail: bytes) -> IdKey | None:
     return None if found is None else _id_of(found[1])
 
 
-def _id_of(text: bytes) -> IdKey | None:
+def _id_of(text: bytes) -> RequestId | None:
+    """The id as it stands there: an error names it in the same form."""
     try:
         value: Any = json.loads(text.decode())
     except ValueError:  # no UTF-8, or too many digits
         return None
-    return value if type(value) is int or type(value) is str else None
+    return None if id_key(value) is None else value

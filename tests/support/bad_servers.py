@@ -175,16 +175,23 @@ def recorder(path: str) -> None:
 
 
 def verbose(place: str) -> None:
-    """Says more than it is asked for to `large`; its ids stand first or last."""
+    """Says more than it is asked for to `large`; its ids stand first or last.
+
+    Where they stand last, they may have a fraction, or the line may be cut off by its end.
+    """
     for message in requests():
         line = answer(message)
         if message["method"] != "initialize":
             text = message["params"]["arguments"]["text"]
             text = "x" * 200_000 if text == "large" else text
             result = {"content": [{"type": "text", "text": text}]}
-            id = {"jsonrpc": "2.0", "id": message["id"]}
+            number = float(message["id"]) if place == "fraction" else message["id"]
+            id = {"jsonrpc": "2.0", "id": number}
             members = {**id, "result": result} if place == "first" else {"result": result, **id}
             line = json.dumps(members).encode() + b"\n"
+            if place == "cut" and len(text) == 200_000:
+                write(line[:-100])
+                return
         write(line)
 
 
