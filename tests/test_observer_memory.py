@@ -14,10 +14,12 @@ from sansmcp import (
     Observer,
     RequestUnanswered,
     Side,
+    ViolationSeen,
 )
 from sansmcp.testing import canonical
 from tests.support.modern import (
     FORM,
+    SUBSCRIPTION,
     acknowledged,
     complete,
     envelope,
@@ -29,7 +31,7 @@ from tests.support.watching import NEWEST, C, S, Step, accused, observe, opening
 from tests.support.wire import call, error, initialize, note, result, wire
 
 SMALL = Config(
-    max_requests=5, max_used_ids=5, max_late_answers=5, max_subscriptions=5, max_message_bytes=400
+    max_requests=5, max_used_ids=5, max_late_answers=5, max_subscriptions=5, max_message_bytes=600
 )
 
 
@@ -88,13 +90,26 @@ ENDLESS: dict[str, Callable[[int], list[Step]]] = {
         (C, listen(n, {"resourceSubscriptions": [f"a:{n}"]})),
         (S, acknowledged(n, {})),
     ],
+    "listeners with resources": lambda n: [
+        (C, listen(n, {"resourceSubscriptions": [f"a:{n}", f"b:{n}"]})),
+        (S, acknowledged(n, {"resourceSubscriptions": [f"b:{n}"]})),
+    ],
+    "listeners that are cancelled": lambda n: [
+        (C, listen(n, {"resourceSubscriptions": [f"a:{n}"]})),
+        (C, cancel(n)),
+    ],
+    "listeners that end": lambda n: [
+        (C, listen(n, {"resourceSubscriptions": [f"a:{n}"]})),
+        (S, acknowledged(n, {"resourceSubscriptions": [f"a:{n}"]})),
+        (S, complete(n, {"_meta": {SUBSCRIPTION: n}})),
+    ],
     "listeners that are ended": lambda n: [
-        (C, listen(n, {"toolsListChanged": True})),
+        (C, listen(n, {"resourceSubscriptions": [f"a:{n}"]})),
         (S, note("notifications/cancelled", {"requestId": n})),
     ],
     "handshakes": lambda n: [(C, initialize(n, NEWEST)), (S, error(n, -32600))],
     "text": lambda n: [(C, b"{%d\n" % n), (S, b"text %d\n" % n)],
-    "long lines": lambda n: [(C, b"x" * 500), (S, b'"' + b"y" * 500 + b"\n")],
+    "long lines": lambda n: [(C, b"x" * 700), (S, b'"' + b"y" * 700 + b"\n")],
 }
 
 
@@ -127,6 +142,7 @@ REQUEST = "the oldest request was forgotten"
 FINISHED = "the oldest finished request was forgotten"
 ID = "the oldest id was forgotten"
 TOKEN = "the oldest progress token was forgotten"
+URIS = "the resources of the oldest subscription were forgotten"
 FORGETS: dict[str, list[tuple[Side, str]]] = {
     "requests without answers": [(C, REQUEST), (S, REQUEST)],
     "requests with answers": [(C, FINISHED)],
@@ -136,6 +152,10 @@ FORGETS: dict[str, list[tuple[Side, str]]] = {
     "tasks": [(C, FINISHED), (C, TOKEN), (C, "a task was not remembered")],
     "subscriptions": [(C, FINISHED), (C, "a subscription was not remembered")],
     "rounds of questions": [(C, FINISHED), (C, "the oldest questions were forgotten")],
+    "listeners with resources": [(C, URIS), (C, REQUEST)],
+    "listeners that are cancelled": [(C, FINISHED)],
+    "listeners that end": [(C, FINISHED)],
+    "listeners that are ended": [(C, FINISHED)],
 }
 
 
@@ -176,6 +196,64 @@ def test_what_was_forgotten_is_not_held_against_anyone(name: str) -> None:
     assert ("PROG-006" in {rule for _, rule in accused(events)}) == (
         name != "tasks" and name != "tokens"
     )
+
+
+def updated(id: int, uri: str) -> Step:
+    return S, note("notifications/resources/updated", {"uri": uri, "_meta": {SUBSCRIPTION: id}})
+
+
+def subscribed(id: int, *uris: str) -> list[Step]:
+    filter: JSONObject = {"resourceSubscriptions": list(uris)}
+    return [(C, listen(id, filter)), (S, acknowledged(id, filter))]
+
+
+def test_resources_that_were_forgotten_are_not_held_against_anyone() -> None:
+    """The oldest subscription makes room; those that are open and known are judged as before."""
+    first, second = subscribed(1, "a:1", "a:2", "a:3"), subscribed(2, "b:1", "b:2")
+    told = [updated(1, "x:1"), updated(2, "x:2")]
+    known = observe(*first, *second, *told, config=SMALL)
+    assert accused(known) == [(S, "SUBS-003"), (S, "SUBS-003")]
+    assert forgotten(list(known)) == []
+
+    more = observe(*first, *second, *subscribed(3, "c:1"), *told, updated(3, "x:3"), config=SMALL)
+    assert accused(more) == [(S, "SUBS-003"), (S, "SUBS-003")]
+    assert [event.text for event in more if isinstance(event, ViolationSeen)] == [
+        "an update of 'x:2', which was not granted",
+        "an update of 'x:3', which was not granted",
+    ]
+    assert forgotten(list(more)) == [C]
+
+
+def test_more_resources_than_are_remembered() -> None:
+    """A filter over the limit alone: of its updates none is judged, its kinds are."""
+    filter: JSONObject = {"resourceSubscriptions": [f"a:{n}" for n in range(6)]}
+    steps: list[Step] = [(C, listen(1, filter)), (S, acknowledged(1, filter)), updated(1, "x:1")]
+    changed = note("notifications/tools/list_changed", {"_meta": {SUBSCRIPTION: 1}})
+    events = observe(*steps, (S, changed), config=SMALL)
+    assert accused(events) == [(S, "SUBS-002")]
+    assert forgotten(list(events)) == [C]
+
+
+def test_resources_that_were_asked_for_are_known_without_the_acknowledgement() -> None:
+    """A line of the server's that cannot be read may have been one, which grants no more."""
+    filter: JSONObject = {"resourceSubscriptions": ["a:1"]}
+    steps: list[Step] = [(S, b"{\n"), (C, listen(1, filter)), updated(1, "a:1/part")]
+    lost = observe(*steps, config=SMALL)
+    events = observe(*steps, updated(1, "b:1"), config=SMALL)
+    assert [rule for _, rule in accused(lost)] == ["STDIO-002"]
+    assert [rule for _, rule in accused(events)] == ["STDIO-002", "SUBS-003"]
+
+
+def test_a_granted_null_and_an_update_without_a_uri_are_not_judged_by_resource() -> None:
+    """Null counts as absent; what the shape is is not looked at, and so no URI either."""
+    config = Config(check="none")
+    steps = subscribed(1, "a:1")
+    odd = note("notifications/resources/updated", {"uri": 5, "_meta": {SUBSCRIPTION: 1}})
+    assert accused(observe(*steps, (S, odd), config=config)) == []
+    null = acknowledged(2, {"toolsListChanged": True, "resourceSubscriptions": None})
+    filter: JSONObject = {"toolsListChanged": True, "resourceSubscriptions": ["a:1"]}
+    events = observe((C, listen(2, filter)), (S, null), updated(2, "a:1"), config=config)
+    assert accused(events) == [(S, "OWN-015"), (S, "SUBS-002")]
 
 
 def test_a_handshake_that_was_forgotten_is_not_judged() -> None:

@@ -706,6 +706,30 @@ FAULTS: dict[str, Fault] = {
             [*listening(1, {"resourceSubscriptions": [FILE]}), told(UPDATED, 1, uri=FILE + "/b")],
         ],
     ),
+    "an update of a resource that was asked for and not granted": Fault(
+        S,
+        "SUBS-003",
+        [
+            (C, listen(1, {"resourceSubscriptions": [FILE, "file:///b"]})),
+            (S, acknowledged(1, {"resourceSubscriptions": ["file:///b"]})),
+            told(UPDATED, 1, uri=FILE),
+        ],
+        [
+            [
+                (C, listen(1, {"resourceSubscriptions": [FILE, "file:///b"]})),
+                (S, acknowledged(1, {"resourceSubscriptions": ["file:///b", FILE]})),
+                told(UPDATED, 1, uri=FILE),
+                told(UPDATED, 1, uri=FILE + "/part"),
+                told(UPDATED, 1, uri="file:///b/part"),
+            ],
+            [  # the client has cancelled it, and what its server sends may cross
+                (C, listen(1, {"resourceSubscriptions": [FILE]})),
+                (S, acknowledged(1, {"resourceSubscriptions": [FILE]})),
+                cancel(C, 1),
+                told(UPDATED, 1, uri="file:///b"),
+            ],
+        ],
+    ),
     "a second acknowledgement": Fault(
         S,
         "SUBS-004",

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, final
 
 from ._lifecycle import RequestState
 from ._methods import Method
+from ._resources import NO_RESOURCES
 from ._values import JSONObject, ProgressToken, RequestId, RequestKey
 
 _OPEN: Final = RequestState.OPEN  # looking a member up in its enum costs more than all the slots
@@ -497,14 +498,14 @@ class Subscription:
         "_asked",
         "_call",
         "_ended_by_server",
-        "_uris",
+        "_granted",
         "data",
     )
 
     def __init__(self, asked: JSONObject) -> None:
         self._asked = asked
         self._acknowledged: JSONObject | None = None
-        self._uris = frozenset[str]()  # the resources in the acknowledgement
+        self._granted = NO_RESOURCES  # the resources in the acknowledgement
         self._call: OutgoingRequest | None = None
         self._ended_by_server = False
         self.data: Any = None

@@ -22,11 +22,14 @@ from ._values import MISSING, JSONObject, JSONValue, Missing, Side, is_list_of_s
 
 _OPERATING = Phase.OPERATING
 
+RESOURCES: Final = "resourceSubscriptions"
+"""The member of a subscription's filter that lists URIs."""
+
 FILTERS: Final = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
     "notifications/resources/list_changed": "resourcesListChanged",
-    "notifications/resources/updated": "resourceSubscriptions",
+    "notifications/resources/updated": RESOURCES,
 }
 """The member of a subscription's filter that asks for a notification."""
 
@@ -232,7 +235,7 @@ def judge_filter(value: JSONObject) -> Breach | None:
     for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
         if not isinstance(value.get(name, False), bool):
             return Breach("OWN-014", f"{name} is no boolean", ErrorCode.INVALID_PARAMS)
-    if not is_list_of_strings(value.get("resourceSubscriptions", [])):
+    if not is_list_of_strings(value.get(RESOURCES, [])):
         text = "resourceSubscriptions is no list of strings"
         return Breach("OWN-014", text, ErrorCode.INVALID_PARAMS)
     return None

@@ -51,8 +51,9 @@ class Observer(CallWatching):
         config: Limits of what is remembered, and the codec. Used are `max_message_bytes`,
             `max_json_depth`, `max_integer_digits`, `max_requests` (requests that wait, each way),
             `max_late_answers` (finished ones, and rounds of questions), `max_used_ids`,
-            `max_subscriptions`, `codec` and `check`. At a limit the oldest is forgotten, and less
-            is judged from then on.
+            `max_subscriptions` (resources that a legacy server is asked to watch, and resources
+            in the filters of all open subscriptions of 2026-07-28 together), `codec` and `check`.
+            At a limit the oldest is forgotten, and less is judged from then on.
         from_start: The observation begins with the first message of the conversation. If not,
             nobody is accused of what may be explained by messages that were not seen.
 

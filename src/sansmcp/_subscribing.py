@@ -23,6 +23,7 @@ from ._events import (
 from ._handles import OutgoingRequest, Purpose, Subscription
 from ._judge import (
     FILTERS,
+    RESOURCES,
     Breach,
     judge_filter,
     judge_honoured,
@@ -33,6 +34,7 @@ from ._judge import (
 from ._methods import FILTER
 from ._notifying import LISTEN
 from ._requiring import Requiring
+from ._resources import Resources
 from ._values import JSONObject, id_key, is_object
 from ._wellformed import null_member
 
@@ -49,14 +51,6 @@ _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 def _is_tagged(params: JSONObject) -> bool:
     meta: Any = params.get("_meta")
     return is_object(meta) and SUBSCRIPTION_ID in meta
-
-
-def _is_granted(uri: str, granted: frozenset[str]) -> bool:
-    """Whether an update is of a resource that was granted, or may be of a part of one.
-
-    Only the server knows what is part of a resource: a URI that continues a granted one may be.
-    """
-    return uri in granted or uri.startswith(tuple(granted))
 
 
 class Subscribing(Requiring):
@@ -146,8 +140,8 @@ class Subscribing(Requiring):
             self._report(excess, request=call)
         self._timers.drop(call)  # from here on silence is what is to be expected
         subscription._acknowledged = kept
-        uris: Any = kept.get("resourceSubscriptions", ())
-        subscription._uris = frozenset(uris)
+        uris: Any = kept.get(RESOURCES, ())
+        subscription._granted = Resources(uris)
         self._events.append(
             SubscriptionAcknowledged(subscription=subscription, notifications=honoured)
         )
@@ -180,7 +174,7 @@ class Subscribing(Requiring):
             text = f"{method} was not asked for"
         elif not granted.get(name):
             text = f"{method} was asked for, and the acknowledgement does not grant it"
-        elif isinstance(uri, str) and not _is_granted(uri, subscription._uris):
+        elif name == RESOURCES and isinstance(uri, str) and not subscription._granted.covers(uri):
             rule, text = "SUBS-003", f"the acknowledgement does not grant {uri[:200]!r}"
         else:
             return

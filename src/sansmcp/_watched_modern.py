@@ -10,6 +10,7 @@ import attrs
 
 from ._judge import FILTERS, Breach
 from ._registry import LOG_LEVELS
+from ._resources import Resources
 from ._values import IdKey, JSONObject, is_list_of_strings
 
 _ALL_LEVELS: Final = len(LOG_LEVELS)
@@ -37,9 +38,12 @@ class Listening:
     """A subscription, by the request that asked for it.
 
     Attributes:
-        asked: The kinds that were asked for, and the URIs; None where the filter was a bad one.
+        asked: The kinds that were asked for, and the URIs until they are granted; None where the
+            filter was a bad one or was forgotten, and after the end.
         acknowledged: Whether an acknowledgement was seen.
         granted: The kinds in a good acknowledgement; None before there was one.
+        resources: The URIs in a good acknowledgement, before there is one those that were asked
+            for; None where `asked` is.
         over: Whether the server has ended it.
         cancelled_at: The place of the client's cancellation among what it has sent; 0: none.
     """
@@ -47,6 +51,7 @@ class Listening:
     asked: Mapping[str, object] | None
     acknowledged: bool = False
     granted: frozenset[str] | None = None
+    resources: Resources | None = None
     over: bool = False
     cancelled_at: int = 0
 
@@ -58,6 +63,36 @@ def wishes_in(filter: JSONObject) -> Mapping[str, object]:
         value: Any = filter.get(name)
         wishes[name] = frozenset[str](value) if is_list_of_strings(value) else bool(value)
     return wishes
+
+
+@attrs.define(eq=False)
+class Listenings:
+    """The URIs of subscriptions that are not over: so many in all, or the oldest are forgotten."""
+
+    bound: int
+    _n_uris: dict[Listening, int] = attrs.field(factory=dict[Listening, int], init=False)
+    _n_in_all: int = attrs.field(default=0, init=False)
+
+    def keep(self, listening: Listening, uris: frozenset[str]) -> bool:
+        """Remember URIs of a subscription, instead of those that were remembered of it before.
+
+        Returns:
+            Whether there was room without forgetting those of a subscription.
+        """
+        self._n_in_all += len(uris) - self._n_uris.pop(listening, 0)
+        if uris:
+            self._n_uris[listening] = len(uris)
+        listening.resources = Resources(uris)
+        if self._n_in_all <= self.bound:
+            return True
+        while self._n_in_all > self.bound:
+            self.drop(next(iter(self._n_uris)))
+        return False
+
+    def drop(self, listening: Listening) -> None:
+        """Forget the URIs of a subscription; it may be one of which none are remembered."""
+        self._n_in_all -= self._n_uris.pop(listening, 0)
+        listening.asked = listening.resources = None
 
 
 @attrs.define(eq=False)

@@ -48,7 +48,7 @@ from ._observations import (
 from ._registry import LEGACY_REVISIONS
 from ._values import IdKey, JSONObject, RequestId, Side
 from ._watched import Asked, Half, LogLevel, Subscriptions
-from ._watched_modern import LogWishes, Rounds, Terms
+from ._watched_modern import Listenings, LogWishes, Rounds, Terms
 from ._wellformed import null_member
 
 _ANY_REVISION: Final = ("JSON-", "ERR-", "STDIO-", "OWN-017", "OWN-018")
@@ -82,6 +82,7 @@ class Watching:
         "_initialized_early",
         "_judged",
         "_level",
+        "_listenings",
         "_log_wishes",
         "_modern",
         "_n_modern",
@@ -129,6 +130,7 @@ class Watching:
         self._envelope: Envelope | None = None  # the last one read, and what it came to
         self._terms: Terms | None = None
         self._log_wishes = LogWishes()
+        self._listenings = Listenings(config.max_subscriptions)
         self._rounds = Rounds(config.max_late_answers)
         self._level = LogLevel()
         self._subscriptions = Subscriptions(config.max_subscriptions)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ._envelope import SUBSCRIPTION_ID
-from ._judge import FILTERS, Breach, judge_filter, judge_honoured, judge_notification
+from ._judge import FILTERS, RESOURCES, Breach, judge_filter, judge_honoured, judge_notification
 from ._methods import FILTER
-from ._observations import CancellationMatched
+from ._observations import BlindCause, CancellationMatched
 from ._values import IdKey, JSONObject, Side, is_object, table_key
 from ._watched import Asked, Half
 from ._watched_modern import Listening, wishes_in
@@ -20,6 +20,10 @@ from ._watching import Watching
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 LOG: Final = "notifications/message"
+_URIS_FORGOTTEN: Final = (
+    "the resources of the oldest subscription were forgotten: which updates it may get is not"
+    " judged any more"
+)
 _KINDS: Final = frozenset(FILTERS.values())
 
 
@@ -36,8 +40,17 @@ class ListenWatching(Watching):
             wish = self._without_nulls(client, FILTER, wish, asked.method, asked.id)
         breach = judge_filter(wish) if is_object(wish) else None
         known = is_object(wish) and breach is None
-        asked.subject = Listening(wishes_in(wish) if known else None)
+        asked.subject = listening = Listening(None)
+        if known:
+            listening.asked = wishes_in(wish)
+            self._keep_resources(listening, wish)
         return breach
+
+    def _keep_resources(self, listening: Listening, filter: JSONObject) -> None:
+        """Remember the URIs in a good filter of the client or of the server."""
+        uris: Any = filter.get(RESOURCES) or ()
+        if not self._listenings.keep(listening, frozenset(uris)):
+            self._blind(BlindCause.FORGOTTEN, self._halves[Side.CLIENT], _URIS_FORGOTTEN)
 
     def _may_be(self, key: IdKey) -> Asked | None:
         """The client's latest request with this id, as far as it is remembered."""
@@ -97,7 +110,7 @@ class ListenWatching(Watching):
             honoured: Any = params.get("notifications")
             breach = breach or self._judge_honoured(half, listening, honoured)
             if breach is None and is_object(honoured):
-                listening.granted = frozenset(name for name in _KINDS if honoured.get(name))
+                self._grant(listening, honoured)
             return breach
         if not listening.acknowledged and half.readable:
             return Breach("SUBS-005", f"{method} came before the acknowledgement")
@@ -105,7 +118,24 @@ class ListenWatching(Watching):
             return Breach("SUBS-002", f"{method} was not asked for")
         if listening.granted is not None and FILTERS[method] not in listening.granted:
             return Breach("SUBS-002", f"{method} was not granted by the acknowledgement")
+        if FILTERS[method] == RESOURCES:
+            breach = breach or self._judge_updated(listening, params.get("uri"))
         return breach
+
+    def _grant(self, listening: Listening, honoured: JSONObject) -> None:
+        """Take what a good acknowledgement grants."""
+        listening.granted = frozenset(name for name in _KINDS if honoured.get(name))
+        if listening.asked is not None:  # else it is not known that nothing more was granted
+            listening.asked = {name: bool(wish) for name, wish in listening.asked.items()}
+            self._keep_resources(listening, honoured)
+
+    @staticmethod
+    def _judge_updated(listening: Listening, uri: object) -> Breach | None:
+        resources = listening.resources
+        if resources is None or not isinstance(uri, str) or resources.covers(uri):
+            return None
+        lack = "was not asked for" if listening.granted is None else "was not granted"
+        return Breach("SUBS-003", f"an update of {uri[:200]!r}, which {lack}")
 
     def _judge_honoured(self, half: Half, listening: Listening, honoured: object) -> Breach | None:
         if not is_object(honoured):
@@ -123,6 +153,7 @@ class ListenWatching(Watching):
     ) -> Breach | None:
         """A subscription is answered with a result or, None, with an error."""
         was_over, listening.over = listening.over, True
+        self._listenings.drop(listening)
         if half.has_read(listening.cancelled_at):
             return Breach("SUBS-012", "an answer to a subscription that was cancelled")
         if result is None:
@@ -146,6 +177,7 @@ class ListenWatching(Watching):
         half.read = max(half.read, asked.place)
         self._match_cancellation(half, asked, reason)
         listening.over = asked.cancelled = True
+        self._listenings.drop(listening)
         self._finish(self._halves[Side.CLIENT], asked)
 
     def _match_cancellation(self, half: Half, asked: Asked, reason: object) -> None:

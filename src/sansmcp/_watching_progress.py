@@ -102,6 +102,7 @@ class ProgressWatching(AnswerWatching):
             and self._index is None
         ):
             asked.subject.cancelled_at = self._number
+            self._listenings.drop(asked.subject)
         if asked is not self._opening:
             self._finish(half, asked)
 

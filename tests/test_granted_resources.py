@@ -1,0 +1,146 @@
+"""Which updates of resources a subscription may bring, as a client and an observer judge them.
+
+Only the server knows what is part of a resource: any URI that continues a granted one may be.
+Rules: SUBS-003.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sansmcp import Config, JSONValue, Observer, StandardCodec
+from tests.support.modern import SUBSCRIPTION, acknowledged, changed, listen, modern_client
+from tests.support.watching import C, S, accused, taken
+from tests.support.wire import broken, note, receive, wire
+
+UPDATED: Final = "resources/updated"
+
+
+class Counted(str):
+    """A string that counts with how many others it is compared."""
+
+    __slots__ = ()
+    n_compared = 0
+
+    def __lt__(self, other: str, /) -> bool:
+        Counted.n_compared += 1
+        return str(self) < str(other)
+
+    def __eq__(self, other: object, /) -> bool:
+        Counted.n_compared += 1
+        return str.__eq__(self, other)
+
+    def startswith(self, prefix: Any, /, *between: Any) -> bool:
+        Counted.n_compared += len(prefix) if isinstance(prefix, tuple) else 1
+        return super().startswith(prefix, *between)
+
+    __hash__ = str.__hash__
+
+
+class CountedCodec(StandardCodec):
+    """The standard codec; what looks like one of our URIs is counted."""
+
+    def decode(self, data: bytes | bytearray | memoryview) -> JSONValue:
+        def counted(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: counted(one) for name, one in value.items()}
+            if isinstance(value, list):
+                return [counted(one) for one in value]
+            is_uri = isinstance(value, str) and value.startswith("file:///")
+            return Counted(value) if is_uri else value
+
+        value: JSONValue = counted(super().decode(data))
+        return value
+
+
+def told_by_client(
+    uris: Sequence[str], updates: Sequence[str], config: Config | None = None
+) -> tuple[Callable[[], object], list[str]]:
+    """Updates for a client with these resources, and the rules that they broke."""
+    client = modern_client(config=config)
+    call = client.listen({"resourceSubscriptions": list(uris)})
+    assert call.open
+    assert broken(receive(client, acknowledged(2, {"resourceSubscriptions": list(uris)}))) == []
+    rules: list[str] = []
+
+    def work() -> None:
+        for uri in updates:
+            rules.extend(broken(receive(client, changed(2, UPDATED, uri=uri))))
+
+    return work, rules
+
+
+def told_by_observer(
+    uris: Sequence[str], updates: Sequence[str], config: Config | None = None
+) -> tuple[Callable[[], object], list[str]]:
+    """Updates that an observer sees for these resources, and the rules that they broke."""
+    observer = Observer(config=config)
+    filter: dict[str, Any] = {"resourceSubscriptions": list(uris)}
+    observer.receive_data(C, wire(listen(2, filter)))
+    observer.receive_data(S, wire(acknowledged(2, filter)))
+    assert accused(taken(observer)) == []
+    rules: list[str] = []
+
+    def work() -> None:
+        for uri in updates:
+            observer.receive_data(S, wire(changed(2, UPDATED, uri=uri)))
+            rules.extend(rule for _, rule in accused(taken(observer)))
+
+    return work, rules
+
+
+JUDGES: Final = [told_by_client, told_by_observer]
+
+
+@pytest.mark.parametrize("told", JUDGES)
+@pytest.mark.parametrize("text", [st.text("ab", max_size=5), st.text(max_size=3)])
+def test_a_uri_is_granted_with_all_that_continues_it(
+    told: Callable[..., Any], text: st.SearchStrategy[str]
+) -> None:
+    """Of two granted URIs one may continue the other; the empty one stands for all."""
+
+    @given(uris=st.lists(text, min_size=1, max_size=6), uri=text)
+    def judged(uris: list[str], uri: str) -> None:
+        work, rules = told(uris, [uri])
+        work()
+        assert rules == ([] if uri.startswith(tuple(uris)) else ["SUBS-003"])
+
+    judged()
+
+
+@pytest.mark.parametrize("told", JUDGES)
+def test_the_cost_of_an_update_does_not_grow_with_what_was_granted(
+    told: Callable[..., Any],
+) -> None:
+    """A client may watch thousands of resources, and each change of one must not look at all."""
+    config = Config(codec=CountedCodec(), max_subscriptions=10**6)
+    counts: list[int] = []
+    for n in (16, 4096):
+        uris = [f"file:///{k:05}/x" for k in range(n)]
+        updates = [*(f"{uri}/part" for uri in uris[:8]), *(f"{uri[:-1]}y" for uri in uris[:8])]
+        work, rules = told(uris, updates, config)
+        Counted.n_compared = 0
+        work()
+        assert rules == ["SUBS-003"] * 8
+        counts.append(Counted.n_compared)
+    few, many = counts
+    assert 0 < few <= many <= few + 8 * 16 * 2  # one for each doubling, and the codec's own
+
+
+@pytest.mark.parametrize("kind", ["tools", "prompts", "resources"])
+def test_a_uri_in_a_change_of_a_list_is_no_resource(kind: str) -> None:
+    """Members that a notification does not have are the server's own business."""
+    client = modern_client()
+    filter: dict[str, Any] = {f"{kind}ListChanged": True, "resourceSubscriptions": ["file:///a"]}
+    client.listen(filter)
+    receive(client, acknowledged(2, filter))
+    assert broken(receive(client, changed(2, f"{kind}/list_changed", uri="file:///b"))) == []
+    observer = Observer()
+    observer.receive_data(C, wire(listen(2, filter)))
+    observer.receive_data(S, wire(acknowledged(2, filter)))
+    params = {"uri": "file:///b", "_meta": {SUBSCRIPTION: 2}}
+    observer.receive_data(S, wire(note(f"notifications/{kind}/list_changed", params)))
+    assert accused(taken(observer)) == []
