@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -30,13 +31,15 @@ def failed(done: Done, kind: str, status: int = 3) -> str:
     assert done.returncode == status, (done.stdout, done.stderr)
     assert "error: " in done.stderr
     error = document(done)["error"]
-    assert set(error) == {"kind", "text", "details", "hints", "rule", "code", "data"}
+    members = {"kind", "text", "details", "hints", "rule", "code", "data", "status", "retry_after"}
+    assert set(error) == members
     assert error["kind"] == kind
     return done.stderr
 
 
-def call(*server: str | Path, timeout: str = "30", **env: str) -> Done:
-    return sansmcp(*CALL, "--json", "--timeout", timeout, "--", *server, **env)
+def call(*server: str | Path, timeout: str = "30", limit: str = "100000000", **env: str) -> Done:
+    options = ["--json", "--timeout", timeout, "--max-message-bytes", limit]
+    return sansmcp(*CALL, *options, "--", *server, **env)
 
 
 # ------------------------------------------------------------------------------- the streams
@@ -553,16 +556,21 @@ def test_answer_that_is_not_valid(result: dict[str, object]) -> None:
     assert "hint: sansmcp request tools/call shows answers as they come" in text
 
 
+def proposed(text: str) -> list[str]:
+    """What the hint on the limit says to pass, and nothing that is only a guess."""
+    (found,) = re.findall(r"hint: .*: pass --max-message-bytes (\d+)$", text, re.M)
+    return [found]
+
+
 def test_answer_that_is_too_long_can_be_read_with_an_option() -> None:
     """The limit is ours, not the server's; what lies behind it may be just what is looked for."""
     text = "x" * 5_000
     line = ["call", "echo", json.dumps({"text": text}), "--timeout=15", "--max-message-bytes"]
-    said = sansmcp(*line, "4000", "--", *DEMO)
-    done = sansmcp(*line, "6000", "--", *DEMO)
+    said = sansmcp(*line, "4000", "--json", "--", *DEMO)
+    assert document(said)["error"]["rule"] == "OWN-001"
+    done = sansmcp(*line, *proposed(failed(said, "invalid-answer")), "--", *DEMO)
 
-    assert said.returncode == 3
-    assert "hint: a message of the server was longer than 4000 bytes" in said.stderr
-    assert "--max-message-bytes 16000" in said.stderr
+    assert "shows answers as they come" not in said.stderr  # `request` has the same limit
     assert (done.returncode, done.stdout) == (0, f"{text}\n")
 
 
@@ -570,11 +578,59 @@ def test_listing_that_is_too_long_can_be_read_with_an_option() -> None:
     """What of the others is there is shown all the same."""
     tool = {"name": "x" * 3_000, "inputSchema": {"type": "object"}}
     server = scripted(answers={"tools/list": {"tools": [tool]}})
-    done = sansmcp("inspect", "--timeout=10", "--max-message-bytes=2000", "--", *server)
+    line = ["inspect", "--timeout=10", "--max-message-bytes"]
+    said = sansmcp(*line, "2000", "--", *server)
+    assert said.returncode == 3
+    assert "revision:" in said.stdout
+    assert sansmcp(*line, *proposed(said.stderr), "--", *server).returncode == 0
 
-    assert done.returncode == 3
-    assert "revision:" in done.stdout
-    assert "--max-message-bytes 8000" in done.stderr
+    error = document(sansmcp(*line, "2000", "--json", "--", *server))["errors"]["tools/list"]
+    assert (error["kind"], error["rule"]) == ("invalid-answer", "OWN-001")
+
+
+def test_answer_whose_length_is_not_known_has_a_guess() -> None:
+    """It is not read to its end only to count: what is proposed need not suffice, and says so."""
+    code = (
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    id = json.loads(line).get('id')\n"
+        "    if 'initialize\"' in line:\n"
+        "        result = json.loads(sys.argv[1])\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': id, 'result': result}))\n"
+        "    elif 'tools/call' in line:\n"
+        '        print(\'{"jsonrpc": "2.0", "id": %d, "result": "\' % id, end=\'x\' * 4_500)\n'
+        "    sys.stdout.flush()\n"
+    )
+    agreed = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+    agreed["serverInfo"] = {"name": "s", "version": "1"}
+    line = [*CALL, "--json", "--revision=2025-11-25", "--timeout=15", "--max-message-bytes=4000"]
+    done = sansmcp(*line, "--", sys.executable, "-c", code, json.dumps(agreed))
+    text = failed(done, "invalid-answer")
+
+    assert re.search(r"hint: .* more than 4000 bytes, and was not read: try --max-message-", text)
+    assert document(done)["error"]["rule"] == "OWN-001"
+
+
+def test_hint_on_the_length_takes_no_other_hint_away() -> None:
+    """What was too long may be another message than the one that is missed."""
+    long = {"method": "notifications/message", "params": {"level": "info", "data": "x" * 5_000}}
+    server = scripted(silent=["tools/call"], before={"initialize": [long]})
+    done = call(*server, timeout="2", limit="4000")
+    text = failed(done, "timeout")
+    assert "pass --max-message-bytes 5" in text
+    assert "hint: --timeout 4 gives it twice the time" in text
+    assert document(done)["error"]["rule"] == "OWN-001"
+
+    error = {"error": {"code": -32602, "message": "no"}}
+    tools = {"tools": [{"name": "tt", "inputSchema": {"type": "object"}}]}
+    server = scripted(
+        answers={"tools/call": error, "tools/list": tools}, before={"tools/call": [long]}
+    )
+    done = call(*server, limit="4000")
+    text = failed(done, "peer-error")
+    assert "pass --max-message-bytes 5" in text
+    assert "did you mean tt?" in text
+    assert document(done)["error"]["rule"] is None
 
 
 def test_error_of_a_plain_request_names_method_and_code() -> None:

@@ -206,7 +206,77 @@ def test_status_of_a_request_is_told() -> None:
 
     assert error["kind"] == "http-status"
     assert "503" in error["details"][0]
-    assert error["details"][-1] == "it may be asked again in 7 s"
+    assert (error["status"], error["retry_after"]) == (503, 7)
+    assert done.stderr.count("7 s") == 1
+
+
+def refused(status: int, *, says: bool, waits: bool) -> bytes:
+    """A response of that status: with an error of JSON-RPC in it, with Retry-After."""
+    error: Any = {"code": -32000, "message": "slow down"}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode() if says else b""
+    wait = "Retry-After: 7\r\n" if waits else ""
+    head = f"HTTP/1.1 {status} No\r\n{wait}Content-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+@pytest.mark.parametrize("revision", ["", "2026-07-28", "2025-11-25"])
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize(
+    ("status", "says"), [(429, True), (429, False), (503, True), (503, False), (500, True)]
+)
+def test_server_that_is_busy_at_the_start(
+    status: int, says: bool, waits: bool, revision: str
+) -> None:
+    """Neither the revision nor the path is at fault; the status and the time are what helps."""
+    options = ["--revision", revision] if revision else []
+    with answering([refused(status, says=says, waits=waits)] * 9) as port:
+        done = sansmcp("inspect", "--json", *options, "--url", f"http://127.0.0.1:{port}/mcp")
+    error = failure(done)
+
+    assert error["kind"] == ("refused" if says else "http-status")
+    assert (error["status"], error["retry_after"]) == (status, 7 if waits else None)
+    assert error["hints"] == []
+    assert done.stderr.count(str(status)) == 1
+    assert done.stderr.count("again in 7 s") == waits
+
+
+@pytest.mark.parametrize("says", [True, False])
+@pytest.mark.parametrize(("status", "waits"), [(429, False), (503, False), (500, True)])
+def test_busy_server_is_not_asked_for_advice(status: int, waits: bool, says: bool) -> None:
+    """It has more requests than it wants, and a listing is one more."""
+    lines = Lines()
+    answers = [ok(DISCOVERED), refused(status, says=says, waits=waits), ok({"tools": []})]
+    with answering(answers, lines) as port:
+        done = sansmcp("call", "x", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
+    error = failure(done)
+
+    assert len(lines.heads) == 2
+    assert error["kind"] == ("peer-error" if says else "http-status")
+    assert (error["status"], error["retry_after"]) == (status, 7 if waits else None)
+    assert str(status) in done.stderr
+    assert done.stderr.count("again in 7 s") == waits
+
+
+def test_listing_that_is_refused_with_a_status_does_not_hide_the_rest() -> None:
+    """As one that is answered with an error."""
+    busy = refused(503, says=False, waits=True)
+    with answering([ok(DISCOVERED), busy]) as port:
+        done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
+    found = json.loads(done.stdout)
+
+    assert done.returncode == 3
+    assert found["server"]["name"] == "s"
+    error = found["errors"]["tools/list"]
+    assert (error["kind"], error["status"], error["retry_after"]) == ("http-status", 503, 7)
+
+
+def test_listing_that_wants_a_credential_ends_the_command() -> None:
+    """With what the server wants to be shown."""
+    with answering([ok(DISCOVERED), *[UNAUTHORIZED] * 9]) as port:
+        done = sansmcp("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp")
+
+    assert failure(done)["kind"] == "unauthorized"
+    assert failure(done)["status"] == 401
 
 
 def test_path_that_is_no_endpoint_is_told() -> None:
@@ -243,9 +313,10 @@ def test_answer_that_is_too_long_over_http(demo: str) -> None:
     """With the same option as on standard input and output."""
     text = "x" * 5_000
     line = ["call", "echo", json.dumps({"text": text}), "--url", demo, "--max-message-bytes"]
-    said = sansmcp(*line, "4000")
-    done = sansmcp(*line, "6000")
-
+    said = sansmcp(*line, "4000", "--json")
     assert said.returncode == 3
-    assert "hint: a message of the server was longer than 4000 bytes" in said.stderr
+    assert failure(said)["rule"] == "OWN-001"
+    (size,) = re.findall(r"hint: .*: pass --max-message-bytes (\d+)", said.stderr)
+    done = sansmcp(*line, size)
+
     assert (done.returncode, done.stdout) == (0, f"{text}\n")

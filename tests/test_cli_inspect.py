@@ -90,7 +90,10 @@ def test_a_listing_that_fails_does_not_hide_the_others() -> None:
     found = document(sansmcp("inspect", "--json", "--", *server))
     assert found["tools"] == [TOOL]
     assert found["errors"] == {
-        "tools/list": {"kind": "peer-error", "text": "no page 2 (-32603)", "code": -32603}
+        "tools/list": {
+            **{"kind": "peer-error", "text": "no page 2 (-32603)", "code": -32603},
+            **{"rule": None, "status": None, "retry_after": None},
+        }
     }
 
 

@@ -22,6 +22,8 @@ from ._values import array_of, as_text, member, object_of
 _LISTING_SECONDS: Final = 5.0
 """For advice, nobody waits longer."""
 _MOST_NAMES: Final = 8
+_BUSY: Final = (429, 503)
+"""Statuses of a server that has more requests than it wants."""
 
 
 @attrs.frozen
@@ -143,6 +145,8 @@ async def _ask(
         return await conversation.request(method, params)
     except PeerError as error:
         given = object_of(params.get("arguments"))
+        if error.status in _BUSY or error.retry_after is not None:
+            raise  # more requests are what such a server does not want
         is_refused = error.code == ErrorCode.INVALID_PARAMS
         hints = tuple(await _advice(conversation, method, name, given, is_refused=is_refused))
         raise Advised(error, method, hints) from None

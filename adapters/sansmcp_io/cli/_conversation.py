@@ -287,11 +287,13 @@ class _Run:
         )
 
     def _explained(self, error: Exception) -> Failure:
-        if not isinstance(error, Advised):
+        if isinstance(error, Advised):
+            failure = explain(error.error, attrs.evolve(self._context(), method=error.method))
+            hints = error.hints or failure.hints
+        else:
             failure = explain(error, self._context())
-            return attrs.evolve(failure, hints=self._watch.length_hints or failure.hints)
-        failure = explain(error.error, attrs.evolve(self._context(), method=error.method))
-        return attrs.evolve(failure, hints=error.hints or failure.hints)
+            hints = failure.hints
+        return attrs.evolve(failure, hints=(*self._watch.length_hints, *hints))
 
     def _context(self) -> Context:
         method = None if self._conversation is None else self._conversation.method

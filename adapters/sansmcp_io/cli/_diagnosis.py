@@ -33,7 +33,7 @@ from ._errors import Failure, Status
 from ._revisions import revisions_with
 from ._values import array_of, as_text, member
 from ._visible import shortened
-from ._watching import Watch
+from ._watching import TOO_LONG, Watch, is_too_long
 
 Reported = (
     PeerError,
@@ -47,7 +47,13 @@ Reported = (
 )
 """What a conversation may raise that is nobody's programming error."""
 
+_WAIT: Final = "wants to be asked again in"
+"""As the library says it, so that it is not said twice."""
 _PATH: Final = "make sure that the path of the URL is that of its endpoint, such as /mcp"
+_TOO_MANY_REQUESTS: Final = 429
+_SERVER_ERRORS: Final = 500
+_NOT_OF_THE_PATH: Final = frozenset({408, 425, _TOO_MANY_REQUESTS})
+"""Statuses that a server gives at the right path, beside those of 500 and above."""
 _ASKED_WRONGLY: Final = frozenset({"LIFE-001", "OWN-014", "OWN-024", "OWN-025", "PROG-001"})
 """Rules that a request breaks whatever the server is like."""
 
@@ -168,21 +174,38 @@ def _refused(error: RequestRefused, context: Context) -> Failure:
         for each in error.challenges
     ]
     details = [str(error), *(f"it wants to be shown: {shortened(one, 300)}" for one in wants)]
-    if error.retry_after is not None:
-        details.append(f"it may be asked again in {error.retry_after:g} s")
+    if _WAIT not in details[0]:
+        details += _wait(error)
     if error.status in (401, 403):
         return Failure(
             kind="unauthorized",
             text=f"{context.server} does not let you send {context.question} ({error.status})",
             details=tuple(details),
             hints=("--header @FILE sends the fields of a file, such as Authorization: Bearer ...",),
+            http_status=error.status,
+            retry_after=error.retry_after,
         )
     return Failure(
         kind="http-status",
         text=f"{context.server} did not take {context.question}",
         details=tuple(details),
-        hints=() if context.method else (_PATH,),
+        hints=() if context.method or _is_busy(error) else (_PATH,),
+        http_status=error.status,
+        retry_after=error.retry_after,
     )
+
+
+def _is_busy(error: PeerError | RequestRefused) -> bool:
+    """Whether the server is there and speaks HTTP, and cannot or will not answer now."""
+    status = error.status
+    return status is not None and (status in _NOT_OF_THE_PATH or status >= _SERVER_ERRORS)
+
+
+def _wait(error: PeerError | RequestRefused) -> tuple[str, ...]:
+    """How long the server asks to wait, if it does."""
+    if error.retry_after is None:
+        return ()
+    return (f"it {_WAIT} {error.retry_after:.4g} s",)
 
 
 # ------------------------------------------------------------------------------- the process
@@ -273,6 +296,7 @@ def _timed_out(context: Context) -> Failure:
         text=text,
         details=context.evidence,
         hints=(*_of_noise(context), *hints),
+        rule=TOO_LONG if context.watch.was_too_long else None,
     )
 
 
@@ -290,11 +314,14 @@ def _of_noise(context: Context) -> tuple[str, ...]:
 
 def _answered_with_error(error: PeerError, context: Context) -> Failure:
     hints: list[str] = []
+    code = f"({error.code}, status {error.status})" if _is_busy(error) else f"({error.code})"
     if context.method is None:
-        text = f"{context.server} refused {context.question}: {error.message} ({error.code})"
+        text = f"{context.server} refused {context.question}: {error.message} {code}"
         supported = _supported(error.data)
         if supported:
             hints.append(f"it speaks other revisions: --revision {supported}")
+        elif _is_busy(error) or error.retry_after:
+            pass  # whatever it speaks, it does not say so now
         elif context.question == "server/discover":
             hints.append("leave --revision out: it may speak older revisions only")
         else:
@@ -302,19 +329,22 @@ def _answered_with_error(error: PeerError, context: Context) -> Failure:
         kind = "refused"
     else:
         text = f"{context.server} answered {context.method} with an error: "
-        text += f"{error.message} ({error.code})"
+        text += f"{error.message} {code}"
         if error.code == ErrorCode.METHOD_NOT_FOUND:
             hints.append("sansmcp inspect shows what the server offers")
         elif error.code == ErrorCode.MISSING_CLIENT_CAPABILITY:
             hints.append("it wants to ask the client something, and this command answers nothing")
         kind = "peer-error"
+    data = () if error.data is None else (f"data: {shortened(as_text(error.data), 1000)}",)
     return Failure(
         kind=kind,
         text=text,
-        details=() if error.data is None else (f"data: {shortened(as_text(error.data), 1000)}",),
+        details=(*_wait(error), *data),
         hints=tuple(hints),
         code=error.code,
         data=error.data,
+        http_status=error.status,
+        retry_after=error.retry_after,
     )
 
 
@@ -325,6 +355,13 @@ def _supported(data: object) -> str | None:
 
 
 def _invalid(error: InvalidAnswer, context: Context) -> Failure:
+    if is_too_long(str(error)):
+        return Failure(
+            kind="invalid-answer",
+            text=f"{context.server} answered {context.question}, and the answer is too long: "
+            f"{error}",
+            rule=TOO_LONG,
+        )
     return Failure(
         kind="invalid-answer",
         text=f"{context.server} answered {context.question}, and the answer is not valid: {error}",

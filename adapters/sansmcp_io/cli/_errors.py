@@ -49,6 +49,9 @@ class Failure:
         rule: The id of the rule it is about, where there is one.
         code: The server's error code, where it sent one.
         data: What the server added to its error.
+        http_status: The HTTP status of the server's response, where it is the reason or brought
+            the error.
+        retry_after: Seconds after which the server wants to be asked again, where it said so.
     """
 
     kind: str
@@ -59,6 +62,8 @@ class Failure:
     rule: str | None = None
     code: int | None = None
     data: JSONValue = None
+    http_status: int | None = None
+    retry_after: float | None = None
 
     def document(self) -> JSONObject:
         """The failure for programs."""
@@ -71,6 +76,8 @@ class Failure:
                 "rule": self.rule,
                 "code": self.code,
                 "data": self.data,
+                "status": self.http_status,
+                "retry_after": self.retry_after,
             }
         }
 

@@ -9,13 +9,14 @@ import attrs
 
 from sansmcp import ErrorCode, JSONObject, JSONValue
 
-from .._errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout
+from .._errors import ConnectionLost, InvalidAnswer, PeerError, RequestRefused, RequestTimeout
 from . import _views
 from ._blocks import Block, Note
 from ._conversation import Conversation
 from ._errors import Status
 from ._printing import Label
 from ._revisions import era_of
+from ._watching import TOO_LONG, is_too_long
 
 _LISTINGS: Final[Mapping[str, tuple[str, str]]] = {
     # the member of the results, the capability, the method
@@ -24,6 +25,8 @@ _LISTINGS: Final[Mapping[str, tuple[str, str]]] = {
     "resourceTemplates": ("resources", "resources/templates/list"),
     "prompts": ("prompts", "prompts/list"),
 }
+
+_UNAUTHORIZED: Final = (401, 403)
 
 
 @attrs.define
@@ -99,15 +102,30 @@ async def _list(conversation: Conversation, method: str) -> _Found:
         async for item in conversation.items(method):
             items.append(item)  # noqa: PERF401  # what came before a failure is kept
     except PeerError as error:
-        found.error = {"kind": "peer-error", "text": str(error), "code": error.code}
+        found.error = _described("peer-error", error, code=error.code)
         # No capability tells whether there are templates, and servers without any refuse.
         found.optional = (
             method == "resources/templates/list" and error.code == ErrorCode.METHOD_NOT_FOUND
         )
     except RequestTimeout as error:
-        found.error = {"kind": "timeout", "text": str(error), "code": None}
+        found.error = _described("timeout", error)
     except ConnectionLost as error:
-        found.error = {"kind": "lost", "text": str(error), "code": None}
+        found.error = _described("lost", error)
+    except RequestRefused as error:
+        if error.status in _UNAUTHORIZED:
+            raise  # nobody is told anything without a credential
+        found.error = _described("http-status", error)
     except InvalidAnswer as error:
-        found.error = {"kind": "invalid-answer", "text": str(error), "code": None}
+        found.error = _described("invalid-answer", error)
     return found
+
+
+def _described(kind: str, error: Exception, *, code: int | None = None) -> JSONObject:
+    return {
+        "kind": kind,
+        "text": str(error),
+        "code": code,
+        "rule": TOO_LONG if is_too_long(str(error)) else None,
+        "status": getattr(error, "status", None),
+        "retry_after": getattr(error, "retry_after", None),
+    }

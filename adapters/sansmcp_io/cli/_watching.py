@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from sansmcp import (
@@ -25,8 +27,14 @@ _MOST_WARNINGS: Final = 20
 _LONGEST: Final = 2000
 _EXCERPT: Final = 100
 _CANCELLED: Final = b"notifications/cancelled"
-_TOO_LONG: Final = "OWN-001"
+TOO_LONG: Final = "OWN-001"
 """The rule about messages that are longer than `max_message_bytes`."""
+_LIMIT: Final = "the limit of Config.max_message_bytes is "
+_SIZE: Final = re.compile(r"\bhas (\d+) bytes; " + re.escape(_LIMIT))
+_GUESS: Final = 4
+"""So many times the limit is tried where it is not known how long a message is."""
+_DIGITS: Final = 2
+"""A number of bytes that is proposed is round: the next answer may be a little longer."""
 _OPENINGS: Final = ("server/discover", "initialize")
 
 
@@ -39,6 +47,23 @@ def _is_cancellation(line: bytes) -> bool:
     except ValueError:  # a part of a large message
         return False
     return member(message, "method") == _CANCELLED.decode() and member(message, "id") is None
+
+
+def is_too_long(text: str) -> bool:
+    """Whether a sentence of the library says that a message was longer than the limit."""
+    return _LIMIT in text
+
+
+def _size_in(text: str) -> int:
+    """The size of a message over the limit, if a sentence of the library tells it, or 0."""
+    found = _SIZE.search(text)
+    return 0 if found is None else int(found[1])
+
+
+def _rounded_up(size: int) -> int:
+    """The next number above `size` that has two digits other than zero at most."""
+    unit = 10 ** max(len(str(size)) - _DIGITS, 0)
+    return (size // unit + 1) * unit
 
 
 class Watch:
@@ -57,6 +82,8 @@ class Watch:
         self._warned = 0
         self._rules: set[str] = set()
         self._logged: set[str] = set()
+        self._line = 0  # bytes of the line that is being received
+        self._longest = 0
         self.received_bytes = 0
         self.said_cancelled = False
         self.opening = "its first request"
@@ -77,6 +104,11 @@ class Watch:
     def received(self, data: bytes | bytearray) -> None:
         """These bytes were read."""
         self.received_bytes += len(data)
+        *ended, rest = data.split(b"\n")
+        for part in ended:
+            self._longest = max(self._longest, self._line + len(part))
+            self._line = 0
+        self._line += len(rest)
 
     def happened(self, event: Event) -> None:
         """Show what is odd: whoever uses this command wants to know."""
@@ -101,6 +133,7 @@ class Watch:
 
     def _warn(self, text: str, rule: str) -> None:
         self._rules.add(rule)
+        self._longest = max(self._longest, _size_in(text))
         self._warned += 1
         if self._warned <= _MOST_WARNINGS:
             self._output.line(Label.WARNING, f"{text} [{rule}]")
@@ -132,18 +165,35 @@ class Watch:
 
     def log_handler(self) -> logging.Handler:
         """Shows the records of the library, but for what this has shown already."""
-        return _WarningHandler(self._output, self._rules, self._logged)
+        return _WarningHandler(self._output, self._rules, self._logged_record)
+
+    def _logged_record(self, text: str) -> None:
+        self._logged.add(text.rpartition("[")[2].removesuffix("]"))
+        self._longest = max(self._longest, _size_in(text))
 
     # ------------------------------------------------------------------------------ afterwards
 
     @property
+    def was_too_long(self) -> bool:
+        """Whether a message of the server was too long to be read."""
+        return TOO_LONG in self._rules | self._logged
+
+    @property
     def length_hints(self) -> tuple[str, ...]:
-        """What to try where a message was too long to be read."""
-        if _TOO_LONG not in self._rules | self._logged:
+        """What to try where a message was too long to be read.
+
+        The number of bytes suffices where it is known how long the message was.
+        """
+        if not self.was_too_long:
             return ()
+        if self._longest > self._most and self._line <= self._most:
+            return (
+                f"a message of the server has {self._longest} bytes, and {self._most} are read: "
+                f"pass --max-message-bytes {_rounded_up(self._longest)}",
+            )
         return (
-            f"a message of the server was longer than {self._most} bytes, and was not read: "
-            f"--max-message-bytes {self._most * 4} reads longer ones",
+            f"a message of the server has more than {self._most} bytes, and was not read: "
+            f"try --max-message-bytes {max(self._most, self._line) * _GUESS}",
         )
 
     def evidence(self) -> tuple[str, ...]:
@@ -169,16 +219,16 @@ class Watch:
 
 
 class _WarningHandler(logging.Handler):
-    def __init__(self, output: Output, shown: set[str], logged: set[str]) -> None:
+    def __init__(self, output: Output, shown: set[str], on_record: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._output = output
         self._shown = shown
-        self._logged = logged
+        self._on_record = on_record
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record as a warning."""
         text = record.getMessage()
-        self._logged.add(text.rpartition("[")[2].removesuffix("]"))
+        self._on_record(text)
         if text.endswith(tuple(f"[{rule}]" for rule in self._shown)):
             return
         if record.exc_info and record.exc_info[1] is not None:
