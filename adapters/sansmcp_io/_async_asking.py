@@ -45,7 +45,7 @@ from ._outcomes import (
     with_stderr,
 )
 from ._stderr import StderrTail
-from ._surface import ProgressHandler
+from ._surface import ProgressHandler, check_progress_handler
 
 if TYPE_CHECKING:
     from sansmcp.http import ClientEndpoint
@@ -117,6 +117,7 @@ class Asking:
         serving: IncomingRequest | None,
     ) -> JSONObject:
         """Ask, wait, and cancel the request if the wait is cancelled."""
+        check_progress_handler(on_progress)
         self._check_open(method)
         timeout = self._request_timeout if timeout is None else timeout
         if self._room.is_short:
@@ -149,6 +150,8 @@ class Asking:
                 self.side.cancel(call, now=self.clock())
             self.wake()
             raise
+        finally:
+            mailbox.is_closed = True
         return result_of(outcome, self.stderr)
 
     async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:

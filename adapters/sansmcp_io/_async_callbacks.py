@@ -1,4 +1,4 @@
-"""Functions of the application that nobody waits for: what they raise ends no connection."""
+"""Callbacks of the application: what they raise ends no connection."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
-from sansmcp import NotificationReceived
+from sansmcp import NotificationReceived, ProgressReceived
 
 from ._anomalies import LOGGER
-from ._async_loop import Tasks
-from ._surface import MOST_NOTIFICATION_BYTES, NotificationHandler, memory_of
+from ._async_loop import Mailbox, Tasks
+from ._surface import MOST_NOTIFICATION_BYTES, NotificationHandler, memory_of, not_async
 
 _MOST_RUNNING: Final = 100
 """So many notifications are handled at once, where the handler is async."""
@@ -40,6 +40,27 @@ def call_back(tasks: Tasks, what: str, function: Callable[[], object]) -> None:
 async def _await_logged(what: str, awaitable: Awaitable[object]) -> None:
     with logged(what):
         await awaitable
+
+
+def call_on_progress(event: ProgressReceived) -> None:
+    """Call the `on_progress` of a request. The caller of the request raises what it raises.
+
+    A request for a task has ended, and its caller is gone, when progress of the task comes: then
+    the exception is logged.
+    """
+    mailbox: Mailbox = event.request.data
+    on_progress = mailbox.on_progress
+    if on_progress is None:
+        return
+    with logged("on_progress"):
+        try:
+            outcome: Any = on_progress(event.progress, event.total, event.message)
+            not_async(outcome, "on_progress")
+        except BaseException as error:
+            if mailbox.is_closed:
+                raise
+            mailbox.on_progress = None
+            mailbox.fail(error)
 
 
 class Notifications:
@@ -86,7 +107,7 @@ class Notifications:
         while self._waiting and self._running < _MOST_RUNNING:
             event, size = self._waiting.popleft()
             is_running = False
-            with logged("the handler of notifications"):
+            with logged("on_notification"):
                 outcome = self._handler(event.method, event.params)
                 if inspect.isawaitable(outcome):
                     is_running = True
@@ -97,7 +118,7 @@ class Notifications:
 
     async def _finish(self, outcome: Awaitable[object], size: int, tasks: Tasks) -> None:
         try:
-            await _await_logged("the handler of notifications", outcome)
+            await _await_logged("on_notification", outcome)
         finally:  # on asyncio, a handler may be cancelled by what it waits for
             self._running -= 1
             self._held_bytes -= size

@@ -67,7 +67,7 @@ class Client:
             log_level: The least severe level of log messages about this request, which then come
                 to `on_notification`; None: none. Before 2026-07-28 `logging/setLevel` decides.
             on_progress: Asks for progress; a plain function, called with progress, total and
-                message.
+                message. If it raises, the request is cancelled, and this method raises that.
 
         Raises:
             PeerError: The server answered with an error.
@@ -77,6 +77,7 @@ class Client:
             ConnectionLost: The connection ended first.
             InvalidAnswer: The answer is not valid.
             sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
+            TypeError: `on_progress` is async.
         """
         session = await self._live()
         return await session.request(

@@ -38,9 +38,9 @@ from sansmcp import (
 from ._anomalies import AnomalyLog
 from ._async_asking import Asked, Asking
 from ._async_call import Call
-from ._async_callbacks import Notifications, call_back, logged
+from ._async_callbacks import Notifications, call_back, call_on_progress
 from ._async_serving import Result, Serving
-from ._surface import NotificationHandler, ProgressHandler
+from ._surface import NotificationHandler
 
 ENDINGS: Final = (
     ConnectionClosed,
@@ -109,14 +109,14 @@ class Dispatching(Asking):
             case ResponseReceived() | ErrorReceived() | RequestFailed() | InputRequired():
                 event.request.data.put(event)
             case ProgressReceived():
-                self._progressed(event)
+                call_on_progress(event)
             case PageReceived() | ListingEnded():
                 event.listing.data.put(event)
             case Ready():
                 self._ready.set()
                 on_ready, self._on_ready = self._on_ready, None  # a handshake may follow requests
                 if on_ready is not None:
-                    call_back(self._tasks, "the handler of readiness", on_ready)
+                    call_back(self._tasks, "on_ready", on_ready)
                 if event.start is not None:
                     event.start.data.put(event)
             case ConnectionFailed():
@@ -136,9 +136,3 @@ class Dispatching(Asking):
                 self._anomalies.note(event, self.clock())
             case _:
                 assert_never(event)
-
-    def _progressed(self, event: ProgressReceived) -> None:
-        on_progress: ProgressHandler | None = event.request.data.on_progress
-        if on_progress is not None:
-            with logged("the handler of progress"):
-                on_progress(event.progress, event.total, event.message)

@@ -140,7 +140,7 @@ class HTTPAsking(Dispatching):
             if headers is not None:
                 self.endpoint.authorize(headers, now=self.clock())
         except Exception as error:
-            LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
+            LOGGER.error("on_unauthorized failed", exc_info=error)
             headers, self._failed_authorization = None, error
         finally:  # it may have been cancelled, by itself too
             self._is_authorizing = False

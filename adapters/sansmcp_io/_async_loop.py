@@ -49,16 +49,22 @@ class Mailbox(Protocol):
 
     Attributes:
         on_progress: Called with the progress of what the caller waits for.
+        is_closed: The caller takes nothing out any more.
     """
 
     on_progress: ProgressHandler | None
+    is_closed: bool
 
     def put(self, item: Any) -> None:
         """Leave an item and wake the caller."""
         ...
 
+    def fail(self, error: BaseException) -> None:
+        """Have `take` raise this, and wake the caller."""
+        ...
+
     async def take(self) -> Any:
-        """The oldest item, as soon as there is one."""
+        """The oldest item, as soon as there is one, or raise what `fail` was given."""
         ...
 
 

@@ -48,7 +48,7 @@ from ._outcomes import (
     with_stderr,
 )
 from ._stderr import StderrTail
-from ._surface import ProgressHandler
+from ._surface import ProgressHandler, check_progress_handler, not_async
 
 if TYPE_CHECKING:
     from sansmcp.http import ClientEndpoint
@@ -93,6 +93,7 @@ class Asking(Session):
         serving: IncomingRequest | None,
     ) -> JSONObject:
         """Ask, wait, and cancel the request if the wait is interrupted."""
+        check_progress_handler(on_progress)
         with self:
             self._check_open(method)
             if serving is not None and not serving.open:
@@ -134,6 +135,7 @@ class Asking(Session):
                 self.flush()
                 raise
             finally:
+                mailbox.is_closed = True
                 if serving is not None:
                     serving.data.remove(mailbox)
             if isinstance(outcome, RequestFailed):
@@ -149,7 +151,7 @@ class Asking(Session):
                 return mailbox.items.popleft()
             assert mailbox.on_progress is not None  # or progress would not be put there
             on_progress, progress = mailbox.on_progress, mailbox.progress.popleft()
-            self.call_logged("the handler of progress", on_progress, *progress)
+            not_async(self._without_lock(on_progress, *progress), "on_progress")
 
     def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
         """Wait for room, and return the seconds that it took. They count like any silence."""

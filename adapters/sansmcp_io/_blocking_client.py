@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeAlias
@@ -13,7 +12,7 @@ from ._blocking_asking import Asking
 from ._blocking_call import Call
 from ._blocking_changes import Changes
 from ._blocking_session import Result
-from ._surface import ProgressHandler
+from ._surface import ProgressHandler, is_async
 from ._typed_blocking import typed_blocking_request
 
 RequestHandler: TypeAlias = Callable[[Call], Result]
@@ -27,7 +26,7 @@ comes out of `Client.request` as `McpError`.
 def check_plain(*handlers: object) -> None:
     """An async function would be called, and nobody would run what it returns."""
     for handler in handlers:
-        if inspect.iscoroutinefunction(handler):
+        if is_async(handler):
             raise TypeError(f"{handler!r} is async: there is no loop here to run it")
 
 
@@ -88,7 +87,7 @@ class Client:
             log_level: The least severe level of log messages about this request, which then come
                 to `on_notification`; None: none. Before 2026-07-28 `logging/setLevel` decides.
             on_progress: Asks for progress; a plain function, called with progress, total and
-                message.
+                message. If it raises, the request is cancelled, and this method raises that.
 
         Raises:
             PeerError: The server answered with an error.
@@ -99,6 +98,7 @@ class Client:
             RequestRefused: The server has refused it, by a status of HTTP.
             InvalidAnswer: The answer is not valid.
             sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
+            TypeError: `on_progress` is async.
         """
         return self._sessions.live().request(
             method, params, meta, timeout, max_timeout, log_level, on_progress, None

@@ -26,7 +26,7 @@ from ._blocking_mailbox import Mailbox
 from ._blocking_session import Result
 from ._errors import Refusal
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
-from ._surface import NotificationHandler
+from ._surface import NotificationHandler, not_async
 from ._trace import HTTPClientTrace
 
 
@@ -115,11 +115,12 @@ class HTTPSession(HTTPWire, Asking):
         self._is_authorizing = True
         self._failed_authorization = None
         try:
-            headers = self._without_lock(on_unauthorized, refused)
+            outcome = self._without_lock(on_unauthorized, refused)
+            headers = not_async(outcome, "on_unauthorized")
             if headers is not None:
                 self.endpoint.authorize(headers, now=time.monotonic())
         except Exception as error:
-            LOGGER.error("the handler of 401 and 403 failed", exc_info=error)
+            LOGGER.error("on_unauthorized failed", exc_info=error)
             headers, self._failed_authorization = None, error
         finally:
             self._is_authorizing = False

@@ -19,6 +19,7 @@ class Mailbox(Generic[Item]):
 
     def __init__(self, on_progress: ProgressHandler | None = None) -> None:
         self.on_progress: Final = on_progress
+        self.is_closed = False  # nothing is taken out any more
         self.items: Final[deque[Item]] = deque()
         self.progress: Final[deque[tuple[float, float | None, str | None]]] = deque(
             maxlen=_MOST_PROGRESS

@@ -29,7 +29,7 @@ class Running(Forkable):
             child.stop()
             raise
         self.session.stderr = child.stderr
-        child.on_lines = lambda call: self.session.tell("the handler of standard error", call)
+        child.on_lines = lambda call: self.session.tell("on_stderr", call)
         self._is_closed = False
         self._closing = threading.Lock()
         Forkable.__init__(self)

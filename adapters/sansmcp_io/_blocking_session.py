@@ -49,7 +49,7 @@ from ._blocking_mailbox import Mailbox
 from ._blocking_waiting import Waiting
 from ._call import RequireInput, answer, answer_failure, ends_program
 from ._errors import CallCancelled
-from ._surface import NotificationHandler
+from ._surface import NotificationHandler, not_async
 
 if TYPE_CHECKING:
     from ._call import Asked
@@ -58,7 +58,9 @@ Result: TypeAlias = JSONObject | RequireInput
 
 _MOST_NESTED: Final = 20
 """So many handlers may wait within each other in one thread; more would fill its stack."""
-_NOTIFICATION: Final = "the handler of notifications"
+_NOTIFICATION: Final = "on_notification"
+_PROGRESS: Final = "on_progress"
+_NOTIFYING: Final = (_NOTIFICATION, _PROGRESS)
 _MOST_NOTIFICATIONS: Final = 1_000
 """So many wait for their turn. With one more, the oldest is dropped."""
 
@@ -153,15 +155,21 @@ class Session(Waiting):
 
     def _progressed(self, event: ProgressReceived) -> None:
         mailbox: Mailbox[Any] = event.request.data
-        if mailbox.on_progress is not None:
-            mailbox.progress.append((event.progress, event.total, event.message))
+        on_progress = mailbox.on_progress
+        if on_progress is None:
+            return
+        progress = (event.progress, event.total, event.message)
+        if mailbox.is_closed:  # of a task, whose request was answered
+            self._tell_notified(_PROGRESS, partial(on_progress, *progress))
+        else:
+            mailbox.progress.append(progress)
             self.ring(mailbox)
 
     def _became_ready(self, event: Ready) -> None:
         self.is_ready = True
         on_ready, self._on_ready = self._on_ready, None  # a handshake may follow requests
         if on_ready is not None:
-            self.tell("the handler of readiness", on_ready)
+            self.tell("on_ready", on_ready)
         if event.start is not None:
             self._put(event.start.data, event)
         self.ring_all()
@@ -172,19 +180,22 @@ class Session(Waiting):
             self.news += 1
             return
         handler = self._on_notification
-        if handler is None:
-            return
+        if handler is not None:
+            self._tell_notified(_NOTIFICATION, partial(handler, event.method, event.params))
+
+    def _tell_notified(self, what: str, function: Callable[[], object]) -> None:
+        """Have a notification of the peer told, and drop the oldest where too many wait."""
         if self._waiting_notifications == _MOST_NOTIFICATIONS:
             if not self._has_dropped:
                 self._has_dropped = True
                 LOGGER.warning("notifications come faster than they are handled: some are dropped")
             self._drop_oldest()
         self._waiting_notifications += 1
-        self.tell(_NOTIFICATION, partial(handler, event.method, event.params))
+        self.tell(what, function)
 
     def _drop_oldest(self) -> None:
         for index, (what, _) in enumerate(self._to_tell):
-            if what is _NOTIFICATION:
+            if what in _NOTIFYING:
                 del self._to_tell[index]
                 self._waiting_notifications -= 1
                 return
@@ -231,11 +242,11 @@ class Session(Waiting):
 
     def _tell_next(self) -> None:
         what, function = self._to_tell.popleft()
-        if what is _NOTIFICATION:
+        if what in _NOTIFYING:
             self._waiting_notifications -= 1
         self._is_telling = True
         try:
-            self.call_logged(what, function)
+            self._call_logged(what, function)
         finally:
             self._is_telling = False
             self._add_news()
@@ -247,10 +258,10 @@ class Session(Waiting):
             self.ring_all()
             self._wake_reader()
 
-    def call_logged(self, what: str, function: Callable[..., object], *args: object) -> None:
+    def _call_logged(self, what: str, function: Callable[[], object]) -> None:
         """Call a function of the application that nobody waits for."""
         try:
-            self._without_lock(function, *args)
+            not_async(self._without_lock(function), what)
         except Exception as error:
             LOGGER.error("%s failed", what, exc_info=error)
 
@@ -260,7 +271,7 @@ class Session(Waiting):
         call = self._call_type(self, request)
         self._local.nesting = self._nesting + 1
         try:
-            result = self._without_lock(self.handler, call)
+            result = not_async(self._without_lock(self.handler, call), "the handler")
         except BaseException as error:
             if request.open or not isinstance(error, CallCancelled):  # else nobody wants an answer
                 answer_failure(self.side, request, error, time.monotonic())
@@ -277,7 +288,7 @@ class Session(Waiting):
     def call(self, call: object) -> Result:
         """Have the handler answer something else than a request of the peer."""
         self._pass_on()
-        return cast(Result, self._without_lock(self.handler, call))
+        return cast(Result, not_async(self._without_lock(self.handler, call), "the handler"))
 
     def serve(self, *, only_reads: bool = False) -> None:
         """Serve until the connection has ended. Where a handler ends the thread, all end.

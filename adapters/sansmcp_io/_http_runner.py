@@ -34,12 +34,12 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from ._anomalies import AnomalyLog
-from ._async_callbacks import Notifications, logged
+from ._async_callbacks import Notifications, call_on_progress, logged
 from ._async_loop import Loop
 from ._async_serving import Result, Serving
 from ._defaults import limit_of
 from ._outcomes import result_of, seconds_of
-from ._surface import NotificationHandler, ProgressHandler
+from ._surface import NotificationHandler, ProgressHandler, check_progress_handler
 from ._trace import HTTPTrace
 
 
@@ -164,10 +164,7 @@ class EndpointRunner:
             case PingEnded():
                 event.ping.data.put(event)
             case ProgressReceived():
-                on_progress: ProgressHandler | None = event.request.data.on_progress
-                if on_progress is not None:
-                    with logged("the handler of progress"):
-                        on_progress(event.progress, event.total, event.message)
+                call_on_progress(event)
             case Ready():
                 if self.companions is not None and event.peer.session is not None:
                     self.companions.begin(event.peer.session, self.tasks)
@@ -194,6 +191,7 @@ class EndpointRunner:
         session: Session | None,
     ) -> JSONObject:
         """Ask a client, wait, and cancel the request if the wait is cancelled."""
+        check_progress_handler(on_progress)
         timeout = self._request_timeout if timeout is None else timeout
         mailbox = self.loop.new_mailbox(on_progress)
         call = self.endpoint.send_request(
@@ -216,6 +214,8 @@ class EndpointRunner:
                 self.endpoint.cancel(call, now=self.now())
             self.turn()
             raise
+        finally:
+            mailbox.is_closed = True
         return result_of(outcome)
 
     async def ping(self, session: Session, timeout: float | None) -> float:

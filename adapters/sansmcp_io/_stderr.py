@@ -64,4 +64,4 @@ class StderrLines:
         try:
             self._handler(line.decode("utf-8", "replace").rstrip("\r"))
         except Exception as error:
-            LOGGER.error("the handler of standard error failed", exc_info=error)
+            LOGGER.error("on_stderr failed", exc_info=error)

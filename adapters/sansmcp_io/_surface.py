@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from sansmcp import ErrorCode, JSONObject
 
@@ -23,6 +24,43 @@ Over it the oldest that wait are dropped, and the new one where that is not enou
 
 NotificationHandler: TypeAlias = Callable[[str, JSONObject], object]
 ProgressHandler: TypeAlias = Callable[[float, float | None, str | None], object]
+
+Returned = TypeVar("Returned")
+
+
+def is_async(function: object) -> bool:
+    """Whether this is an async function, or an object whose `__call__` is one."""
+    return callable(function) and (
+        inspect.iscoroutinefunction(function)
+        or inspect.iscoroutinefunction(type(function).__call__)
+    )
+
+
+def check_progress_handler(on_progress: ProgressHandler | None) -> None:
+    """Check that `on_progress` is a plain function.
+
+    Raises:
+        TypeError: It is async, so calling it would do nothing.
+    """
+    if is_async(on_progress):
+        raise TypeError(f"on_progress must be a plain function, and {on_progress!r} is async")
+
+
+def not_async(outcome: Returned, what: str) -> Returned:
+    """Check what a function of the application has returned, and return it.
+
+    Args:
+        outcome: What it has returned.
+        what: The name of the function, for the exception.
+
+    Raises:
+        TypeError: It is awaitable: the function, which did not look async, is.
+    """
+    if inspect.isawaitable(outcome):
+        if inspect.iscoroutine(outcome):
+            outcome.close()
+        raise TypeError(f"{what} is async: it must be a plain function here")
+    return outcome
 
 
 def memory_of(params: JSONObject) -> int:

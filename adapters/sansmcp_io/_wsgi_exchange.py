@@ -19,8 +19,9 @@ from ._anomalies import LOGGER
 from ._call import RequireInput, answer, answer_failure, ends_program
 from ._errors import CallCancelled, Unauthorized
 from ._listening import PrincipalKey, key_of
+from ._surface import not_async
 from ._wsgi_calls import Environ, ServerCall
-from ._wsgi_runner import Runner, not_async
+from ._wsgi_runner import Runner
 
 StartResponse: TypeAlias = Callable[..., Any]
 Authenticate: TypeAlias = Callable[[Environ], Any]

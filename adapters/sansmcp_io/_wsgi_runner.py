@@ -7,14 +7,13 @@ one of those that wait keeps it for all, and so does who brings a request.
 
 from __future__ import annotations
 
-import inspect
 import math
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from sansmcp import (
     Change,
@@ -41,25 +40,9 @@ from ._blocking_mailbox import Item, Mailbox
 from ._defaults import limit_of
 from ._errors import CallCancelled
 from ._outcomes import result_of, seconds_of
-from ._surface import NotificationHandler, ProgressHandler
+from ._surface import NotificationHandler, ProgressHandler, check_progress_handler, not_async
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed
-
-
-Returned = TypeVar("Returned")
-
-
-def not_async(outcome: Returned, what: str) -> Returned:
-    """What a function of the application has returned.
-
-    Raises:
-        TypeError: It is to be awaited, which could not be seen before.
-    """
-    if inspect.isawaitable(outcome):
-        if inspect.iscoroutine(outcome):
-            outcome.close()
-        raise TypeError(f"{what} is async, and below WSGI there is no event loop for it")
-    return outcome
 
 
 class Carrying(Protocol):
@@ -171,9 +154,9 @@ class Runner:
     def _notify(self, method: str, params: JSONObject) -> None:
         assert self._on_notification is not None
         try:
-            not_async(self._on_notification(method, params), "the handler of notifications")
+            not_async(self._on_notification(method, params), "on_notification")
         except Exception as error:
-            LOGGER.error("the handler of notifications failed", exc_info=error)
+            LOGGER.error("on_notification failed", exc_info=error)
 
     # ---------------------------------------------------------------------------- time
 
@@ -240,6 +223,7 @@ class Runner:
         session: Session | None,
     ) -> JSONObject:
         """Ask a client, wait, and cancel the request if the wait is broken off."""
+        check_progress_handler(on_progress)
         timeout = self._request_timeout if timeout is None else timeout
         mailbox = Mailbox[_Answer](on_progress)
         with self.lock:
@@ -282,10 +266,7 @@ class Runner:
                     return mailbox.items.popleft()
                 progress = mailbox.progress.popleft()
             assert mailbox.on_progress is not None  # or progress would not be put there
-            try:
-                mailbox.on_progress(*progress)
-            except Exception as error:
-                LOGGER.error("the handler of progress failed", exc_info=error)
+            not_async(mailbox.on_progress(*progress), "on_progress")
 
     def ping(self, session: Session, timeout: float | None) -> float:
         """Ping the client of a session, and return the seconds that the answer took."""

@@ -6,7 +6,6 @@ can serve it, and none is tied to a client.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -25,7 +24,7 @@ from ._errors import (
 )
 from ._http_settings import session_settings
 from ._listening import PrincipalKey, check_principal_key
-from ._surface import NotificationHandler, ProgressHandler
+from ._surface import NotificationHandler, ProgressHandler, is_async
 from ._wsgi_calls import Environ, Server, ServerCall
 from ._wsgi_exchange import (
     Authenticate,
@@ -131,7 +130,7 @@ class App:
     ) -> None:
         check_times(request_timeout=request_timeout)
         for function in (handler, authenticate, on_notification):
-            if inspect.iscoroutinefunction(function):
+            if is_async(function):
                 raise TypeError(
                     f"{function!r} is async, and below WSGI there is no event loop for it: "
                     "use a plain function, or sansmcp_io.asgi"

@@ -122,6 +122,8 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject
         case "ask":
             roots = await waiting.ask(call, "roots/list")
             return text(roots["roots"][0]["uri"])
+        case "fail on progress":
+            return text(await failure_of_on_progress(waiting, call, arguments["is_async"]))
         case "lose patience":
             try:
                 await waiting.ask(call, "roots/list", timeout=0.2)
@@ -167,6 +169,22 @@ def notify(server: Any) -> str:
     except LocalProtocolError as error:
         return str(error)
     return "it was told"
+
+
+async def failure_of_on_progress(waiting: Waiting, call: Any, is_async: bool) -> str:
+    """Ask with an `on_progress` that fails, and say what came out of the call."""
+
+    async def run(progress: float, total: float | None, message: str | None) -> None:
+        raise AssertionError("this is not to be called")
+
+    def fail(progress: float, total: float | None, message: str | None) -> None:
+        raise ZeroDivisionError
+
+    try:
+        await waiting.ask(call, "roots/list", on_progress=run if is_async else fail)
+    except (ZeroDivisionError, TypeError) as error:
+        return type(error).__name__
+    return "nothing"
 
 
 async def hang(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject:

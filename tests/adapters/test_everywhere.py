@@ -4,7 +4,9 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,6 +24,30 @@ CAPABILITIES: JSONObject = {"roots": {}}
 process = pytest.mark.process
 """What concerns the process at the other end of a pipe."""
 both_eras = pytest.mark.parametrize("revision", [LEGACY, MODERN])
+
+
+TASK_WITH_PROGRESS = """
+import json
+from tests.support.bad_servers import answer, requests, write
+
+STAMP = "2025-11-25T00:00:00Z"
+TASK = {"taskId": "1", "status": "working", "ttl": 1000, "createdAt": STAMP, "lastUpdatedAt": STAMP}
+TASKS = {"requests": {"tools": {"call": {}}}}
+for message in requests():
+    match message["method"]:
+        case "initialize":
+            opening = json.loads(answer(message))
+            opening["result"]["capabilities"]["tasks"] = TASKS
+            write(json.dumps(opening).encode() + b"\\n")
+        case "tools/call":
+            token = message["params"]["_meta"]["progressToken"]
+            write(answer(message, {"task": TASK}))
+        case _:
+            params = {"progressToken": token, "progress": 1}
+            note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+            write(json.dumps(note).encode() + b"\\n" + answer(message, {"tools": []}))
+"""
+"""A server whose task tells of progress when the next request comes."""
 
 
 def call_tool(name: str, **arguments: object) -> tuple[str, JSONObject]:
@@ -95,11 +121,123 @@ async def test_progress_is_told_before_the_answer(
 
     def on_progress(progress: float, total: float | None, message: str | None) -> None:
         told.append((progress, total))
-        raise ValueError("what it raises harms nobody")
 
     async with shim.connect(serving, revisions=[revision]) as client:
         await client.request(*call_tool("count"), on_progress=on_progress)
     assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+@both_eras
+@pytest.mark.parametrize("error", [ZeroDivisionError("on_progress"), SystemExit(3)], ids=repr)
+async def test_exception_of_on_progress_comes_out_of_its_call(
+    shim: Shim, serving: list[str], revision: str, error: BaseException
+) -> None:
+    """It was logged, and the caller went on waiting for what it had no use for."""
+
+    def fail(progress: float, total: float | None, message: str | None) -> None:
+        raise error
+
+    async with shim.connect(serving, revisions=[revision]) as client:
+
+        async def ask_in_vain() -> None:
+            with pytest.raises(type(error)) as caught:
+                await client.request(*call_tool("hang"), on_progress=fail)
+            assert caught.value is error
+            await until_seen(client, 1)  # the cancellation
+
+        async def ask_beside() -> None:
+            for number in range(10):
+                assert await text(client, "echo", text=str(number)) == str(number)
+
+        await shim.at_once(ask_in_vain, ask_beside)
+        with pytest.raises(type(error)):  # even if the answer comes with the progress
+            await client.request(*call_tool("count"), on_progress=fail)
+        assert await text(client, "echo", text="on") == "on"
+
+
+@process
+async def test_exception_of_on_progress_after_the_end_of_its_call_is_logged(
+    shim: Shim, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A task goes on when the request that has begun it was answered."""
+    told: list[float] = []
+
+    def fail(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+        raise ZeroDivisionError
+
+    command = [sys.executable, "-c", TASK_WITH_PROGRESS]
+    async with shim.connect(command, revisions=[LEGACY]) as client:
+        await client.request("tools/call", {"name": "slow", "task": {}}, on_progress=fail)
+        await client.request("tools/list")  # the progress comes before the answer to this
+    assert told == [1]
+    assert caplog.messages == ["on_progress failed"]
+
+
+class AsyncObject:
+    async def __call__(self, *progress: object) -> None:
+        raise AssertionError("this is not to be called")
+
+
+async def test_async_on_progress_is_refused(shim: Shim, serving: list[str]) -> None:
+    """Nobody would await what it returns, and its caller would never hear of progress."""
+    wrong = AsyncObject()
+
+    def hidden(progress: float, total: float | None, message: str | None) -> object:
+        return wrong(progress, total, message)
+
+    async with shim.connect(serving) as client:
+        for on_progress in (wrong, wrong.__call__, partial(wrong.__call__), hidden):
+            with pytest.raises(TypeError, match=r"on_progress .* async"):
+                await client.request(*call_tool("count"), on_progress=on_progress)
+        assert await text(client, "echo", text="on") == "on"
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+async def test_exception_of_on_progress_of_a_server_comes_out_of_its_call(
+    shim: Shim, any_serving: list[str], is_async: bool
+) -> None:
+    """Handlers that ask with `call.request` are callers like any other."""
+    ended: list[str] = []
+
+    async def hesitate(waiting: Waiting, call: Any) -> JSONObject:
+        call.progress(1)
+        try:
+            await waiting.until_cancelled(call)
+        finally:
+            ended.append(call.method)
+        return ROOTS
+
+    async with shim.connect(
+        any_serving, revisions=[LEGACY], capabilities=CAPABILITIES, on_request=hesitate
+    ) as client:
+        name = await text(client, "fail on progress", is_async=is_async)
+        assert await text(client, "echo", text="on") == "on"
+    assert name == ("TypeError" if is_async else "ZeroDivisionError")
+    assert ended == ([] if is_async else ["roots/list"])
+
+
+async def test_exception_of_on_notification_harms_nothing(
+    shim: Shim, serving: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for it: it can only be logged."""
+
+    def fail(method: str, params: JSONObject) -> None:
+        raise ZeroDivisionError
+
+    def run(method: str, params: JSONObject) -> Any:
+        if shim.name == "blocking":
+            return AsyncObject()()  # which looked like a plain function
+        raise ZeroDivisionError
+
+    for on_notification in (fail, run):
+        caplog.clear()
+        async with shim.connect(
+            serving, revisions=[MODERN], on_notification=on_notification
+        ) as client:
+            await client.request(*call_tool("log"), log_level="info")
+            assert await text(client, "echo", text="on") == "on"
+        assert "on_notification failed" in caplog.messages
 
 
 async def test_pings_are_answered(shim: Shim, serving: list[str]) -> None:
