@@ -19,6 +19,7 @@ from ._handles import IncomingRequest, OutgoingRequest, Purpose, Route
 from ._judge import NULLS, judge_request, judge_task, refuse_to_ask, without_nulls
 from ._lifecycle import REQUESTS, Phase, RequestState, RequestTrigger, State
 from ._methods import META, Method
+from ._settings import check_flag, is_number
 from ._timers import Standstill, Timed
 from ._values import MISSING, IdKey, JSONObject, ProgressToken, Side, id_key, is_object
 from ._wellformed import token_in_use
@@ -118,6 +119,8 @@ class Asking(Composing):
 
         Source: MCP 2025-11-25, basic/index, Requests; basic/lifecycle, Timeouts.
         """
+        if progress is not False and progress is not True:
+            check_flag("progress", progress)
         if self._state is not _OPEN_STATE:
             self._refuse_to_send(method)
         side = self._side
@@ -227,10 +230,14 @@ class Asking(Composing):
     def _check_timeouts(
         self, timeout: float | None, max_timeout: float | None, now: float | None
     ) -> None:
-        if not (
-            (timeout is None or timeout > 0) and (max_timeout is None or max_timeout > 0)
-        ):  # which also refuses NaN
-            raise LocalProtocolError("OWN-023", "a timeout must be greater than zero")
+        for seconds in (timeout, max_timeout):
+            # The comparison also refuses NaN.
+            if seconds is not None and not (is_number(seconds) and seconds > 0):
+                raise LocalProtocolError(
+                    "OWN-023",
+                    "a timeout must be greater than zero, and a number of seconds, "
+                    f"not {seconds!r}",
+                )
         if self._now is None and (now is None or now != now):
             raise LocalProtocolError("OWN-023", "a timeout needs a clock: pass now=")
 

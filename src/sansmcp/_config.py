@@ -10,7 +10,7 @@ import attrs
 from ._codec import STANDARD_CODEC, Codec
 from ._extensions import Extension
 from ._registry import Registry, extended
-from ._settings import choice, flag, seconds, whole
+from ._settings import check_kind, choice, flag, kinds_in, names_in, seconds, whole
 
 MIB = 1024 * 1024
 _KEY_BYTES: Final = 16
@@ -48,11 +48,14 @@ def _seconds() -> float | None:
 
 
 def _names(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(names)
+    return frozenset(names_in("manual", names))
 
 
 def _tuple_of(extensions: Iterable[Extension]) -> tuple[Extension, ...]:
-    return tuple(extensions)
+    given: tuple[Extension, ...] = kinds_in(
+        "extensions", extensions, Extension, "Extension objects"
+    )
+    return given
 
 
 def _registry_of(config: Config) -> Registry:
@@ -173,3 +176,9 @@ class Config:
 
     def __deepcopy__(self, memo: object) -> Config:
         return self
+
+
+def config_of(config: Config | None) -> Config:
+    """What a connection or an endpoint was given, or the defaults."""
+    check_kind("config", config, Config, optional=True)
+    return config or Config()

@@ -21,6 +21,7 @@ from ._handles import OutgoingRequest
 from ._judge import Breach
 from ._lifecycle import State
 from ._machine import Machine
+from ._settings import check_clock
 
 
 class Connection(Machine):
@@ -62,6 +63,8 @@ class Connection(Machine):
             self._tell(now)
         if self._state is State.CLOSED or self._state is State.DRAINING:
             return
+        if at is not None and at.__class__ is not float:
+            check_clock("at", at)
         self._at = at
         for line in self._lines.feed(data):
             if isinstance(line, Overlong) or self._trimmer.first or not line or line[-1] <= SPACE:
@@ -116,19 +119,19 @@ class Connection(Machine):
         if isinstance(rest, OverlongEnd):
             self._cut_off_overlong(rest)
             return
-        rest, notes = self._trimmer.unmark(rest)
+        line, notes = self._trimmer.unmark(rest)
         self._note_all(notes)
-        if is_blank(rest):
+        if is_blank(line):
             return
         try:
-            self._decoder.decode(rest)
+            self._decoder.decode(line)
         except (ValueError, RecursionError) as raised:
             text = f"{NO_NEWLINE}, and the last line is no whole message: {refusal(raised)}"
             breach = Breach("OWN-018", text, ErrorCode.PARSE_ERROR)
-            self._refuse_unreadable(breach, None, excerpt=self._excerpt(rest))
+            self._refuse_unreadable(breach, None, excerpt=self._excerpt(line))
         else:
-            self._report(Breach("OWN-018", NO_NEWLINE, tolerated=True), excerpt=self._excerpt(rest))
-            self._receive_odd_line(rest)
+            self._report(Breach("OWN-018", NO_NEWLINE, tolerated=True), excerpt=self._excerpt(line))
+            self._receive_odd_line(line)
 
     def _cut_off_overlong(self, end: OverlongEnd) -> None:
         """The stream has ended in a message over the limit, which was reported (OWN-001)."""

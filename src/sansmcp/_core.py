@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ._codec import BoundedDecoder
-from ._config import Config
+from ._config import Config, config_of
 from ._conversation import Conversation
 from ._errors import LocalProtocolError
 from ._events import (
@@ -24,6 +24,7 @@ from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._methods import Dialect
 from ._modern_methods import MODERN_REVISION
+from ._settings import check_clock, check_function, check_object, names_in
 from ._timers import Timers
 from ._values import JSONObject, JSONValue, RequestId, RequestKey, Side
 from ._wellformed import judge_capabilities
@@ -86,13 +87,16 @@ class Core:
         newline: bytes,
         timers: Timers | None,
     ) -> None:
-        config = config or Config()
+        config = config_of(config)
+        check_object("info", info)
+        check_object("capabilities", capabilities, optional=True)
+        check_function("wake", wake, optional=True)
         self._registry = registry = config.registry
         dialects = registry.dialects
-        unknown = [revision for revision in revisions if revision not in dialects]
-        if unknown or not revisions:
+        spoken = names_in("revisions", revisions)
+        if not spoken or not all(revision in dialects for revision in spoken):
             raise ValueError(
-                f"revisions must be some of {', '.join(dialects)}, not {list(revisions)!r}"
+                f"revisions must be some of {', '.join(dialects)}, not {list(spoken)!r}"
             )
         for member in ("name", "version"):
             if not isinstance(info.get(member), str):
@@ -110,7 +114,7 @@ class Core:
         self._info = self._encode(info)
         capabilities = registry.without_nulls(capabilities or {})
         self._capabilities: Any = self._codec.decode(self._encode(capabilities))
-        self._revisions = tuple(sorted(revisions))
+        self._revisions = tuple(sorted(spoken))
         self._peer = Peer()
         for breach in judge_capabilities(registry, None, capabilities):
             raise breach.error()
@@ -161,6 +165,7 @@ class Core:
 
     def _tell(self, now: float) -> None:
         if self._now is None:
+            check_clock("now", now)
             if now == now:  # NaN is no time
                 self._now = now
                 self._clock_started()

@@ -6,7 +6,7 @@ Source: MCP 2026-07-28, basic/index, Extensions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -23,6 +23,7 @@ from ._methods import (
     OptionalMembers,
 )
 from ._modern_methods import MODERN_REVISION
+from ._settings import check_mapping, choice, flag, instance, kinds_in, names_in, text
 from ._values import Side
 
 _Kinds = type | tuple[type, ...] | None
@@ -41,10 +42,36 @@ def _beside(required: Mapping[str, _Kinds], members: OptionalMembers) -> Optiona
     return tuple(member for member in members if member[0] not in required)
 
 
-def _names(given: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(given, str):
-        raise TypeError(f"several names are needed, not {given!r}")
-    return tuple(given)
+def _revisions(given: Iterable[str] | None) -> tuple[str, ...] | None:
+    return None if given is None else names_in("revisions", given)
+
+
+def _gate(given: Iterable[str]) -> tuple[str, ...]:
+    return names_in("gate", given)
+
+
+def _sender_gate(given: Iterable[str]) -> tuple[str, ...]:
+    return names_in("sender_gate", given)
+
+
+def _result_types(given: Iterable[str]) -> tuple[str, ...]:
+    return names_in("result_types", given)
+
+
+def _kinds(
+    _instance: object, attribute: attrs.Attribute[Mapping[str, _Kinds]], value: object
+) -> None:
+    """Check names of members, and the JSON types of each."""
+    check_mapping(attribute.name, value)
+    given: Any = value
+    for name, kinds in given.items():
+        several: list[Any] = [kinds] if kinds.__class__ is not tuple else list(kinds)
+        is_type = kinds is None or all(isinstance(one, type) for one in several)
+        if not isinstance(name, str) or not is_type:
+            raise ValueError(
+                f"{attribute.name} must give a type, a tuple of types or None for each name, "
+                f"not {kinds!r} for {name!r}"
+            )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -68,19 +95,19 @@ class ExtensionMethod:
         asks: Whether the request may be answered with questions, by `require_input`.
     """
 
-    name: str
-    kind: Literal["request", "notification"]
-    sender: Side
-    revisions: tuple[str, ...] | None = attrs.field(
-        default=None, converter=attrs.converters.optional(_names)
+    name: str = attrs.field(validator=text())
+    kind: Literal["request", "notification"] = attrs.field(
+        validator=choice("request", "notification")
     )
-    gate: tuple[str, ...] = attrs.field(default=(), converter=_names)
-    sender_gate: tuple[str, ...] = attrs.field(default=(), converter=_names)
-    params: Mapping[str, _Kinds] = attrs.field(factory=dict[str, _Kinds])
-    result: Mapping[str, _Kinds] = attrs.field(factory=dict[str, _Kinds])
-    paginated: str | None = None
-    cancellable: bool = True
-    asks: bool = False
+    sender: Side = attrs.field(validator=instance(Side))
+    revisions: tuple[str, ...] | None = attrs.field(default=None, converter=_revisions)
+    gate: tuple[str, ...] = attrs.field(default=(), converter=_gate)
+    sender_gate: tuple[str, ...] = attrs.field(default=(), converter=_sender_gate)
+    params: Mapping[str, _Kinds] = attrs.field(factory=dict[str, _Kinds], validator=_kinds)
+    result: Mapping[str, _Kinds] = attrs.field(factory=dict[str, _Kinds], validator=_kinds)
+    paginated: str | None = attrs.field(default=None, validator=text(optional=True))
+    cancellable: bool = attrs.field(default=True, validator=flag)
+    asks: bool = attrs.field(default=False, validator=flag)
 
     def __attrs_post_init__(self) -> None:
         unknown = [name for name in self.revisions or () if name not in _REVISIONS]
@@ -122,7 +149,10 @@ class ExtensionMethod:
 
 
 def _tuple_of_methods(given: Iterable[ExtensionMethod]) -> tuple[ExtensionMethod, ...]:
-    return tuple(given)
+    methods: tuple[ExtensionMethod, ...] = kinds_in(
+        "methods", given, ExtensionMethod, "ExtensionMethod objects"
+    )
+    return methods
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -136,7 +166,7 @@ class Extension:
     """
 
     methods: tuple[ExtensionMethod, ...] = attrs.field(default=(), converter=_tuple_of_methods)
-    result_types: tuple[str, ...] = attrs.field(default=(), converter=_names)
+    result_types: tuple[str, ...] = attrs.field(default=(), converter=_result_types)
 
     def __attrs_post_init__(self) -> None:
         if taken := set(_RESERVED) & set(self.result_types):

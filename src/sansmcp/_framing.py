@@ -108,8 +108,7 @@ class LineReader:
 
     def end(self) -> bytearray | OverlongEnd | None:
         """What there is of an unfinished last line, once no more will come; None: nothing."""
-        rest = self._complete()
-        return None if rest == b"" else rest
+        return self._complete() or None
 
 
 @attrs.define(eq=False)

@@ -24,6 +24,7 @@ from ._events import (
 from ._handles import IncomingRequest, OutgoingRequest, Purpose, Start
 from ._lifecycle import Phase, PhaseTrigger, State, StateTrigger
 from ._serving import Serving
+from ._settings import check_text, names_in
 from ._values import JSONObject, is_list, is_object
 from ._wellformed import judge_capabilities
 
@@ -52,7 +53,8 @@ class Handshake(Serving):
         self, *args: Any, requires: Iterable[str], instructions: str | None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self._requires = tuple(requires)
+        self._requires = names_in("requires", requires)
+        check_text("instructions", instructions, optional=True)
         if unknown := set(self._requires) - self._registry.gates.keys():
             raise ValueError(f"no method needs the capability {', '.join(sorted(unknown))}")
         self._instructions = instructions

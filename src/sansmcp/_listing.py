@@ -27,6 +27,7 @@ from ._judge import Breach, judge_request, null_members
 from ._lifecycle import State
 from ._methods import META
 from ._pinging import Pinging
+from ._settings import check_flag
 from ._values import MISSING, JSONObject, is_object
 
 _FAILURES = {
@@ -119,6 +120,7 @@ class ListingLayer(Pinging):
             body = self._encode_object(given, meta)
         self._check_room()
         self._check_ours(request)
+        check_flag("auto", auto)
         if not auto and len(self._on_demand) >= self._config.max_requests:
             raise LocalProtocolError(
                 "OWN-005", f"{len(self._on_demand)} listings are open, which is the limit"

@@ -18,6 +18,7 @@ from ._judge import Breach
 from ._lifecycle import STATES, Phase, State, StateTrigger
 from ._opening import Opening
 from ._outline import Kind, read_head, read_tail
+from ._settings import check_clock, check_wait
 from ._timers import Timed
 from ._values import JSONObject, JSONValue, id_key
 from ._wellformed import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
@@ -64,6 +65,8 @@ class Machine(Opening):
         """
         if now is not None:
             self._tell(now)
+        if at is not None and at.__class__ is not float:
+            check_clock("at", at)
         self._at = at
         if isinstance(message, str):
             # Lone surrogates have no UTF-8 form; the decoder refuses the bytes they become.
@@ -90,9 +93,15 @@ class Machine(Opening):
             drain: Seconds in which answers to requests already read may still be sent.
             at: The time in Unix seconds, as for `receive_data`: the last line may have no newline.
             now: The caller's clock in seconds. Without any clock, `drain` does nothing.
+
+        Raises:
+            ValueError: `drain` is negative, or no number.
         """
+        check_wait("drain", drain)
         if now is not None:
             self._tell(now)
+        if at is not None and at.__class__ is not float:
+            check_clock("at", at)
         self._at = at
         self._input_ended()
         self._end_listeners(CancelCause.EOF)

@@ -60,7 +60,7 @@ class Opening(Handshake):
         self._may_send("initialize" if self._legacy_revisions else _DISCOVER)
         if self._conversation.phase is not Phase.NEW:
             raise LocalProtocolError("LIFE-001", "start() was called before")
-        if hint is not None and hint not in self._registry.dialects:
+        if hint is not None and hint not in tuple(self._registry.dialects):  # or has no hash
             raise LocalProtocolError("VER-009", f"a hint is a revision, not {hint!r}")
         if timeout is not None or probe_timeout is not None or self._keep_alive is not None:
             self._check_timeouts(timeout, probe_timeout, now)

@@ -22,6 +22,7 @@ from ._judge import (
 )
 from ._lifecycle import State
 from ._notifying import Notifying
+from ._settings import check_flag
 from ._values import JSONObject, ProgressToken, is_object
 from ._wellformed import judge_input_required, null_member
 
@@ -46,6 +47,7 @@ class Providing(Notifying):
         data: Any,
         now: float | None,
     ) -> OutgoingRequest:
+        check_flag("progress", progress)
         self._may_send(call.method)
         asked = call._asked
         if asked is None or call._body is None:

@@ -35,6 +35,7 @@ from ._methods import META
 from ._modern_methods import MODERN_REVISION
 from ._providing import Providing
 from ._sealing import LAST, NO_PRINCIPAL_KEY, seal
+from ._settings import is_number
 from ._values import JSONObject, is_object
 
 _OPEN = RequestState.OPEN
@@ -138,8 +139,9 @@ class Requiring(Providing):
             if keys:
                 if request.principal is not None and request.principal_key is None:
                     raise LocalProtocolError("OWN-050", NO_PRINCIPAL_KEY)
-                if at is None:
-                    raise LocalProtocolError("OWN-023", "sealing a state needs the time: pass at=")
+                if not is_number(at):
+                    text = f"sealing a state needs the time in Unix seconds: pass at=, not {at!r}"
+                    raise LocalProtocolError("OWN-023", text)
                 expires = at + self._config.state_seconds
                 if not expires >= 0:  # which also refuses NaN
                     raise LocalProtocolError("OWN-023", f"at is in Unix seconds, not {at}")
@@ -162,8 +164,9 @@ class Requiring(Providing):
             return state
         if request._opened is not None:
             return request._opened
-        if at is None:
-            raise LocalProtocolError("OWN-023", "opening a seal needs the time: pass at=")
+        if not is_number(at):
+            text = f"opening a seal needs the time in Unix seconds: pass at=, not {at!r}"
+            raise LocalProtocolError("OWN-023", text)
         breach = self._judge_seal(request, at)
         if breach is None:
             return request._opened

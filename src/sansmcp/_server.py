@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, final
 
 from ._changes import Change
-from ._config import Config
+from ._config import Config, config_of
 from ._handles import IncomingRequest, Listener
 from ._registry import ALL_REVISIONS
 from ._sealing import check_principal_key
@@ -54,7 +54,7 @@ class ServerConnection(Connection):
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
-        config = config or Config()
+        config = config_of(config)
         check_principal_key(principal, principal_key, config)
         super().__init__(
             Side.SERVER,

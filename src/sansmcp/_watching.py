@@ -29,7 +29,7 @@ from collections import deque
 from typing import Final
 
 from ._codec import BoundedDecoder
-from ._config import Config
+from ._config import Config, config_of
 from ._conversation import Conversation
 from ._envelope import Envelope
 from ._judge import Breach, null_members, without_nulls
@@ -46,6 +46,7 @@ from ._observations import (
     ViolationSeen,
 )
 from ._registry import LEGACY_REVISIONS
+from ._settings import check_flag
 from ._values import IdKey, JSONObject, RequestId, Side
 from ._watched import Asked, Half, LogLevel, Subscriptions
 from ._watched_modern import Listenings, LogWishes, Rounds, Terms
@@ -101,7 +102,8 @@ class Watching:
     )
 
     def __init__(self, config: Config | None, from_start: bool) -> None:
-        config = config or Config()
+        config = config_of(config)
+        check_flag("from_start", from_start)
         self._config = config
         self._decoder = BoundedDecoder(
             config.codec, config.max_json_depth, config.max_integer_digits

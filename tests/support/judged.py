@@ -203,7 +203,7 @@ def judging() -> Generator[None, None, None]:
         sender: Sender = "client" if isinstance(self, ClientConnection) else "server"
         side = Side.CLIENT if sender == "client" else Side.SERVER
         speaks = revisions or REVISIONS
-        known = () if config is None else config.extensions
+        known = config.extensions if isinstance(config, Config) else ()  # else it is refused
         watch = Watch(side, Observer(config=Config(extensions=known)))
         talks[self] = _Talk(sender, speaks, watch, Transcript(speaks=speaks))
 

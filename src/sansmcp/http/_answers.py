@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from .._errors import LocalProtocolError
 from .._handles import IncomingRequest
+from .._settings import check_whole
 from .._values import MISSING, JSONObject, JSONValue, Missing
 from ._hosting import Hosting
 from ._machines import HTTPMachine, SessionMachine
@@ -174,6 +175,8 @@ class Answers(Hosting):
 
         Source: MCP 2025-11-25, basic/transports, Sending Messages to the Server.
         """
+        if retry_ms is not None:
+            check_whole("retry_ms", retry_ms, 0)
         if isinstance(where, Session):
             self._at_session(where, now)
             streams = [one for one in where._standalone.listening if one.exchange is not None]

@@ -8,10 +8,18 @@ from typing import Any, Final, Literal, final
 
 import attrs
 
-from .._config import Config
+from .._config import Config, config_of
 from .._handles import IncomingRequest, Listener, Peer
 from .._registry import ALL_REVISIONS
-from .._settings import check_choice, check_flag, check_seconds
+from .._settings import (
+    check_choice,
+    check_flag,
+    check_function,
+    check_kind,
+    check_object,
+    check_seconds,
+    check_text,
+)
 from .._values import JSONObject
 from ._events import HTTPEvent
 from ._exchange import ServerExchange
@@ -26,6 +34,7 @@ _PATH: Final = re.compile(r"/[^\x00-\x20\x7f-\U0010ffff?#]*")
 
 
 def _path(_instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
+    check_text(attribute.name, value)
     if not _PATH.fullmatch(value):
         raise ValueError(f"{attribute.name} is a path like /sse, not {value!r}")
 
@@ -123,9 +132,14 @@ class ServerEndpoint(Verbs):
     ) -> None:
         check_choice("answers", answers, ("auto", "sse"))
         check_flag("streams", streams)
+        check_kind("sessions", sessions, Sessions, optional=True)
+        check_kind("old_paths", old_paths, OldPaths, optional=True)
+        check_object("capabilities", capabilities, optional=True)
+        check_function("tool_schema", tool_schema, optional=True)
+        check_function("wake", wake, optional=True)
         if keep_alive is not None:
             check_seconds("keep_alive", keep_alive)
-        super().__init__(config or Config(), keep_alive, wake)
+        super().__init__(config_of(config), keep_alive, wake)
         self._heads = Heads(self, Origins(hosts, origins))
         self._answers = answers
         self._tool_schema = tool_schema

@@ -10,6 +10,7 @@ from .._errors import ErrorCode, LocalProtocolError
 from .._events import LimitReached
 from .._judge import Breach
 from .._sealing import check_principal_key
+from .._settings import check_clock
 from .._values import RequestId
 from ._events import MessageUndelivered
 from ._getting import receive_delete, receive_get, receive_options
@@ -146,6 +147,8 @@ class ServerExchange(Output):
                 `principal_key`. The request was answered with 500.
         """
         endpoint = self._endpoint
+        if at is not None:
+            check_clock("at", at)
         if now is not None:
             endpoint._tell(now)
         body = self._body

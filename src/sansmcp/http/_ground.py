@@ -11,6 +11,7 @@ from .._config import Config
 from .._errors import ErrorCode
 from .._events import ProtocolViolation
 from .._judge import Breach
+from .._settings import check_clock
 from .._timers import Timed, Timers
 from .._values import MISSING, JSONObject, JSONValue, Missing, RequestId
 from ._exchange import ServerExchange
@@ -66,6 +67,8 @@ class Ground:
     # -------------------------------------------------------------------------- time and wake
 
     def _tell(self, now: float) -> None:
+        if self._now is None:
+            check_clock("now", now)
         if now == now and (self._now is None or now > self._now):  # NaN is no time
             self._now = now
 

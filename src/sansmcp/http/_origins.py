@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ipaddress import IPv6Address
 from typing import Final
 
+from .._settings import names_in
 from ._headers import Fields, Headers
 
 _LOOPBACK: Final = r"(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?"
@@ -106,9 +107,8 @@ class Origins:
     __slots__ = ("_any_host", "_any_origin", "_hosts", "_origins")
 
     def __init__(self, hosts: Sequence[str], origins: Sequence[str] | None) -> None:
-        for given in (hosts, origins):
-            if isinstance(given, str):
-                raise ValueError(f"hosts and origins are sequences of names, not {given!r}")
+        hosts = names_in("hosts", hosts)
+        origins = None if origins is None else names_in("origins", origins)
         # What no browser or client ever sends would refuse all of them without a word.
         for name in hosts:
             if name != "*":

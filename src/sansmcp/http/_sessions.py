@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import attrs
 
 from .._handles import Peer
-from .._settings import flag, seconds, whole
+from .._settings import flag, function, seconds, whole
 from ._event_log import EventLog, MemoryEventLog
 from ._history import History
 from ._streams import Standalone
@@ -25,22 +25,12 @@ if TYPE_CHECKING:
 _POLLING_SINCE: Final = "2025-11-25"
 
 
-def _callable(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if not callable(value):
-        raise ValueError(f"{attribute.name} must be a callable, not {value!r}")
-
-
-def _callable_or_none(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    if value is not None:
-        _callable(instance, attribute, value)
-
-
 @final
 @attrs.frozen(kw_only=True)
 class Sessions:
     """How an endpoint keeps sessions. Times are in seconds."""
 
-    new_id: Callable[[], str] = attrs.field(validator=_callable)
+    new_id: Callable[[], str] = attrs.field(validator=function())
     """Gives a session id that nobody can guess, another one at each call, of visible ASCII: 128
     bits from the operating system's generator or more. Whoever knows it is in the session."""
     max_sessions: int = attrs.field(default=10_000, validator=whole())
@@ -52,7 +42,7 @@ class Sessions:
     max_streams: int = attrs.field(default=16, validator=whole())
     """GET streams at a time in a session; the oldest is closed for one over it (OWN-031)."""
     event_log: Callable[[], EventLog] | None = attrs.field(
-        default=MemoryEventLog, validator=_callable_or_none
+        default=MemoryEventLog, validator=function(optional=True)
     )
     """Makes the event log of a session, whose oldest events give way (OWN-033): requests of ours
     among them that nobody has read end in `NO_STREAM`. None: streams cannot be taken up again,

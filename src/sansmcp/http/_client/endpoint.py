@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
-from ..._config import Config
+from ..._config import Config, config_of
 from ..._handles import IncomingRequest, OutgoingRequest, Peer
 from ..._lifecycle import Phase, State
 from ..._registry import ALL_REVISIONS
+from ..._settings import check_flag, check_function, names_in
 from ..._values import JSONObject
 from .events import ClientHTTPEvent
 from .exchange import ClientExchange
@@ -63,7 +64,10 @@ class ClientEndpoint(Verbs):
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
-        config = config or Config()
+        config = config_of(config)
+        check_flag("authorize", authorize)
+        check_flag("get_stream", get_stream)
+        check_function("wake", wake, optional=True)
         super().__init__(read_url(url), read_headers(headers), config, wake)
         self._authorize = authorize
         self._get_stream = get_stream
@@ -77,7 +81,7 @@ class ClientEndpoint(Verbs):
         self._moved = {}
         settings: dict[str, Any] = {
             "revisions": revisions,
-            "requires": tuple(requires),
+            "requires": names_in("requires", requires),
             "config": config,
         }
         machine = ClientMachine(self, info=info, capabilities=capabilities, **settings)

@@ -22,6 +22,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _PLAIN: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
 _ID: Final = re.compile(r"(?! )[\x20-\x7e\x80-\U0010ffff]{1,8192}(?<! )")
+_NO_HEADERS: Final = "headers are a mapping of strings, or pairs of a name and a value"
 _SAFE_INTEGER: Final = 2**53 - 1
 _RESERVED: Final = frozenset(
     {
@@ -43,7 +44,11 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
     pairs: Any = given
     if hasattr(pairs, "items"):
         pairs = pairs.items()
-    for pair in pairs:
+    try:
+        several: list[Any] = list(pairs)
+    except TypeError:
+        raise ValueError(_NO_HEADERS) from None
+    for pair in several:
         name, value = _read_pair(pair)
         lower, value = name.lower(), value.strip(" \t")  # which is no part of it
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
@@ -61,7 +66,7 @@ def _read_pair(pair: Any) -> tuple[str, str]:
     except (TypeError, ValueError):
         name = value = None
     if isinstance(pair, str) or not isinstance(name, str) or not isinstance(value, str):
-        raise ValueError("headers are a mapping of strings, or pairs of a name and a value")
+        raise ValueError(_NO_HEADERS)
     return name, value
 
 

@@ -49,6 +49,8 @@ def read_url(text: str) -> URL:
     Raises:
         ValueError: It is none, or has no place in an HTTP request.
     """
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        raise ValueError(f"a URL is a string, not {type(text).__name__}")  # it may hold secrets
     if len(text) > _MAX_CHARACTERS or not _SAFE.fullmatch(text):
         raise ValueError("a URL is visible ASCII, and not endless")
     parts = urlsplit(text)
