@@ -104,6 +104,16 @@ def test_challenges_may_stand_on_several_lines() -> None:
     assert (required.status, required.request, required.kept) == (401, call, False)
 
 
+@pytest.mark.parametrize("name", ["WWW-Authenticate", b"www-authenticate"])
+def test_fields_of_a_response_may_be_a_mapping(name: Any) -> None:
+    """They were read as pairs, and those of two letters did not even fail."""
+    client = opened(MODERN)
+    _, exchange = ask(client)
+    exchange.receive_head(401, {name: "Bearer"})
+    required = only(AuthorizationRequired, events_of(client)[:1])
+    assert [one.scheme for one in required.challenges] == ["bearer"]
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_call_without_authorization_ends(status: int) -> None:
     """Where nobody wants to be asked."""

@@ -43,6 +43,21 @@ def test_other_methods_are_refused_with_those_there_are(method: str) -> None:
     assert "id" not in response.json
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        POST,
+        {name.encode(): value for name, value in POST.items()},
+        {name.lower().encode(): value.encode() for name, value in POST.items()},
+    ],
+    ids=["text", "bytes and text", "bytes"],
+)
+def test_fields_may_be_a_mapping(fields: dict[str, str] | dict[bytes, str]) -> None:
+    """It was read as pairs: ValueError, from a method that never raises for what the peer did."""
+    assert not new_endpoint().exchange("POST", "/mcp", fields).refused
+    assert new_endpoint().exchange("POST", "/mcp", {"accept": "text/html"}).refused
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("settings", [{"revisions": MODERN_REVISIONS}, {"stateless": True}])
 def test_without_sessions_there_is_post_only(method: str, settings: dict[str, Any]) -> None:

@@ -340,6 +340,7 @@ def test_a_page_can_read_what_the_transport_refuses() -> None:
     """Another path, for example: else it learns only that something failed."""
     endpoint = new_endpoint(origins=[APP])
     refused = endpoint.refusal(404, "not here", method="POST", headers=[("Origin", APP)])
+    assert endpoint.refusal(404, "not here", method="POST", headers={"Origin": APP}) == refused
     status, headers, body = fields_of(refused)
     assert (status, body) == (404, b"not here\n")
     assert headers["content-type"] == "text/plain; charset=utf-8"

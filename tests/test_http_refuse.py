@@ -33,6 +33,14 @@ def test_a_refusal_carries_its_challenge() -> None:
     assert exchange.next_output() is None
 
 
+def test_the_fields_of_a_refusal_may_be_a_mapping() -> None:
+    """As `headers` may be wherever else they are given."""
+    exchange = begun()
+
+    assert exchange.refuse(401, "who are you?", dict([CHALLENGE]), now=1.0)
+    assert answer(exchange).headers["www-authenticate"] == CHALLENGE[1]
+
+
 def test_a_page_can_read_a_refusal() -> None:
     """A browser hides responses without CORS fields from the page, which then cannot log in."""
     endpoint = new_endpoint(origins=["https://app.example"])

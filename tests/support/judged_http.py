@@ -9,7 +9,7 @@ body of a refusal in every revision, and judged by that form.
 
 import functools
 import json
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -138,10 +138,12 @@ def judging_http() -> Generator[None, None, None]:
 
     @functools.wraps(exchange)
     def exchanged(self: Any, method: Any, target: Any, headers: Any, **more: Any) -> Any:
-        kept = list(headers)
+        is_mapping = isinstance(headers, Mapping)
+        kept: Any = headers if is_mapping else list(headers)
         made = exchange(self, method, target, kept, **more)
         if self in speaks:
-            fields = {_text(name).lower(): _text(value).strip() for name, value in kept}
+            pairs = kept.items() if is_mapping else kept
+            fields = {_text(name).lower(): _text(value).strip() for name, value in pairs}
             talks[made] = _Talk(self, speaks[self], fields)
         return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, final
 
 import attrs
@@ -23,7 +23,7 @@ from .._settings import (
 from .._values import JSONObject
 from ._events import HTTPEvent
 from ._exchange import ServerExchange
-from ._headers import Fields, Headers, Text
+from ._headers import Fields, GivenHeaders, Headers, Text
 from ._heads import Heads
 from ._modern_headers import ToolSchema
 from ._origins import Origins
@@ -162,7 +162,7 @@ class ServerEndpoint(Verbs):
         self,
         method: Text,
         target: Text,
-        headers: Iterable[tuple[Text, Text]],
+        headers: GivenHeaders,
         *,
         principal: Any = None,
         principal_key: str | None = None,
@@ -174,8 +174,8 @@ class ServerEndpoint(Verbs):
         Args:
             method: The method.
             target: Path and query, as in the request line.
-            headers: Names and values, in any case, as text or bytes. For HTTP/2, `:authority`
-                belongs here as `host`.
+            headers: A mapping, or pairs, of names in any case and values, as text or bytes. For
+                HTTP/2, `:authority` belongs here as `host`.
             principal: Who sends it, as the transport has found out. A session is open to the one
                 that has opened it only, compared by `==`.
             principal_key: A string that stands for the principal and for nobody else, such as an
@@ -205,7 +205,7 @@ class ServerEndpoint(Verbs):
         text: str,
         *,
         method: Text = "",
-        headers: Iterable[tuple[Text, Text]] | None = None,
+        headers: GivenHeaders | None = None,
     ) -> tuple[int, Headers, bytes]:
         """The response for a request that the transport refuses before there is an exchange.
 

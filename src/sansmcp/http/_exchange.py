@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 from .._errors import ErrorCode, LocalProtocolError
@@ -14,7 +14,7 @@ from .._settings import check_clock
 from .._values import RequestId
 from ._events import MessageUndelivered
 from ._getting import receive_delete, receive_get, receive_options
-from ._headers import NO_FIELDS, Fields, Headers, Text, text_of
+from ._headers import NO_FIELDS, Fields, Headers, Text, pairs_of, text_of
 from ._held import SMALL_BODY
 from ._negotiation import Accepted
 from ._output import Output, plain_response
@@ -210,7 +210,7 @@ class ServerExchange(Output):
         self,
         status: int,
         text: str,
-        headers: Iterable[tuple[str, str]] = (),
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         *,
         now: float | None = None,
     ) -> bool:
@@ -221,7 +221,7 @@ class ServerExchange(Output):
         Args:
             status: From 400 to 599.
             text: One sentence for the client.
-            headers: Fields beside those that every response has.
+            headers: Fields beside those that every response has: a mapping, or pairs.
             now: The caller's clock in seconds.
 
         Returns:
@@ -232,7 +232,8 @@ class ServerExchange(Output):
                 none may.
         """
         more = tuple(
-            (name.lower().encode("ascii"), value.encode("latin-1")) for name, value in headers
+            (name.lower().encode("ascii"), value.encode("latin-1"))
+            for name, value in pairs_of(headers)
         )
         if not 400 <= status <= 599 or any(
             not _NAME.fullmatch(name) or name in _OURS or _CONTROLS.search(value)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, Final, TypeAlias
 
 Text = str | bytes
 Headers = tuple[tuple[bytes, bytes], ...]
 """What goes out: names in lower case."""
+GivenHeaders: TypeAlias = Mapping[str, Text] | Mapping[bytes, Text] | Iterable[tuple[Text, Text]]
+"""Fields as a caller gives them: a mapping, or pairs of a name and a value."""
 
 MAX_FIELDS: Final = 200
 """Fields of one request; nobody needs more."""
@@ -21,6 +23,11 @@ _NONE: Final[frozenset[bytes]] = frozenset()
 def text_of(value: Text) -> str:
     """The text of a field: HTTP's own bytes are Latin-1 where they are not ASCII."""
     return value if isinstance(value, str) else str(value, "latin-1")
+
+
+def pairs_of(headers: Any) -> Any:
+    """The fields as pairs, if they are given as a mapping. One of several lines has all of them."""
+    return headers.items() if hasattr(headers, "items") else headers
 
 
 class Fields:
@@ -37,8 +44,8 @@ class Fields:
 
     __slots__ = ("raw", "repeated", "too_many")
 
-    def __init__(self, headers: Iterable[tuple[Text, Text]]) -> None:
-        lines = headers if isinstance(headers, list) else tuple(headers)
+    def __init__(self, headers: GivenHeaders) -> None:
+        lines: Any = headers if isinstance(headers, list) else tuple(pairs_of(headers))
         self.too_many: bool = len(lines) > MAX_FIELDS
         if self.too_many:
             lines = lines[:MAX_FIELDS]

@@ -5,12 +5,11 @@ Source: MCP 2025-11-25, basic/transports, Security Warning; RFC 9110.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from .._judge import Breach
 from ._exchange import CLOSING
-from ._headers import MAX_FIELDS, Fields, Headers, Text, text_of
+from ._headers import MAX_FIELDS, Fields, GivenHeaders, Headers, Text, text_of
 from ._negotiation import Accepted, accepted
 from ._origins import Origins
 from ._output import plain_response
@@ -115,7 +114,7 @@ class Heads:
             exchange._refuse(406, Breach("HTTP-021", text))
 
     def refusal(
-        self, status: int, text: str, method: Text, headers: Iterable[tuple[Text, Text]] | None
+        self, status: int, text: str, method: Text, headers: GivenHeaders | None
     ) -> tuple[int, Headers, bytes]:
         """The response by which the transport refuses what is no request of this endpoint."""
         if headers is None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, final
 
 from ..._judge import Breach
-from .._headers import Headers, Text
+from .._headers import GivenHeaders, Headers
 from .._sse import OverlongEvent, SSEDecoder
 from .events import Asked
 from .heads import Head
@@ -145,7 +144,7 @@ class ClientExchange:
     def receive_head(
         self,
         status: int,
-        headers: Iterable[tuple[Text, Text]],
+        headers: GivenHeaders,
         *,
         now: float | None = None,
         at: float | None = None,
@@ -154,7 +153,7 @@ class ClientExchange:
 
         Args:
             status: The status. Those below 200 are not the answer yet, and are passed over.
-            headers: Names and values, in any case, as text or bytes.
+            headers: A mapping, or pairs, of names in any case and values, as text or bytes.
             now: The caller's clock in seconds.
             at: The time in Unix seconds, for fields that name one; None: the server's own clock.
         """

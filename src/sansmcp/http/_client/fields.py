@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..._errors import LocalProtocolError
 from ..._values import JSONObject, is_object
-from .._headers import Headers
+from .._headers import Headers, pairs_of
 from .tools import Mirrored
 
 _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
@@ -41,14 +41,11 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
             library. The text does not hold its value, which may be a secret.
     """
     headers: list[tuple[bytes, bytes]] = []
-    pairs: Any = given
-    if hasattr(pairs, "items"):
-        pairs = pairs.items()
     try:
-        several: list[Any] = list(pairs)
+        pairs: list[Any] = list(pairs_of(given))
     except TypeError:
         raise ValueError(_NO_HEADERS) from None
-    for pair in several:
+    for pair in pairs:
         name, value = _read_pair(pair)
         lower, value = name.lower(), value.strip(" \t")  # which is no part of it
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):

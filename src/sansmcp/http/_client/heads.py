@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
-from .._headers import Text, text_of
+from .._headers import GivenHeaders, Text, pairs_of, text_of
 
 _WANTED: Final = frozenset(
     {
@@ -45,14 +44,12 @@ class Head:
 
     __slots__ = ("at", "challenges", "fields", "status")
 
-    def __init__(
-        self, status: int, headers: Iterable[tuple[Text, Text]], at: float | None = None
-    ) -> None:
+    def __init__(self, status: int, headers: GivenHeaders, at: float | None = None) -> None:
         self.status: int = status
         self.at: float | None = at
         self.challenges: list[str] = []
         self.fields: dict[str, str] = {}
-        for given, value in headers:
+        for given, value in pairs_of(headers):
             name = _NAMES.get(given)
             if name is None:
                 name = text_of(given).lower()
