@@ -601,7 +601,7 @@ def test_answer_whose_length_is_not_known_has_a_guess() -> None:
         '        print(\'{"jsonrpc": "2.0", "id": %d, "result": "\' % id, end=\'x\' * 4_500)\n'
         "    sys.stdout.flush()\n"
     )
-    agreed = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+    agreed: dict[str, object] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
     agreed["serverInfo"] = {"name": "s", "version": "1"}
     line = [*CALL, "--json", "--revision=2025-11-25", "--timeout=15", "--max-message-bytes=4000"]
     done = sansmcp(*line, "--", sys.executable, "-c", code, json.dumps(agreed))
@@ -622,7 +622,7 @@ def test_hint_on_the_length_takes_no_other_hint_away() -> None:
     assert document(done)["error"]["rule"] == "OWN-001"
 
     error = {"error": {"code": -32602, "message": "no"}}
-    tools = {"tools": [{"name": "tt", "inputSchema": {"type": "object"}}]}
+    tools: dict[str, object] = {"tools": [{"name": "tt", "inputSchema": {"type": "object"}}]}
     server = scripted(
         answers={"tools/call": error, "tools/list": tools}, before={"tools/call": [long]}
     )

@@ -62,7 +62,7 @@ def _size_in(text: str) -> int:
 
 def _rounded_up(size: int) -> int:
     """The next number above `size` that has two digits other than zero at most."""
-    unit = 10 ** max(len(str(size)) - _DIGITS, 0)
+    unit: int = 10 ** max(len(str(size)) - _DIGITS, 0)
     return (size // unit + 1) * unit
 
 
