@@ -142,11 +142,29 @@ def test_a_field_that_comes_twice_is_refused(field: str) -> None:
     assert broken(endpoint) == ["OWN-037"]
 
 
-@pytest.mark.parametrize("settings", [{"hosts": "api.example"}, {"origins": "https://x"}])
-def test_one_name_instead_of_several_raises(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"hosts": "api.example"}, "^hosts must be several strings.* not 'api.example'$"),
+        ({"origins": "https://x"}, "^origins must be several strings.* not 'https://x'$"),
+        ({"hosts": [None]}, r"^hosts must be several strings.* not \[None\]$"),
+        ({"hosts": None}, "^hosts must be several strings.* not None$"),
+        ({"origins": [APP, 5]}, "^origins must be several strings, as a list or a tuple"),
+    ],
+)
+def test_one_name_instead_of_several_raises(settings: dict[str, Any], text: str) -> None:
     """A string is a sequence too, of its letters: every host would be refused."""
-    with pytest.raises(ValueError, match="must be several strings"):
+    with pytest.raises(ValueError, match=text):
         new_endpoint(**settings)
+
+
+def test_names_may_be_given_by_an_iterator() -> None:
+    """It can be read once only: checked and then read again, it would allow nobody."""
+    names: Any = iter([APP])
+    endpoint = new_endpoint(origins=names)
+    response = answer(post(endpoint, initialize(1, "2025-11-25"), {"origin": APP}))
+
+    assert response.headers["access-control-allow-origin"] == APP
 
 
 @pytest.mark.parametrize(
@@ -186,6 +204,22 @@ def test_a_name_that_nobody_can_have_raises(settings: dict[str, Any]) -> None:
         ("https://[::g]", "is like"),
         ("https://[:::]", "write an address of IPv6"),
         ("https://[1.2.3.4]", "write an address of IPv6"),
+        ("ws://a:80", "write 'ws://a'$"),
+        ("wss://a:443", "write 'wss://a'$"),
+        ("ftp://a:21", "write 'ftp://a'$"),
+        ("https://127.1", r"write the address as a browser does, 127\.0\.0\.1$"),
+        ("https://0x7f.1", r"write the address as a browser does, 127\.0\.0\.1$"),
+        ("http://0X7F000001:8080", r"write the address as a browser does, 127\.0\.0\.1$"),
+        ("http://10.0x.258", r"write the address as a browser does, 10\.0\.1\.2$"),
+        ("https://010.0.0.1", r"write the address as a browser does, 8\.0\.0\.1$"),
+        ("https://10.0.0.1.", r"write the address as a browser does, 10\.0\.0\.1$"),
+        ("ws://2130706433", r"write the address as a browser does, 127\.0\.0\.1$"),
+        ("https://10.0.0.256", "the last part of a name is no number"),
+        ("https://256.1", "the last part of a name is no number"),
+        ("https://1.2.3.4.0", "the last part of a name is no number"),
+        ("https://app.example.08", "the last part of a name is no number"),
+        ("https://1_0.1", "the last part of a name is no number"),
+        ("https://4294967296", "the last part of a name is no number"),
         ("https://[0:0::1]:8443", r"write the address in its shortest form, \[::1\]"),
     ],
 )
@@ -230,7 +264,16 @@ def test_a_refusal_of_an_origin_says_the_rule_that_holds(origins: Any, rule: str
     assert rule in response.json["error"]["message"]
 
 
-@pytest.mark.parametrize("origin", ["https://[2001:db8::1]:8443", "vscode-webview://abc-1"])
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://[2001:db8::1]:8443",
+        "vscode-webview://abc-1",
+        "app://127.1",
+        "https://10.0.0.1:8443",
+        "http://a.1b",
+    ],
+)
 def test_origins_may_be_of_any_kind(origin: str) -> None:
     """Pages in programs have schemes of their own."""
     endpoint = new_endpoint(origins=[origin])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from ipaddress import IPv6Address
+from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
 from .._settings import names_in
@@ -26,8 +26,13 @@ _ORIGIN: Final = re.compile(r"([A-Za-z][-A-Za-z0-9+.]*)://" + _AUTHORITY)
 _NAME: Final = re.compile(r"[-0-9A-Za-z_]+(?:\.[-0-9A-Za-z_]+)*\.?|\[.*\]")
 _PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
 _MAX_PORT: Final = 65_535
-_DEFAULT_PORTS: Final = {"http": ("80",), "https": ("443",), "": ("80", "443")}
+_DEFAULT_PORTS: Final = {
+    **{"http": ("80",), "https": ("443",), "ws": ("80",), "wss": ("443",), "ftp": ("21",)},
+    "": ("80", "443"),
+}
 """Ports that are left out of an origin, and of `Host`, of which the scheme is not known here."""
+_NUMBER: Final = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_IPV4_PARTS: Final = 4
 _SHOWN: Final = 80
 
 _EXPOSED: Final = b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After"
@@ -73,6 +78,8 @@ def _fault_of(match: re.Match[str]) -> str | None:
         # The form of an address with IPv4 inside is not the same everywhere: any is taken.
         if "." not in address.compressed and address.compressed != name[1:-1].lower():
             return f"write the address in its shortest form, [{address.compressed}]"
+    elif scheme and scheme in _DEFAULT_PORTS and (why := _fault_of_ipv4(name.lower())):
+        return why
     if port is not None:
         if not _PORT.fullmatch(port) or int(port) > _MAX_PORT:
             return f"write a port from 1 to {_MAX_PORT}, or none"
@@ -81,6 +88,47 @@ def _fault_of(match: re.Match[str]) -> str | None:
                 f"the port of the scheme is left out: write {match[0].removesuffix(':' + port)!r}"
             )
     return None
+
+
+def _fault_of_ipv4(name: str) -> str | None:
+    """What is wrong with a name that a browser takes for an address of IPv4, if anything is.
+
+    The last part decides: where it is a number, the whole is an address, and no name. A browser
+    reads many notations, and sends one.
+
+    Source: WHATWG URL, host parsing, "ends in a number" and the IPv4 parser.
+    """
+    parts = name.removesuffix(".").split(".")
+    if not _NUMBER.fullmatch(parts[-1]):
+        return None
+    try:
+        address = IPv4Address(_ipv4_value(parts))
+    except ValueError:
+        return "the last part of a name is no number: write an address such as 127.0.0.1"
+    if str(address) == name:
+        return None
+    return f"write the address as a browser does, {address}"
+
+
+def _ipv4_value(parts: Sequence[str]) -> int:
+    """The address as a number; the last part fills all bytes that are left.
+
+    Raises:
+        ValueError: It is none.
+    """
+    *first, last = map(_number, parts)
+    left = _IPV4_PARTS - len(first)  # bytes of the last part
+    if left < 1 or last >= 256**left or any(value > 255 for value in first):
+        raise ValueError
+    return int.from_bytes(bytes(first) + last.to_bytes(left))
+
+
+def _number(part: str) -> int:
+    if not _NUMBER.fullmatch(part):
+        raise ValueError
+    if part.startswith("0x"):
+        return int(part[2:] or "0", 16)
+    return int(part, 8 if part.startswith("0") else 10)
 
 
 def _readable_by(origin: str) -> Headers:
@@ -101,7 +149,7 @@ class Origins:
             loopback addresses only, and without CORS.
 
     Raises:
-        ValueError: One of them is never sent in such a field.
+        ValueError: They are not several strings, or one is never sent in such a field.
     """
 
     __slots__ = ("_any_host", "_any_origin", "_hosts", "_origins")
