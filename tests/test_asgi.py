@@ -946,7 +946,7 @@ async def test_notifications_that_take_too_much_memory_are_dropped(
 async def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
     """Also where a browser asks first whether it may send there."""
     page = "https://app.example"
-    app = new_app(plain, path="/mcp", origins=[page])
+    app = new_app(plain, path="/mcp", origins=["https://other.example", page])
     found = await post(app, tool_call(), {"origin": page}, path="/else").ended()
     assert (found.status, found.body) == (404, b"nothing is served at this path\n")
     assert found.headers["access-control-allow-origin"] == page

@@ -705,13 +705,23 @@ SENDING = {**POST, "origin": PAGE, "transfer-encoding": "chunked"}
         (head(fields=SENDING) + b"zz\r\n", 400),
         (head(fields=SENDING) + b"5\r\n", 408),
         (head(fields={"Origin": PAGE})[:-2], 408),
+        (head(fields={"origin": PAGE, "bad name": "x"}), 400),
+        (head(fields={"bad name": "x", "origin": PAGE}), 400),
+        (head(fields={"origin": PAGE, "content-length": "x"}), 400),
+        (head(fields={"origin": PAGE, "transfer-encoding": "gzip"}), 501),
+        (b"GET  /mcp HTTP/1.1\r\nOrigin: " + PAGE.encode() + b"\r\nHost: localhost\r\n\r\n", 400),
     ],
-    ids=["path", "long head", "bad body", "slow body", "slow head"],
+    ids=[
+        *["path", "long head", "bad body", "slow body", "slow head", "bad field", "after it"],
+        *["bad length", "unknown coding", "bad request line"],
+    ],
 )
-def test_a_page_can_read_why_it_is_refused(wire: bytes, status: int) -> None:
+@pytest.mark.parametrize("size", [10**6, 7])
+def test_a_page_can_read_why_it_is_refused(wire: bytes, status: int, size: int) -> None:
     """Without the fields of CORS it would learn only that something failed."""
     one = driven(about=PAGES)
-    one.receive(wire)
+    for start in range(0, len(wire), size):
+        one.receive(wire[start : start + size])
     if status == 408:
         one.wait(100.0)
 

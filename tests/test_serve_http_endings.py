@@ -323,3 +323,17 @@ async def test_a_page_can_read_every_refusal() -> None:
         assert response.headers["access-control-allow-origin"] == page
     assert busy.closes
     assert busy.headers["retry-after"] == "5"
+
+
+@on_each_loop()
+async def test_a_page_can_read_that_its_request_is_not_valid() -> None:
+    """Also where there are several origins: the field is read although the head is wrong."""
+    page = "https://app.example"
+    fields = {"origin": page, "host": "localhost"}
+    async with serving(handle, origins=["https://other.example", page]) as server:
+        for more, status in (({"bad name": "x"}, 400), ({"transfer-encoding": "gzip"}, 501)):
+            async with talking(server) as talk:
+                await talk.send(head("POST", "/mcp", {**fields, **more}))
+                response = await talk.receive()
+            assert response.status == status
+            assert response.headers["access-control-allow-origin"] == page

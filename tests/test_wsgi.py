@@ -718,7 +718,7 @@ def test_what_is_logged_under_the_lock_may_be_sent_to_a_client() -> None:
 def test_a_page_can_read_that_nothing_is_served_at_a_path() -> None:
     """Also where a browser asks first whether it may send there."""
     page = "https://app.example"
-    app = new_app(path="/mcp", origins=[page])
+    app = new_app(path="/mcp", origins=["https://other.example", page])
     found = post(app, tool_call(), {"origin": page}, PATH_INFO="/else").ended()
     assert (found.status, found.body) == (404, b"nothing is served at this path\n")
     assert found.headers["access-control-allow-origin"] == page

@@ -67,6 +67,7 @@ class HTTPConnection(Sending):
         "_endpoint",
         "_exchange",
         "_fed",
+        "_head",
         "_left",
         "_limits",
         "_now",
@@ -96,6 +97,7 @@ class HTTPConnection(Sending):
         self._awaiting: RequestHead | None = None
         self._pieces: list[bytes] = []  # of a body, as far as they are not handed on
         self._fed = 0  # bytes of the head that is being received
+        self._head = bytearray()  # these bytes: h11 forgets a head in which something is wrong
         self._left = 0.0  # bytes of the body that are still to come, as far as it is known
         self._state = ConnectionState.OPEN
         self._now = now
@@ -263,11 +265,14 @@ class HTTPConnection(Sending):
         room = self._limits.head_bytes - self._fed
         self._fed += len(data)
         if room:
-            self._h11.receive_data(bytes(data[:room]))
+            part = bytes(data[:room])
+            self._head += part
+            self._h11.receive_data(part)
         event: Any = self._h11.next_event()
         if type(event) is h11.Request:
             self._fed = 0
             self._begin(event)
+            self._head.clear()
         elif len(data) > room:
             raise h11.RemoteProtocolError("the head is too long", error_status_hint=431)
         return data[room:]
@@ -342,9 +347,9 @@ class HTTPConnection(Sending):
         return self._left <= self._limits.drained_bytes and not waits
 
     def _read_origin(self) -> list[tuple[bytes, bytes]] | None:
-        """The field `Origin` of a head that is not complete; None where it has not come."""
-        match = _ORIGIN.search(self._h11.trailing_data[0])
-        return None if match is None else [(b"origin", match[1])]
+        """The field `Origin` of a head that is not complete, or not valid; None without one."""
+        match = _ORIGIN.search(self._head)
+        return None if match is None else [(b"origin", bytes(match[1]))]
 
     def _lose_exchange(self) -> None:
         self._awaiting = None
@@ -362,6 +367,7 @@ class HTTPConnection(Sending):
             else:
                 response = self._endpoint.refusal(status, text, headers=self._read_origin())
             self._respond(response, closes=True)
+        self._head.clear()
         self._linger()
 
     # ---------------------------------------------------------------------------------- sending
