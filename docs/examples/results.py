@@ -30,10 +30,12 @@ FORECAST: JSONObject = {
 }
 
 
-def forecast(city: str) -> JSONObject:
+def forecast(arguments: JSONObject) -> JSONObject:
+    city = arguments.get("city")
+    if not isinstance(city, str):
+        return failed("forecast needs the argument city, a string")
     if city not in CITIES:
-        # The tool was called and failed: a result, which the model reads, and no error.
-        return {"content": [{"type": "text", "text": f"no city {city!r}"}], "isError": True}
+        return failed(f"there is no forecast for {city!r}, only for {', '.join(CITIES)}")
     value: JSONObject = {"city": city, "degrees": 21.5}
     blocks: list[JSONObject] = [
         {"type": "text", "text": f"21.5 degrees in {city}"},  # for clients that read no other
@@ -47,6 +49,11 @@ def forecast(city: str) -> JSONObject:
     return {"content": blocks, "structuredContent": value}
 
 
+def failed(text: str) -> JSONObject:
+    """The tool was called and failed: a result, which the model reads, and no error."""
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
 # -- completion
 def complete(params: JSONObject) -> JSONObject:
     """Offer values for an argument of a prompt or of a resource template."""
@@ -56,6 +63,15 @@ def complete(params: JSONObject) -> JSONObject:
 
 
 PROMPT: JSONObject = {"name": "travel", "arguments": [{"name": "city", "required": True}]}
+
+
+def get_prompt(params: JSONObject) -> JSONObject:
+    city = params.get("arguments", {}).get("city")
+    if params["name"] != "travel" or not isinstance(city, str):
+        raise McpError(-32602, "the prompt is travel, with the argument city")
+    text = f"Plan a day in {city}. Ask for its forecast first."
+    return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
+
 
 # -- cache
 STATIC: JSONObject = {"ttlMs": 3_600_000, "cacheScope": "public"}
@@ -71,21 +87,33 @@ def list_resources(cursor: str | None) -> JSONObject:
     return {"resources": page, **more, **STATIC}
 
 
+def read_resource(uri: str) -> JSONObject:
+    if uri not in [f"weather://{city}/now" for city in CITIES]:
+        raise McpError(-32602, "there is no such resource", {"uri": uri})
+    return {"contents": [{"uri": uri, "mimeType": "text/plain", "text": "sun"}]}
+
+
 # -- handle
 def handle(call: ServerCall) -> JSONObject:
     match call.method:
         case "tools/list":
             return {"tools": [FORECAST]}
         case "tools/call" if call.params["name"] == "forecast":
-            return forecast(call.params["arguments"]["city"])
+            return forecast(call.params.get("arguments", {}))
+        case "tools/call":
+            raise McpError(-32602, f"there is no tool {call.params['name']!r}")
         case "prompts/list":
             return {"prompts": [PROMPT]}
+        case "prompts/get":
+            return get_prompt(call.params)
         case "completion/complete":
             return complete(call.params)
         case "resources/list":
             return list_resources(call.params.get("cursor"))
+        case "resources/read":
+            return read_resource(call.params["uri"])
         case _:
-            raise McpError(-32602, "no such tool")
+            raise McpError(-32601, f"there is no method {call.method}")
 
 
 async def serve() -> None:
