@@ -13,6 +13,7 @@ from sansmcp import ALL_REVISIONS, Config, JSONObject
 
 from ._asyncio_tasks import finished
 from ._defaults import check_times, check_waits
+from ._extras import check_extra
 from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
 from ._http_server import HTTPServer, new_endpoint
@@ -102,9 +103,11 @@ async def serve_http(
         ValueError: Others can reach `host`, and `hosts` is empty; or settings contradict each
             other.
         OSError: It is not possible to listen there.
+        ModuleNotFoundError: The extra `h11` is not installed.
     """
     check_times(request_timeout=request_timeout)
     check_waits(drain=drain)
+    check_extra("h11")
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._asyncio_http_ready import Companions
     from ._asyncio_http_service import HTTPService

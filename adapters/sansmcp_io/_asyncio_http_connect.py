@@ -17,6 +17,7 @@ from ._defaults import (
     DEFAULT_START_TIMEOUT,
     check_times,
 )
+from ._extras import check_extra
 from ._http_client_limits import HTTPClientLimits, OnUnauthorized
 from ._http_proxies import check_no_proxy
 from ._surface import NotificationHandler, serves_nothing
@@ -83,10 +84,12 @@ async def connect_http(
         PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
         RequestRefused: The server wants to know who asks.
         ValueError: The URL or a field is unusable, or a proxy was to be used.
+        ModuleNotFoundError: The extra `h11` is not installed.
     """
     check_times(
         request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
     )
+    check_extra("h11")
     # Here, since programs on stdio need none of it, and not all have h11.
     from sansmcp.http import ClientEndpoint
 

@@ -13,6 +13,7 @@ import trio
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
 from ._defaults import check_times, check_waits
+from ._extras import check_extra
 from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
 from ._http_server import BACKLOG, HTTPServer, new_endpoint
@@ -103,9 +104,11 @@ async def serve_http(
         ValueError: Others can reach `host`, and `hosts` is empty; or settings contradict each
             other.
         OSError: It is not possible to listen there.
+        ModuleNotFoundError: The extra `h11` is not installed.
     """
     check_times(request_timeout=request_timeout)
     check_waits(drain=drain)
+    check_extra("h11")
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._trio_http_ready import Companions
     from ._trio_http_service import HTTPService

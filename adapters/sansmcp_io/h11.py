@@ -9,7 +9,12 @@ import time
 from collections.abc import Collection
 from typing import Any, Final, final
 
-import h11
+from ._extras import without_extra
+
+try:
+    import h11
+except ModuleNotFoundError as error:
+    raise without_extra("h11", error) from None
 
 from sansmcp.http import SendBody, SendEnd, SendHead, ServerEndpoint, ServerExchange
 

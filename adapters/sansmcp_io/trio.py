@@ -8,6 +8,13 @@ from functools import partial
 from os import PathLike
 from typing import Any, TypeAlias
 
+from ._extras import without_extra
+
+try:
+    import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
+except ModuleNotFoundError as error:
+    raise without_extra("trio", error) from None
+
 from sansmcp import (
     ALL_REVISIONS,
     Config,

@@ -180,12 +180,20 @@ def _refuse_foreign_keys(value: Any) -> None:
 
 
 class MsgspecCodec:
-    """The `msgspec` package as codec (extra `fast`): the same values and refusals, sooner."""
+    """The `msgspec` package as codec (extra `fast`): the same values and refusals, sooner.
+
+    Raises:
+        ModuleNotFoundError: The extra is not installed.
+    """
 
     __slots__ = ("_decode", "_encode")
 
     def __init__(self) -> None:
-        import msgspec  # the extra is imported only where it is asked for
+        try:
+            import msgspec  # the extra is imported only where it is asked for
+        except ModuleNotFoundError:
+            text = "MsgspecCodec needs msgspec: pip install 'sansmcp[fast]'"
+            raise ModuleNotFoundError(text, name="msgspec") from None
 
         self._decode: Final = msgspec.json.Decoder().decode
         self._encode: Final = msgspec.json.Encoder().encode

@@ -88,7 +88,12 @@ _NEEDS_HYPOTHESIS = {
 def __getattr__(name: str) -> Any:
     if name not in _NEEDS_HYPOTHESIS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_NEEDS_HYPOTHESIS[name]}"), name)
+    try:
+        module = import_module(f"{__name__}.{_NEEDS_HYPOTHESIS[name]}")
+    except ModuleNotFoundError as error:
+        text = f"{__name__}.{name} needs hypothesis: pip install 'sansmcp[testing]'"
+        raise ModuleNotFoundError(text, name=error.name) from error
+    return getattr(module, name)
 
 
 __all__ = [
