@@ -33,8 +33,8 @@ class Counted(str):
         Counted.n_compared += 1
         return str.__eq__(self, other)
 
-    def startswith(self, prefix: Any, /, *between: Any) -> bool:
-        Counted.n_compared += len(prefix) if isinstance(prefix, tuple) else 1
+    def startswith(self, prefix: str | tuple[str, ...], /, *between: Any) -> bool:
+        Counted.n_compared += 1 if isinstance(prefix, str) else len(prefix)
         return super().startswith(prefix, *between)
 
     __hash__ = str.__hash__
@@ -44,7 +44,7 @@ class CountedCodec(StandardCodec):
     """The standard codec; what looks like one of our URIs is counted."""
 
     def decode(self, data: bytes | bytearray | memoryview) -> JSONValue:
-        def counted(value: Any) -> Any:
+        def counted(value: JSONValue) -> JSONValue:
             if isinstance(value, dict):
                 return {name: counted(one) for name, one in value.items()}
             if isinstance(value, list):
@@ -52,8 +52,7 @@ class CountedCodec(StandardCodec):
             is_uri = isinstance(value, str) and value.startswith("file:///")
             return Counted(value) if is_uri else value
 
-        value: JSONValue = counted(super().decode(data))
-        return value
+        return counted(super().decode(data))
 
 
 def told_by_client(

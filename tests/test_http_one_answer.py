@@ -357,4 +357,4 @@ class OneAnswer(RuleBasedStateMachine):
 
 
 TestOneAnswer = OneAnswer.TestCase
-TestOneAnswer.settings = settings(examples(30, 200), stateful_step_count=50, deadline=None)
+TestOneAnswer.settings = settings(examples(30, 1000), stateful_step_count=50, deadline=None)

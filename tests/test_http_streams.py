@@ -17,11 +17,12 @@ from sansmcp import (
     ResponseReceived,
     ToolsListChanged,
 )
-from sansmcp.http import MemoryEventLog, MessageUndelivered
+from sansmcp.http import MemoryEventLog, MessageUndelivered, SendBody, ServerExchange
 from tests.support.http import (
     CHANGED,
     JSON,
     STREAMABLE,
+    Client,
     answer,
     asked,
     client,
@@ -34,6 +35,7 @@ from tests.support.http import (
     open_stream,
     post_modern,
     progressing,
+    resumed,
     sessions,
     take,
     tool_call,
@@ -365,3 +367,92 @@ def test_what_waits_follows_where_two_streams_were_closed_before_they_were_read(
 
     (message,) = answer(one.get()).messages
     assert message["params"]["data"] == "x"
+
+
+def logged(response: Any) -> list[Any]:
+    """What the messages of a response are about."""
+    return [message["params"]["data"] for message in response.messages]
+
+
+def two_read(one: Client) -> tuple[ServerExchange, str, ServerExchange, str]:
+    """Two GET streams of a client, each with the id of its first event, which the client has."""
+    first, begun = open_stream(one)
+    second, also = open_stream(one)
+    return first, begun.ids[-1], second, also.ids[-1]
+
+
+def test_what_waits_follows_where_the_client_takes_up_another_stream() -> None:
+    """A client that names the last event it has seen would never have got the message."""
+    one = client()
+    first, id, second, _ = two_read(one)
+    for exchange in (first, second):
+        exchange.receive_disconnect()
+    assert one.endpoint.send_log("error", "on the second", session=one.session)
+
+    exchange, response = resumed(one, id)
+    assert logged(response) == ["on the second"]
+    assert one.endpoint.send_log("error", "later", session=one.session)
+    assert logged(more(exchange, response)) == ["later"]
+
+
+def test_what_waits_on_two_streams_comes_with_one_get() -> None:
+    """One GET brought what waited on one of them, and the rest waited for the next GET."""
+    one = client()
+    first, id, second, _ = two_read(one)
+    for exchange in (first, second):
+        exchange.receive_disconnect()
+    assert one.endpoint.send_log("error", "on the second", session=one.session)
+    never_read = one.get({"last-event-id": id})
+    assert one.endpoint.send_log("error", "on the first", session=one.session)
+    never_read.receive_disconnect()
+
+    exchange, response = open_stream(one)
+    assert logged(response) == ["on the second"]
+    assert exchange in one.endpoint.ready()
+    assert logged(more(exchange, response)) == ["on the first"]
+    assert one.endpoint.send_log("error", "later", session=one.session)
+    assert logged(more(exchange, response)) == ["later"]
+    assert not more(exchange, response).body
+
+
+def test_what_waits_follows_beside_a_stream_that_is_read() -> None:
+    """The next GET made a stream of its own, as another one was read."""
+    one = client()
+    reader, _, second, id = two_read(one)
+    assert one.endpoint.send_log("error", "read", session=one.session)
+    assert isinstance(second.next_output(), SendBody)
+    never_read = one.get({"last-event-id": id})
+    assert one.endpoint.send_log("error", "missed", session=one.session)
+    never_read.receive_disconnect()
+
+    assert logged(open_stream(one)[1]) == ["missed"]
+    assert reader.next_output() is None
+
+
+def test_what_waits_goes_where_something_waits_already() -> None:
+    """Messages keep their order: what comes later waits behind what came earlier."""
+    one = client()
+    assert one.endpoint.send_log("error", 1, session=one.session)
+    first = one.get()
+    second, _ = open_stream(one)
+    first.receive_disconnect()
+    second.receive_disconnect()
+    assert one.endpoint.send_log("error", 2, session=one.session)
+
+    assert logged(open_stream(one)[1]) == [1, 2]
+
+
+@pytest.mark.parametrize("is_taken_up", [False, True])
+def test_what_was_not_taken_off_an_exchange_was_not_sent(is_taken_up: bool) -> None:
+    """The client was gone before the transport took the message, which only the log has then."""
+    one = client()
+    exchange, begun = open_stream(one)
+    assert one.endpoint.send_log("error", "x", session=one.session)
+    if is_taken_up:
+        one.get({"last-event-id": begun.ids[-1]})
+        assert one.endpoint.close_stream(one.session)
+    else:
+        exchange.receive_disconnect()
+
+    assert logged(open_stream(one)[1]) == ["x"]
+    assert logged(open_stream(one)[1]) == []

@@ -113,8 +113,9 @@ class Ledger:
         if event.id:
             name, _, number = event.id.rpartition("-")
             if reading.stream not in ("", name):
-                # Only one that listens may be followed by another one: the first had given way.
-                assert reading.resumes, "one connection carries one stream"
+                # Only one that listens may be followed by another one: it had to give way, or the
+                # other one has what was never sent.
+                assert reading.post is None, "one connection carries one stream"
                 assert client.streams[reading.stream] is client.streams.get(name) is None
                 reading.resumes, reading.last = False, None
             reading.stream = name

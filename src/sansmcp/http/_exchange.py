@@ -199,7 +199,10 @@ class ServerExchange(Output):
                 endpoint._events.append(MessageUndelivered(session=session, is_answer=True))
             route = None
         self._close()
-        self._drop()
+        if route is None:
+            self._drop()
+        else:
+            route.drop()
         self._taken = 2
         endpoint._ready.pop(self, None)
         if route is not None:

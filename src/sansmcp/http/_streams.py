@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ._sessions import Session
 
 _EVENT_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
+_ID: Final = b"id:"
+"""How each event begins that is in the log, and no other piece of a stream."""
 _PORTION: Final = 65_536
 """Bytes of missed events that are encoded at a time, or one event that is longer."""
 
@@ -43,7 +45,8 @@ class Stream:
         sent: The last event that was written to this exchange.
         session: The session.
         status: Of the answer, where it is no stream.
-        unseen: The first event that was not written to any exchange.
+        unseen: The first event that was not sent in any exchange; what waits in one counts as
+            sent until that is dropped.
     """
 
     __slots__ = (
@@ -201,6 +204,15 @@ class Stream:
             self.detach()
             exchange._end(status, id)
 
+    def drop(self) -> None:
+        """Forget what waits in its exchange to be taken, which will not be sent there."""
+        exchange = self.exchange
+        assert exchange is not None
+        n_waiting = sum(piece.startswith(_ID) for piece in exchange._pieces)
+        if n_waiting:
+            self.unseen = self.sent - n_waiting + 1
+        exchange._drop()
+
     def detach(self) -> None:
         """Nobody reads it any more, for now."""
         exchange, self.exchange = self.exchange, None
@@ -217,8 +229,8 @@ class Stream:
         """Take it up in this exchange, with what followed that event."""
         old = self.exchange
         if old is not None:
+            self.drop()  # it is in the log, and each message goes out on one connection (SSE-027)
             self.detach()
-            old._drop()  # it is in the log, and each message goes out on one connection (SSE-027)
             old._end()
         exchange._route = self
         exchange._ledger = self._machine
@@ -226,7 +238,7 @@ class Stream:
             exchange._start_stream()
         self.exchange = exchange
         self.sent = after
-        if self.over or after < self.events:
+        if self.over or after < self.events or self._has_to_give_way():
             exchange._behind = self
             exchange._is_resting = False
             self.session._history.followers[self] = None
@@ -261,12 +273,18 @@ class Stream:
         if self.session._past is not None:  # else the session is over
             self.session._past.followers.pop(self)
 
+    def _has_to_give_way(self) -> bool:
+        """Whether another stream is to follow in the same exchange.
+
+        That is where it listens, and was ended for a newer one, or others have what was never sent.
+        """
+        return self.listens and (self.over or bool(self.session._standalone.unread))
+
     def _caught_up(self, exchange: ServerExchange) -> None:
         session = self.session
         self.sent = self.events
         self._follow_no_more(exchange)
-        if self.over and self.listens:
-            # It had to give way to another one, and its client has come back to listen.
+        if self._has_to_give_way():
             self.detach()
             session._standalone.open(exchange)
             session._machine._release_changes()
@@ -285,7 +303,9 @@ def read_event_id(session: Session, text: str) -> tuple[int, int] | None:
 class Standalone:
     """Where messages of a session go that belong to no request: the newest of its GET streams.
 
-    Where none is open they wait in the log, up to its bound, for the next one.
+    Where none is open they wait in the log, up to its bound, for the next one. They wait on one
+    stream, so that they keep their order. Where several have something nevertheless, as each was
+    closed before all was read, the next exchange carries them one after the other.
     """
 
     __slots__ = ("closing", "context", "listening", "principal", "request_id", "session", "status")
@@ -317,6 +337,15 @@ class Standalone:
                 return stream
         return None
 
+    @property
+    def unread(self) -> list[Stream]:
+        """The streams that nobody reads and that have what was never sent, the oldest first."""
+        return [
+            stream
+            for stream in self.listening
+            if stream.exchange is None and stream.unseen <= stream.events
+        ]
+
     def takes(self) -> bool:
         """Whether a message would arrive, or wait."""
         return self.session._has_log or self.connected is not None
@@ -329,18 +358,16 @@ class Standalone:
                 return False
             if not self.listening:
                 self.listening.append(Stream(self.session, None, listens=True))
-            stream = self.listening[-1]
+            stream = (self.unread or self.listening)[-1]
         return stream.deliver(message)
 
     def open(self, exchange: ServerExchange) -> Stream:
         """A GET without `Last-Event-ID`: a new stream, or one that nobody has read yet to its end.
 
-        Only what was never written to any exchange follows: to fetch more, a client has to say
-        what it has seen.
+        Only what was never sent in any exchange follows: to fetch more, a client has to say what it
+        has seen.
         """
-        unread = [stream for stream in self.listening if stream.unseen <= stream.events]
-        if unread and self.connected is None:
-            stream = unread[-1]
+        for stream in self.unread:
             self.taken_up(stream)
             stream.go_on(exchange, stream.unseen - 1)
             return stream
