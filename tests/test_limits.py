@@ -95,8 +95,8 @@ def test_no_time_is_none(name: str) -> None:
         ("cache_ttl_ms", True, "cache_ttl_ms must not be negative, and an integer"),
         ("cache_ttl_ms", 1.5, "an integer"),
         ("cache_ttl_ms", math.nan, "an integer"),
-        ("state_keys", b"0123456789abcdef", "state_keys must be a tuple of bytes"),
-        ("state_keys", ("0123456789abcdef",), "state_keys must be a tuple of bytes"),
+        ("state_keys", b"0123456789abcdef", "state_keys must be a list or a tuple of bytes"),
+        ("state_keys", ("0123456789abcdef",), "state_keys must be a list or a tuple of bytes"),
         ("codec", "json", "codec must have the methods encode and decode"),
     ],
 )

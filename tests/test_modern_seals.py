@@ -1,5 +1,6 @@
 """State that goes through the client's hands: sealed, so that it comes back as it was."""
 
+import traceback
 from base64 import b64decode, b64encode
 from math import inf, nan
 from typing import Any
@@ -285,6 +286,12 @@ def test_a_secret_has_some_length_and_is_not_shown() -> None:
     """A short key could be guessed, and a representation ends up in logs."""
     with pytest.raises(ValueError, match="state_keys"):
         Config(state_keys=(b"x" * 15,))
+    wrong: list[Any] = [OLD, OLD.decode(), [OLD.decode()], [OLD, None]]
+    for keys in wrong:
+        with pytest.raises(ValueError, match=r"bytes, as in state_keys=\[key\]$") as caught:
+            Config(state_keys=keys)
+        assert OLD.decode() not in "".join(traceback.format_exception_only(caught.value))
+    assert Config(state_keys=[OLD, NEW]).state_keys == (OLD, NEW)
     assert "secret" not in repr(Config(state_keys=(OLD,)))
 
 

@@ -57,7 +57,7 @@ WRONG: Final[dict[str, tuple[list[object], str]]] = {
     "OldPaths": ([True, 5, "/sse", ("/sse", "/post"), {}], "must be a OldPaths or None"),
     "Side": ([None, True, 0, "client"], "must be a Side"),
     "codec": ([None, True, "json", THING], "must have the methods encode and decode"),
-    "keys": ([None, True, 5, b"x", "x", ["x"], ("x",)], "must be a tuple of bytes"),
+    "keys": ([None, True, 5, b"x", "x", ["x"], ("x",)], "must be a list or a tuple of bytes"),
     "url": ([None, True, 5, b"http://x", ["http://x"]], "a URL is a string"),
     "headers": ([None, True, 5, "x", ["x"], [5], {"x": 5}, [("a", "b", "c")]], "headers are a map"),
     "key or None": ([True, 5, b"x"], "principal_key is a string"),

@@ -17,12 +17,16 @@ _KEY_BYTES: Final = 16
 _MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel", "subscriptions/listen"})
 
 
-def _secret(_instance: object, attribute: attrs.Attribute[Any], keys: Any) -> None:
-    given: list[Any] = list(keys) if keys.__class__ is tuple else [None]
-    if not all(isinstance(key, bytes) for key in given):
-        raise ValueError(f"{attribute.name} must be a tuple of bytes")
+def _secrets(keys: Iterable[bytes]) -> tuple[bytes, ...]:
+    try:
+        given: tuple[bytes, ...] = kinds_in("state_keys", keys, bytes, "keys")
+    except ValueError:  # whose text has what was given, and that may be a secret
+        raise ValueError(
+            "state_keys must be a list or a tuple of bytes, as in state_keys=[key]"
+        ) from None
     if any(len(key) < _KEY_BYTES for key in given):
-        raise ValueError(f"each of {attribute.name} must have {_KEY_BYTES} bytes or more")
+        raise ValueError(f"each of state_keys must have {_KEY_BYTES} bytes or more")
+    return given
 
 
 def _manual(_instance: object, _attribute: attrs.Attribute[Any], value: frozenset[str]) -> None:
@@ -153,10 +157,11 @@ class Config:
         default="private", validator=choice("public", "private")
     )
     """Who may keep them: anybody, or the client that asked."""
-    state_keys: tuple[bytes, ...] = attrs.field(default=(), validator=_secret, repr=False)
+    state_keys: tuple[bytes, ...] = attrs.field(default=(), converter=_secrets, repr=False)
     """Secrets that seal what `require_input` gives the client to keep: the first one seals, each
-    of them opens. Without any, the state is not sealed. Whoever gives a principal with a request
-    gives a `principal_key` with it: the seal is bound to that."""
+    of them opens. A list or a tuple of `bytes`, each of 16 bytes or more. Without any, the state is
+    not sealed. Whoever gives a principal with a request gives a `principal_key` with it: the seal
+    is bound to that."""
     state_seconds: float = attrs.field(default=600.0, validator=seconds(endless=True))
     """How long a sealed state may be used."""
     max_input_rounds: int = _limit(10)
