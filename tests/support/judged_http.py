@@ -9,7 +9,7 @@ body of a refusal in every revision, and judged by that form.
 
 import functools
 import json
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -138,7 +138,7 @@ def judging_http() -> Generator[None, None, None]:
 
     @functools.wraps(exchange)
     def exchanged(self: Any, method: Any, target: Any, headers: Any, **more: Any) -> Any:
-        is_mapping = isinstance(headers, Mapping)
+        is_mapping = hasattr(headers, "items")
         kept: Any = headers if is_mapping else list(headers)
         made = exchange(self, method, target, kept, **more)
         if self in speaks:
