@@ -12,6 +12,7 @@ from sansmcp import (
     ErrorReceived,
     FailureCause,
     FailureReason,
+    JSONObject,
     ListingEnd,
     ListingEnded,
     LocalProtocolError,
@@ -342,7 +343,45 @@ def test_a_new_session_may_fail() -> None:
     assert isinstance(ended, RequestFailed)
     assert (ended.request, ended.reason) == (call, FailureReason.LOST)
     assert "does not know the session" in ended.text
+    assert failed.text in ended.text
     client.reopen()
+    reopen(client)
+    assert kinds(events_of(client)) == [Ready]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "seconds"),
+    [(401, None, None), (500, None, None), (429, None, 7.0), (429, "busy", 7.0), (307, None, None)],
+)
+def test_a_new_session_may_be_refused(
+    status: int, error: str | None, seconds: float | None
+) -> None:
+    """What was lost with the old session said nothing of the status, which only the start had."""
+    client = opened()
+    call, exchange = ask(client)
+    respond(exchange, 404)
+    texts: list[str] = []
+    lost: list[RequestFailed] = []
+    events_of(client)
+    for _ in range(2):
+        opening = take(client)
+        body: object = b"no"
+        if error is not None:
+            said: JSONObject = {"code": -32000, "message": error}
+            body = {"jsonrpc": "2.0", "id": message_of(opening)["id"], "error": said}
+        more = {} if seconds is None else {"retry-after": f"{seconds:.0f}"}
+        respond(opening, status, body, more)
+        events = events_of(client)
+        failed = only(ConnectionFailed, events)
+        lost += [one for one in events if isinstance(one, RequestFailed)]
+        texts.append(failed.text)
+        assert (failed.cause, failed.status) == (FailureCause.REFUSED, status)
+        assert (failed.message, failed.retry_after) == (error, seconds)
+        client.reopen()
+    (ended,) = lost
+    assert ended.request is call
+    assert "does not know the session" in ended.text
+    assert ended.text.endswith(f"no new session could be opened: {texts[0]}")
     reopen(client)
     assert kinds(events_of(client)) == [Ready]
 

@@ -19,7 +19,7 @@ from trio.testing import MockClock
 
 from sansmcp import LEGACY_REVISIONS, Config, JSONObject
 from sansmcp.http import ClientHTTPEvent, StreamUnavailable
-from sansmcp_io.trio import Client, ConnectionLost, RequestTimeout, StartFailed, connect_http
+from sansmcp_io.trio import Client, ConnectionLost, RequestRefused, RequestTimeout, connect_http
 
 from .support.on_trio import on_trio
 from .support.processes import descriptors
@@ -318,7 +318,7 @@ async def test_an_endpoint_of_another_origin_is_not_used(form: str) -> None:
         return streamed(b"event: endpoint\ndata: " + (form % other.port).encode() + b"\n\n")
 
     async with serving(lambda asked: response(500)) as other, serving(reply) as server:
-        with pytest.raises(StartFailed, match="another origin") as caught:
+        with pytest.raises(RequestRefused, match="another origin") as caught:
             async with connecting(server.port, "/sse"):
                 pass
     assert server.count("GET") == 1

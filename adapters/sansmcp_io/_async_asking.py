@@ -35,10 +35,10 @@ from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import ConnectionLost, McpError, RequestTimeout
 from ._outcomes import (
-    NOT_REOPENED,
     Outcome,
     check_listing,
     ended_text,
+    not_sent_error,
     result_of,
     seconds_of,
     start_error,
@@ -80,6 +80,7 @@ class Asking:
         self._ready = self.loop.new_event()
         self._on_ready: Callable[[], object] | None = None
         self._ended_by: CloseCause | None = None
+        self._opening_failed: ConnectionFailed | None = None  # of the session that is wanted
 
     def wake(self) -> None:
         """A verb was called: have its output, events and deadline seen to."""
@@ -169,7 +170,7 @@ class Asking:
             raise RequestTimeout(f"{method} was not sent: {why}")
         self._check_open(method)
         if self._room.is_closed:
-            raise ConnectionLost(f"{method} was not sent: {NOT_REOPENED}")
+            raise not_sent_error(method, self._opening_failed)
         return waited
 
     def _reopen(self) -> None:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Final
 
-from sansmcp import ConnectionClosed, Ready
+from sansmcp import ConnectionClosed, ConnectionFailed, Ready
 from sansmcp.http import (
     AuthorizationRequired,
     ClientEndpoint,
@@ -28,6 +28,7 @@ from ._async_dispatching import Dispatching
 from ._async_serving import Result
 from ._errors import Refusal
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
+from ._outcomes import tell_opening_failed
 from ._surface import NotificationHandler
 from ._trace import HTTPClientTrace
 
@@ -118,9 +119,14 @@ class HTTPAsking(Dispatching):
                 else:
                     event.start.data = self.loop.new_mailbox()  # nobody waits for it there
             case _:
+                if isinstance(event, ConnectionFailed):
+                    self._opening_failed = event
+                elif self._opening_failed is not None:
+                    tell_opening_failed(event, self._opening_failed)
                 self._handle_event(event)
                 if isinstance(event, Ready):
                     self._room.is_closed = False
+                    self._opening_failed = None
                 elif isinstance(event, ConnectionClosed):
                     self._closed.set()
 

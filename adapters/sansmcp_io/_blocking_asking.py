@@ -39,9 +39,9 @@ from ._call import INTERNAL_ERROR, ClientSide
 from ._defaults import limit_of
 from ._errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
 from ._outcomes import (
-    NOT_REOPENED,
     check_listing,
     ended_text,
+    not_sent_error,
     result_of,
     seconds_of,
     start_error,
@@ -64,6 +64,7 @@ class Asking(Session):
     polls: int
 
     stderr: StderrTail | None = None
+    _opening_failed: ConnectionFailed | None = None  # of the session that is wanted
 
     def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
         """Open the conversation of a client, or raise why that cannot be done."""
@@ -166,7 +167,7 @@ class Asking(Session):
             raise RequestTimeout(f"{method} was not sent: {why}")
         self._check_open(method)
         if self.is_reopening:
-            raise ConnectionLost(f"{method} was not sent: {NOT_REOPENED}")
+            raise not_sent_error(method, self._opening_failed)
         return time.monotonic() - start
 
     def _reopen(self) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sansmcp import Ready
+from sansmcp import ConnectionFailed, Ready
 from sansmcp.http import (
     AuthorizationRequired,
     ClientEndpoint,
@@ -26,6 +26,7 @@ from ._blocking_mailbox import Mailbox
 from ._blocking_session import Result
 from ._errors import Refusal
 from ._http_client_limits import Headers, HTTPClientLimits, OnUnauthorized
+from ._outcomes import tell_opening_failed
 from ._surface import NotificationHandler, not_async
 from ._trace import HTTPClientTrace
 
@@ -97,6 +98,11 @@ class HTTPSession(HTTPWire, Asking):
             case _:
                 if isinstance(event, Ready):
                     self.is_reopening = False
+                    self._opening_failed = None
+                elif isinstance(event, ConnectionFailed):
+                    self._opening_failed = event
+                elif self._opening_failed is not None:
+                    tell_opening_failed(event, self._opening_failed)
                 super()._handle_event(event)
 
     # -------------------------------------------------------------------------- authorization

@@ -10,6 +10,7 @@ from sansmcp import MISSING, JSONValue
 from ._stderr import StderrTail
 
 if TYPE_CHECKING:
+    from sansmcp import ConnectionFailed
     from sansmcp.http import Challenge
 
 
@@ -107,18 +108,28 @@ class ConnectionLost(ConnectionError):
 
 
 class Refusal(NamedTuple):
-    """How a server behind HTTP has refused what somebody waits for, as far as it is known."""
+    """How a server behind HTTP has refused what somebody waits for, as far as it is known.
+
+    Attributes:
+        status: The status of the response.
+        challenges: Those of `WWW-Authenticate`.
+        retry_after: Seconds, of `Retry-After`.
+        cause: What `on_unauthorized` has raised.
+        opening: Why the session that was to take the place of a lost one could not be opened.
+    """
 
     status: int | None = None
     challenges: Sequence[Challenge] = ()
     retry_after: float | None = None
     cause: Exception | None = None
+    opening: ConnectionFailed | None = None
 
 
 class RequestRefused(ConnectionError):
     """A server behind HTTP has refused the request with a status that says no more than that.
 
-    Where `on_unauthorized` has raised something, that is the cause (`__cause__`).
+    Or its session was lost, and the server has refused to open a new one. Where `on_unauthorized`
+    has raised something, that is the cause (`__cause__`).
 
     Attributes:
         status: The status; None where it is not known.

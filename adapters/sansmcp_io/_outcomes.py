@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final, TypeAlias, assert_never
 
 from sansmcp import (
@@ -32,8 +33,11 @@ from ._errors import (
 )
 from ._stderr import StderrTail
 
-NOT_REOPENED: Final = (
-    "the session was lost, and no new one could be opened or kept; the next request tries again"
+_NOT_KEPT: Final = (
+    "the session was lost, and no new one could be kept; the next request tries again"
+)
+_NOT_OPENED: Final = (
+    "the session was lost, and no new one could be opened: %s; the next request tries again"
 )
 
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
@@ -118,7 +122,47 @@ def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> E
     kind = _STARTS.get(failed.cause, StartFailed)
     if failed.cause is FailureCause.REFUSED and failed.start.data.refusal.status is not None:
         kind = RequestRefused
+    elif failed.status is not None:
+        return RequestRefused(failed.text, failed.status, (), failed.retry_after)
     return _failure(kind, failed.text, failed.start.data, stderr)
+
+
+def tell_opening_failed(event: object, opening: ConnectionFailed) -> None:
+    """Have the caller of what was lost with its session know why there is no other session."""
+    match event:
+        case RequestFailed(reason=FailureReason.LOST):
+            waiting: Any = event.request.data
+        case ListingEnded(reason=ListingEnd.LOST):
+            waiting = event.listing.data
+        case PingEnded(failure=FailureReason.LOST):
+            waiting = event.ping.data
+        case _:
+            return
+    waiting.refusal = Refusal(opening=opening)
+
+
+def not_sent_error(method: str, opening: ConnectionFailed | None) -> Exception:
+    """What to raise where there is no session to send a request in.
+
+    Args:
+        method: That of the request.
+        opening: Why no session could be opened; None: one was, and was lost at once.
+    """
+    if opening is None:
+        return ConnectionLost(f"{method} was not sent: {_NOT_KEPT}")
+    return _opening_error(f"{method} was not sent: {_NOT_OPENED % opening.text}", opening)
+
+
+def _opening_error(text: str, opening: ConnectionFailed) -> Exception:
+    """What to raise where a lost session could not be replaced: it has the status, if any."""
+    cause = start_error(opening)
+    error: Exception = ConnectionLost(text)
+    if isinstance(cause, RequestRefused):
+        error = RequestRefused(text, cause.status, cause.challenges, cause.retry_after)
+    elif isinstance(cause, PeerError) and (cause.status or 0) >= HTTPStatus.BAD_REQUEST:
+        error = RequestRefused(text, cause.status, (), cause.retry_after)
+    error.__cause__ = cause
+    return error
 
 
 def _peer_error(
@@ -141,8 +185,10 @@ def _failure(
     kind: type[Exception], text: str, waiting: Any, stderr: StderrTail | None
 ) -> Exception:
     """What to raise where somebody waits, with all that is known of the reason."""
+    refusal: Refusal = waiting.refusal
+    if kind is ConnectionLost and refusal.opening is not None:
+        return _opening_error(text, refusal.opening)
     if kind is RequestRefused:
-        refusal: Refusal = waiting.refusal
         if refusal.cause is not None:
             text += f"; on_unauthorized raised {type(refusal.cause).__name__}"
         refused = RequestRefused(text, refusal.status, refusal.challenges, refusal.retry_after)

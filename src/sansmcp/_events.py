@@ -58,8 +58,9 @@ class FailureCause(enum.Enum):
 class ConnectionFailed:
     """The other ending of `start`. `ConnectionClosed` follows.
 
-    `code`, `message`, `data`, `status` and `retry_after` are those of the server's error where it
-    sent one, as in `ErrorReceived`.
+    `code`, `message` and `data` are those of the server's error where it sent one, as in
+    `ErrorReceived`. `status` and `retry_after` are those of the HTTP response that has refused the
+    start, with an error in it or without.
     """
 
     start: Start

@@ -138,7 +138,14 @@ class Handshake(Serving):
         return not missing
 
     def _start_failed(
-        self, start: Start, cause: FailureCause, text: str, error: ErrorReceived | None = None
+        self,
+        start: Start,
+        cause: FailureCause,
+        text: str,
+        error: ErrorReceived | None = None,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
     ) -> None:
         self._events.append(
             ConnectionFailed(
@@ -148,8 +155,8 @@ class Handshake(Serving):
                 code=None if error is None else error.code,
                 message=None if error is None else error.message,
                 data=None if error is None else error.data,
-                status=None if error is None else error.status,
-                retry_after=None if error is None else error.retry_after,
+                status=status if error is None else error.status,
+                retry_after=retry_after if error is None else error.retry_after,
             )
         )
         # Where the connection is ending already, that is what this failure is part of.

@@ -1,5 +1,6 @@
 """What callers are told of servers over HTTP, good and bad, whatever the adapter of the client."""
 
+import json
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -15,6 +16,7 @@ from tests.support.modern import discovered
 
 ERAS = pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], MODERN_REVISIONS[-1]])
 Reply = Callable[[Asked], object]
+BUSY: JSONObject = {"code": -32000, "message": "rate limited"}
 ANY: JSONObject = {"name": "any", "arguments": {}}
 
 
@@ -312,11 +314,83 @@ async def test_conversation_comes_back_when_it_is_asked_again(shim: Shim) -> Non
                 await client.request("tools/call", ANY)
                 broken.append(404)
                 for _ in range(3):
-                    with pytest.raises(ConnectionLost):
+                    with pytest.raises(RequestRefused) as caught:
                         await ask(client)
+                    assert caught.value.status == 404
                 broken.clear()
                 await ask(client)
     assert len(sessions) == 4
+
+
+REFUSALS: list[tuple[int, bytes, dict[str, str]]] = [
+    (401, b"", {"www-authenticate": 'Bearer realm="r"'}),
+    (500, b"", {}),
+    (429, b"", {"retry-after": "7"}),
+    (429, json.dumps({"jsonrpc": "2.0", "id": None, "error": BUSY}).encode(), {"retry-after": "7"}),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=["401", "500", "429", "429 with an error"])
+async def test_call_says_why_no_session_could_be_opened(
+    shim: Shim, refusal: tuple[int, bytes, dict[str, str]]
+) -> None:
+    """It said that the session was lost, and hid what the server has answered to `initialize`."""
+    status, body, headers = refusal
+    restarted: list[bool] = []
+
+    def answer(asked: Asked) -> None:
+        if asked.message.get("method") == "initialize" and restarted:
+            asked.reply(status, body, {"content-type": "application/json", **headers})
+        elif restarted:
+            asked.reply(404)
+        elif not asked.open_session("s"):
+            asked.result({"content": [], "tools": []})
+
+    asks: list[Callable[[Client], Awaitable[object]]] = [
+        lambda client: client.request("tools/call", ANY),
+        lambda client: client.items("tools/list"),
+        lambda client: client.ping(),
+    ]
+    for ask in asks:
+        restarted.clear()
+        with scripted(answer) as url:
+            async with connecting(
+                shim, url, revisions=LEGACY_REVISIONS, get_stream=False
+            ) as client:
+                await client.request("tools/call", ANY)
+                restarted.append(True)
+                for _ in range(3):  # first what has lost the session, then what is not sent
+                    with pytest.raises(RequestRefused, match=r"no new .*could be opened") as caught:
+                        await ask(client)
+                    assert caught.value.status == status
+                    assert caught.value.retry_after == (7 if headers.get("retry-after") else None)
+                    assert len(caught.value.challenges) == ("www-authenticate" in headers)
+                    assert ("rate limited" if body else str(status)) in str(caught.value)
+                restarted.clear()
+                await ask(client)
+
+
+async def test_call_says_that_nobody_listens_any_more(shim: Shim) -> None:
+    """Without a status, it is a connection that was lost; why is said, too."""
+    restarted: list[bool] = []
+
+    def answer(asked: Asked) -> None:
+        if asked.message.get("method") == "initialize" and restarted:
+            asked.hang_up()
+        elif restarted:
+            asked.reply(404)
+        elif not asked.open_session("s"):
+            asked.result({"content": []})
+
+    with scripted(answer) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+            await client.request("tools/call", ANY)
+            restarted.append(True)
+            for _ in range(3):
+                with pytest.raises(ConnectionLost, match=r"no new .*could be opened") as caught:
+                    await client.request("tools/call", ANY)
+                assert isinstance(caught.value.__cause__, ConnectionLost)
+                assert str(caught.value.__cause__) in str(caught.value)
 
 
 async def test_modern_client_is_not_notified_between_its_requests(

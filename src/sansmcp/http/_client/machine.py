@@ -47,6 +47,7 @@ class ClientMachine(Machine):
         "_fields",
         "_is_opening",
         "_is_standalone",
+        "_start_fault",
     )
 
     def __init__(self, endpoint: ClientEndpoint, **settings: Any) -> None:
@@ -67,6 +68,7 @@ class ClientMachine(Machine):
         self._body_of: Post | None = None  # whose response's body, no stream, is being received
         self._fault = ""  # the breach that was reported last
         self._ended_by = ""  # why the conversation is over
+        self._start_fault = ""  # why no session could be opened
 
     # -------------------------------------------------------------------------------- output
 
@@ -140,6 +142,22 @@ class ClientMachine(Machine):
     def _start_refused(self, start: Start, error: ErrorReceived) -> None:
         self._endpoint._session = None
         super()._start_refused(start, error)
+
+    def _start_failed(
+        self,
+        start: Start,
+        cause: FailureCause,
+        text: str,
+        error: ErrorReceived | None = None,
+        **response: Any,
+    ) -> None:
+        self._start_fault = text
+        if cause is FailureCause.REFUSED:
+            assert start._call is not None  # which was refused
+            route: Any = start._call._route
+            post: Post = route
+            response = {"status": post.status, "retry_after": post.wait}
+        super()._start_failed(start, cause, text, error, **response)
 
     def fail_start(
         self,
@@ -361,7 +379,10 @@ class ClientMachine(Machine):
         super()._end(trigger, cause, cancel)
 
     def _loss_of(self, call: OutgoingRequest) -> str:
-        return f"{call._method} was not answered: {self._ended_by}"
+        text = f"{call._method} was not answered: {self._ended_by}"
+        if self._start_fault:
+            text += f"; no new session could be opened: {self._start_fault}"
+        return text
 
     def _closed(self, cause: CloseCause) -> None:
         super()._closed(cause)

@@ -375,6 +375,7 @@ class Post(Lane):
 
     def give_up(self, status: int, text: str) -> None:
         self.endpoint._passed(self)
+        self.status, self.wait = status, None
         if self.call is None:
             self.over = True
             self.endpoint._events.append(MessageRefused(status=status))
