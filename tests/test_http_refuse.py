@@ -33,6 +33,17 @@ def test_a_refusal_carries_its_challenge() -> None:
     assert exchange.next_output() is None
 
 
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, -32600), (401, -32600), (499, -32600), (500, -32603), (599, -32603)]
+)
+def test_a_refusal_says_whose_fault_it_is(status: int, code: int) -> None:
+    """-32600 blames the client, also where it was the server that has failed."""
+    exchange = begun()
+
+    assert exchange.refuse(status, "no")
+    assert answer(exchange).json["error"] == {"code": code, "message": "no"}
+
+
 def test_the_fields_of_a_refusal_may_be_a_mapping() -> None:
     """As `headers` may be wherever else they are given."""
     exchange = begun()

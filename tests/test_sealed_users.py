@@ -227,7 +227,8 @@ async def test_a_key_that_is_no_string_is_a_fault_of_the_server(
     async with serving(Tool(), config=CONFIG, **settings) as server, talking(server) as talk:
         response = await talk.post(asking(1), modern_headers(asking(1)))
         assert response.status == 500
-        assert b"secret" not in response.body
+        internal_error = {"code": -32603, "message": "internal error"}
+        assert json.loads(response.body)["error"] == internal_error
     assert "authenticate failed" in [record.getMessage() for record in caplog.records]
 
 

@@ -222,7 +222,8 @@ class ServerExchange(Output):
         That is how a client is told to say who it is: 401 or 403, with `WWW-Authenticate`.
 
         Args:
-            status: From 400 to 599.
+            status: From 400 to 599. From 500 on the JSON-RPC error in the body is -32603, since
+                the fault is ours; below it is -32600.
             text: One sentence for the client.
             headers: Fields beside those that every response has: a mapping, or pairs.
             now: The caller's clock in seconds.
@@ -249,7 +250,8 @@ class ServerExchange(Output):
         if self._over or self._is_complete:
             return False
         self._drop_body()
-        self._answer(status, endpoint._error_body(text), more)
+        code = ErrorCode.INVALID_REQUEST if status < 500 else ErrorCode.INTERNAL_ERROR
+        self._answer(status, endpoint._error_body(text, code), more)
         endpoint._settle()
         return True
 
