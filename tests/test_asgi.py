@@ -486,10 +486,10 @@ async def test_question_without_a_session_is_explained_in_the_log(
     for ask in (by_call, by_server):
         for settings, reason in (
             (True, "a handler returns RequireInput"),
-            (None, "a server without sessions"),
+            (False, "a server without sessions"),
         ):
             app = new_app(ask, sessions=settings)
-            if settings is None:
+            if not settings:
                 request = post(app, tool_call(), {"mcp-protocol-version": LEGACY})
             else:
                 request = post_modern(app, modern_tool_call())
@@ -512,7 +512,7 @@ async def test_notification_without_a_session_says_what_can_be_sent() -> None:
             call.server.notify("notifications/custom")
         return {"content": [{"type": "text", "text": str(caught.value)}]}
 
-    app = new_app(notify, sessions=None)
+    app = new_app(notify, sessions=False)
     modern_request = post_modern(app, modern_tool_call())
     legacy_request = post(app, tool_call(), {"mcp-protocol-version": LEGACY})
     for request, reason in (

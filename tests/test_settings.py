@@ -44,7 +44,10 @@ WRONG: Final[dict[str, tuple[list[object], str]]] = {
     "choice": ([None, True, 5, "other", ["auto"]], " or '"),
     "text": ([None, True, 5, b"x", ["x"]], "must be a string, not"),
     "text or None": ([True, 5, b"x", ["x"]], "must be a string or None"),
-    "strings": ([None, True, 5, math.nan, "x", b"x", [5], ["x", None], THING], "several strings"),
+    "strings": (
+        [None, True, 5, math.nan, "x", b"x", {}, [5], ["x", None], THING],
+        "several strings",
+    ),
     "strings or None": ([True, 5, "x", b"x", [5], THING], "several strings"),
     "objects": ([None, True, 5, "x", b"x", [5], ["x"], {"x": 5}, THING], "several .* objects"),
     "dict": ([None, True, 5, "x", [("name", "x")], THING], "must be a dict, not"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sansmcp import ALL_REVISIONS, Config, JSONObject
 
 from ._asyncio_tasks import finished
-from ._defaults import check_times, check_waits
+from ._defaults import check_given, check_limits, check_times, check_waits
 from ._extras import check_extra
 from ._http_calls import SessionServer
 from ._http_limits import HTTPLimits
@@ -105,6 +105,23 @@ async def serve_http(
         OSError: It is not possible to listen there.
         ModuleNotFoundError: The extra `h11` is not installed.
     """
+    check_given(
+        port=port,
+        handler=handler,
+        info=info,
+        capabilities=capabilities,
+        instructions=instructions,
+        revisions=revisions,
+        authenticate=authenticate,
+        principal_key=principal_key,
+        tool_schema=tool_schema,
+        on_notification=on_notification,
+        config=config,
+        on_ready=on_ready,
+        on_listening=on_listening,
+        tls=tls,
+    )
+    check_limits(limits, HTTPLimits)
     check_times(request_timeout=request_timeout)
     check_waits(drain=drain)
     check_extra("h11")

@@ -15,6 +15,8 @@ from ._defaults import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
+    check_given,
+    check_limits,
     check_times,
 )
 from ._extras import check_extra
@@ -86,6 +88,19 @@ async def connect_http(
         ValueError: The URL or a field is unusable, or a proxy was to be used.
         ModuleNotFoundError: The extra `h11` is not installed.
     """
+    check_given(
+        info=info,
+        capabilities=capabilities,
+        revisions=revisions,
+        requires=requires,
+        on_request=on_request,
+        on_notification=on_notification,
+        config=config,
+        on_unauthorized=on_unauthorized,
+        proxies=proxies,
+        tls=tls,
+    )
+    check_limits(limits, HTTPClientLimits)
     check_times(
         request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
     )

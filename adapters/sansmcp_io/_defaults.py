@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
+
+from sansmcp import Config
 
 DEFAULT_REQUEST_TIMEOUT: Final = 60.0
 """Seconds of silence after which a request is given up; progress for it starts them anew."""
@@ -47,6 +51,31 @@ def check_count(name: str, count: int, *, least: int) -> None:
         raise ValueError(f"{name} must be an integer of {least} or more, not {count!r}")
 
 
+def check_limits(limits: object, kind: type[object]) -> None:
+    """Raise `ValueError` unless these are limits of this class, or None."""
+    if limits is not None and not isinstance(limits, kind):
+        raise ValueError(f"limits must be {kind.__name__} or None, not {limits!r:.80}")
+
+
+def check_path(path: object) -> None:
+    """Raise `ValueError` unless it is the path of a URL."""
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+
+
+def check_given(**given: object) -> None:
+    """Look at arguments of the adapters by their names, before anything is opened or started.
+
+    Raises:
+        ValueError: One is of another kind than its name stands for. What is in it is for others to
+            look at.
+    """
+    for name, value in given.items():
+        is_accepted, accepted = _KINDS[name]
+        if not is_accepted(value):
+            raise ValueError(f"{name} must be {accepted}, not {value!r:.80}")
+
+
 def check_limit(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
     """The validator of a limit: an integer or a time above zero, and `math.inf` for none."""
     is_whole = attribute.type in (int, "int") and value != math.inf
@@ -60,3 +89,75 @@ def check_limit(_instance: object, attribute: attrs.Attribute[Any], value: float
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_several(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_object_or_none(value: object) -> bool:
+    return value is None or isinstance(value, dict)
+
+
+def _is_string_or_none(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_mapping_or_none(value: object) -> bool:
+    return value is None or isinstance(value, Mapping)
+
+
+def _is_function_or_none(value: object) -> bool:
+    return value is None or callable(value)
+
+
+def _is_config_or_none(value: object) -> bool:
+    return value is None or isinstance(value, Config)
+
+
+def _is_stderr_mode(value: object) -> bool:
+    return isinstance(value, str) and value in ("inherit", "capture", "ignore")
+
+
+def _is_about_proxies(value: object) -> bool:
+    return isinstance(value, str) and value in ("refuse", "ignore")
+
+
+def _is_tls_or_none(value: object) -> bool:
+    ssl = sys.modules.get("ssl")  # whoever has a context has imported it
+    return value is None or (ssl is not None and isinstance(value, ssl.SSLContext))
+
+
+def _is_port(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_PORT
+
+
+_MAX_PORT: Final = 65_535
+_STRINGS: Final = (_is_several, "several strings, as a list or a tuple")
+_FUNCTION: Final = (_is_function_or_none, "a callable or None")
+_KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
+    "handler": (callable, "a callable"),
+    "info": (_is_object, "a dict"),
+    "capabilities": (_is_object_or_none, "a dict or None"),
+    "instructions": (_is_string_or_none, "a string or None"),
+    "revisions": _STRINGS,
+    "requires": _STRINGS,
+    "config": (_is_config_or_none, "a Config or None"),
+    **dict.fromkeys(
+        (
+            *("on_request", "on_notification", "on_unauthorized", "on_ready", "on_stderr"),
+            *("on_listening", "authenticate", "principal_key", "tool_schema"),
+        ),
+        _FUNCTION,
+    ),
+    "command": (_is_several, "the program and its arguments, as a list or a tuple"),
+    "env": (_is_mapping_or_none, "a mapping or None"),
+    "stderr": (_is_stderr_mode, "'inherit' or 'capture' or 'ignore'"),
+    "proxies": (_is_about_proxies, "'refuse' or 'ignore'"),
+    "tls": (_is_tls_or_none, "an ssl.SSLContext or None"),
+    "port": (_is_port, f"an integer from 0 to {_MAX_PORT}"),
+}

@@ -8,11 +8,13 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def check_no_proxy(url: str) -> None:
-    """Refuse to go around a proxy that somebody has configured.
+    """Refuse to go around a proxy that somebody has configured. What is no URL is for others.
 
     Raises:
         ValueError: `HTTP_PROXY`, `HTTPS_PROXY` or `ALL_PROXY` apply to this URL.
     """
+    if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        return
     # It loads half of the standard library, which nobody needs who does not come here.
     from urllib.request import getproxies_environment, proxy_bypass
 

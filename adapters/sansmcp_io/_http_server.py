@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from sansmcp import Change, IncomingRequest, JSONObject
 
+from ._defaults import check_path
 from ._http_settings import session_settings
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ def new_endpoint(
     # Here, since programs on stdio need none of it.
     from sansmcp.http import ServerEndpoint
 
-    if not path.startswith("/") or not path.isascii():
-        raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+    check_path(path)
+    if not path.isascii():
+        raise ValueError(f"the path of an endpoint is ASCII, unlike {path!r}")
     endpoint = ServerEndpoint(
         revisions=revisions,
         sessions=session_settings(sessions, revisions),

@@ -18,12 +18,17 @@ def session_settings(sessions: bool | Sessions, revisions: Sequence[str]) -> Ses
     Args:
         sessions: What the application said.
         revisions: The revisions that are spoken.
+
+    Raises:
+        ValueError: What the application said is neither.
     """
     # Here, since programs on stdio need none of it.
     from sansmcp.http import Sessions
 
-    if not isinstance(sessions, bool):
+    if isinstance(sessions, Sessions):
         return sessions
+    if not isinstance(sessions, bool):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        raise ValueError(f"sessions must be True, False or Sessions, not {sessions!r:.80}")
     if sessions and any(revision in LEGACY_REVISIONS for revision in revisions):
         return Sessions(new_id=new_session_id)
     return None

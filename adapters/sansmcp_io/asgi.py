@@ -17,7 +17,14 @@ from ._asgi_runner import Result, Runner
 from ._async_server import Server
 from ._asyncio_tasks import finished
 from ._call import RequireInput
-from ._defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT, check_times, check_waits
+from ._defaults import (
+    DEFAULT_DRAIN,
+    DEFAULT_REQUEST_TIMEOUT,
+    check_given,
+    check_path,
+    check_times,
+    check_waits,
+)
 from ._errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
 from ._http_settings import session_settings
 from ._listening import PrincipalKey, check_principal_key
@@ -126,10 +133,23 @@ class App:
         request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
         drain: float = DEFAULT_DRAIN,
     ) -> None:
+        check_given(
+            handler=handler,
+            info=info,
+            capabilities=capabilities,
+            instructions=instructions,
+            revisions=revisions,
+            authenticate=authenticate,
+            principal_key=principal_key,
+            tool_schema=tool_schema,
+            on_notification=on_notification,
+            config=config,
+            on_ready=on_ready,
+        )
         check_times(request_timeout=request_timeout)
         check_waits(drain=drain)
-        if path is not None and not path.startswith("/"):
-            raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+        if path is not None:
+            check_path(path)
         check_principal_key(config, authenticate, principal_key)
         make_endpoint = partial(
             ServerEndpoint,

@@ -35,6 +35,7 @@ from ._defaults import (
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
     check_count,
+    check_given,
     check_times,
     check_waits,
 )
@@ -134,6 +135,15 @@ async def connect(
     flushes, and ends the sending side of the stream, where it has such an end. The other arguments
     are those of `connect_stdio`.
     """
+    check_given(
+        info=info,
+        capabilities=capabilities,
+        revisions=revisions,
+        requires=requires,
+        on_request=on_request,
+        on_notification=on_notification,
+        config=config,
+    )
     check_times(
         request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
     )
@@ -231,6 +241,19 @@ async def connect_stdio(
         InvalidAnswer: Its answer is not valid.
         StartFailed: There is no common revision, or a required capability is missing.
     """
+    check_given(
+        command=command,
+        info=info,
+        capabilities=capabilities,
+        revisions=revisions,
+        requires=requires,
+        on_request=on_request,
+        on_notification=on_notification,
+        config=config,
+        env=env,
+        stderr=stderr,
+        on_stderr=on_stderr,
+    )
     check_times(
         request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
     )
@@ -298,6 +321,16 @@ async def serve(
 
     As `asyncio.start_unix_server` hands it out. The other arguments are those of `serve_stdio`.
     """
+    check_given(
+        handler=handler,
+        info=info,
+        capabilities=capabilities,
+        instructions=instructions,
+        revisions=revisions,
+        on_notification=on_notification,
+        on_ready=on_ready,
+        config=config,
+    )
     check_times(request_timeout=request_timeout)
     check_waits(drain=drain)
     async with ends_of(reader, writer) as (input, output):
@@ -355,6 +388,16 @@ async def serve_stdio(
         drain: Seconds to finish what was read when the input ends; then it is cancelled.
         trace: Told of everything that happens on this side.
     """
+    check_given(
+        handler=handler,
+        info=info,
+        capabilities=capabilities,
+        instructions=instructions,
+        revisions=revisions,
+        on_notification=on_notification,
+        on_ready=on_ready,
+        config=config,
+    )
     check_times(request_timeout=request_timeout)
     check_waits(drain=drain)
     with taken_standard_streams() as (source, sink):

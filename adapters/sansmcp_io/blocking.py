@@ -39,6 +39,7 @@ from ._defaults import (
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
     check_count,
+    check_given,
     check_times,
     check_waits,
 )
@@ -176,6 +177,19 @@ def connect_stdio(
         InvalidAnswer: Its answer is not valid.
         StartFailed: There is no common revision, or a required capability is missing.
     """
+    check_given(
+        command=command,
+        info=info,
+        capabilities=capabilities,
+        revisions=revisions,
+        requires=requires,
+        on_request=on_request,
+        on_notification=on_notification,
+        config=config,
+        env=env,
+        stderr=stderr,
+        on_stderr=on_stderr,
+    )
     check_times(
         request_timeout=request_timeout, start_timeout=start_timeout, probe_timeout=probe_timeout
     )
@@ -268,6 +282,16 @@ def serve_stdio(
             one reads: cancellations and pings are heard whatever the handlers do.
         trace: Told of everything that happens on this side.
     """
+    check_given(
+        handler=handler,
+        info=info,
+        capabilities=capabilities,
+        instructions=instructions,
+        revisions=revisions,
+        on_notification=on_notification,
+        on_ready=on_ready,
+        config=config,
+    )
     check_times(request_timeout=request_timeout)
     check_waits(drain=drain)
     check_count("threads", threads, least=1)

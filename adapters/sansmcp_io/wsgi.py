@@ -13,7 +13,7 @@ from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
 from sansmcp.http import ServerEndpoint, Session, Sessions, ToolSchema
 
 from ._call import RequireInput
-from ._defaults import DEFAULT_REQUEST_TIMEOUT, check_times, check_waits
+from ._defaults import DEFAULT_REQUEST_TIMEOUT, check_given, check_path, check_times, check_waits
 from ._errors import (
     CallCancelled,
     ConnectionLost,
@@ -128,6 +128,18 @@ class App:
         config: Config | None = None,
         request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
     ) -> None:
+        check_given(
+            handler=handler,
+            info=info,
+            capabilities=capabilities,
+            instructions=instructions,
+            revisions=revisions,
+            authenticate=authenticate,
+            principal_key=principal_key,
+            tool_schema=tool_schema,
+            on_notification=on_notification,
+            config=config,
+        )
         check_times(request_timeout=request_timeout)
         for function in (handler, authenticate, on_notification):
             if is_async(function):
@@ -135,8 +147,8 @@ class App:
                     f"{function!r} is async, and below WSGI there is no event loop for it: "
                     "use a plain function, or sansmcp_io.asgi"
                 )
-        if path is not None and not path.startswith("/"):
-            raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+        if path is not None:
+            check_path(path)
         check_principal_key(config, authenticate, principal_key)
         self._path = path
         self._runner = Runner(

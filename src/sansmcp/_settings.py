@@ -114,7 +114,7 @@ def kinds_in(name: str, value: Any, kind: type[object], what: str) -> tuple[Any,
 
 
 def _is_several(value: object) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
 def whole(least: int = 1) -> Validator:

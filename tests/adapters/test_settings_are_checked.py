@@ -1,11 +1,12 @@
 """Settings of the adapters that cannot be meant raise at once, and say what is accepted."""
 
 import asyncio
+import inspect
 import math
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pytest
 import trio
@@ -13,8 +14,12 @@ import trio
 import sansmcp_io.asyncio as on_asyncio
 import sansmcp_io.blocking as on_threads
 import sansmcp_io.trio as on_trio
+from sansmcp import LocalProtocolError
 from sansmcp_io.asgi import App as ASGIApp
 from sansmcp_io.wsgi import App as WSGIApp
+from tests.support import loops
+from tests.support.loops import on_each_loop
+from tests.support.processes import bad, call_bad
 from tests.support.wire import CLIENT_INFO, SERVER_INFO
 
 COMMAND: Final = ["true"]
@@ -165,3 +170,123 @@ def test_numbers_of_things_are_integers() -> None:
     with pytest.raises(ValueError, match="requests must be greater than zero, and an integer"):
         client(requests=1.5)
     assert client(connect=1.5).connect == 1.5
+
+
+# ------------------------------------------------------------------- arguments of any other kind
+
+Wrong: TypeAlias = tuple[list[Any], str]
+STRINGS: Final[Wrong] = (
+    [None, True, 5, "x", b"x", {}],
+    "must be several strings, as a list or a tuple",
+)
+OBJECT_OR_NONE: Final[Wrong] = ([True, 5, "x", ["x"]], "must be a dict or None")
+FUNCTION: Final[Wrong] = ([True, 5, "x", {}], "must be a callable or None")
+FLAG: Final[Wrong] = ([None, 1, "no"], "must be True or False")
+WRONG: Final[dict[str, Wrong]] = {
+    "info": ([None, 5, "x", ["x"]], "must be a dict, not"),
+    "capabilities": OBJECT_OR_NONE,
+    "instructions": ([True, 5, ["x"]], "must be a string or None"),
+    "revisions": STRINGS,
+    "requires": STRINGS,
+    "hosts": STRINGS,
+    "origins": ([True, 5, "x", b"x", {5: 5}], "must be several strings, as a list or a tuple"),
+    "config": ([True, 5, "x", {}], "must be a Config or None"),
+    "handler": ([None, 5, "x"], "must be a callable, not"),
+    **dict.fromkeys(
+        (
+            *("on_request", "on_notification", "on_unauthorized", "on_ready", "on_stderr"),
+            *("on_listening", "authenticate", "principal_key", "tool_schema"),
+        ),
+        FUNCTION,
+    ),
+    "command": ([None, True, 5, "python server.py", b"x", {}], "the program and its arguments"),
+    "env": ([True, 5, "x", ["A=1"]], "must be a mapping or None"),
+    "stderr": ([None, True, "Inherit", ["inherit"]], "'inherit' or 'capture' or 'ignore'"),
+    "proxies": ([None, True, "Refuse", ["refuse"]], "'refuse' or 'ignore'"),
+    "tls": ([True, 5, "x", {}], "an ssl.SSLContext or None"),
+    "port": ([None, True, "80", 80.0, -1, 65_536], "an integer from 0 to 65535"),
+    "limits": ([True, 5, {}], "limits must be HTTP(Client)?Limits or None"),
+    "sessions": ([None, 5, "no", {}], "sessions must be True, False or Sessions"),
+    "streams": FLAG,
+    "get_stream": FLAG,
+    "answers": ([None, True, "SSE"], "'auto' or 'sse'"),
+    "keep_alive": ([True, 0, -1, math.nan, "5"], "a finite number of seconds"),
+    "path": ([True, 5, b"/mcp", "mcp"], "the path of an endpoint begins with /"),
+    "old_paths": ([True, 5, "/sse", ("/sse", "/post")], "must be a OldPaths or None"),
+    "url": ([None, 5, b"http://x", ["http://x"]], "a URL is a string"),
+    "headers": ([None, True, 5, "x", ["x"]], "headers are a mapping"),
+}
+"""For each argument what it does not take, and what is said then."""
+LOOKED_AT_ABOVE: Final = {
+    *CLIENT_TIMES,
+    *("terminate_after", "kill_after", "restarts", "drain", "threads"),
+}
+ANYTHING: Final = {"context", "trace", "task_status"}
+OTHERS: Final = {"host", "cwd", "hint"}
+"""A wrong one raises where it is used first, and says what it takes."""
+
+
+def opened() -> list[Any]:
+    found: list[Any] = [
+        pytest.param(None, ASGIApp, (handler,), id="asgi"),
+        pytest.param(None, WSGIApp, (handler,), id="wsgi"),
+    ]
+    for module in (on_asyncio, on_trio, on_threads):
+        name = module.__name__.rpartition(".")[2]
+        for open, *args in (
+            (module.connect_stdio, COMMAND),
+            (module.connect_http, URL),
+            (module.serve_stdio, handler),
+        ):
+            found.append(pytest.param(module, open, args, id=f"{name}-{open.__name__}"))
+    for name, module in (("asyncio", on_asyncio), ("trio", on_trio)):
+        found.append(pytest.param(module, module.serve_http, (handler,), id=f"{name}-serve_http"))
+    for name, module, streams in (
+        ("asyncio", on_asyncio, (None, None)),
+        ("trio", on_trio, (None,)),
+    ):
+        found += [
+            pytest.param(module, module.connect, streams, id=f"{name}-connect"),
+            pytest.param(module, module.serve, (*streams, handler), id=f"{name}-serve"),
+        ]
+    return found
+
+
+@pytest.mark.parametrize(("module", "open", "args"), opened())
+def test_whatever_else_is_given(module: Any, open: Callable[..., Any], args: Any) -> None:
+    """It raised from within, after a process was started or a port was opened, or was taken."""
+    names = list(inspect.signature(open).parameters)
+    given = dict(zip(names, args, strict=False)) | {"info": CLIENT_INFO}
+    streams = {name for name in names if name in ("reader", "writer", "stream")}
+    assert set(names) <= {*WRONG, *LOOKED_AT_ABOVE, *ANYTHING, *OTHERS, *streams}
+    for name in set(names) & set(WRONG):
+        values, text = WRONG[name]
+        for value in values:
+            with pytest.raises(ValueError, match=text):
+                run(partial(open, **{**given, name: value}), module)
+
+
+def test_the_path_of_serve_http_is_ascii() -> None:
+    """Clients would ask for another one."""
+    with pytest.raises(ValueError, match="the path of an endpoint is ASCII"):
+        run(on_asyncio.serve_http, on_asyncio, handler, info=SERVER_INFO, path="/ä")
+
+
+@pytest.mark.parametrize("timeout", [True, 0, -1, math.nan, "5"])
+@on_each_loop()
+async def test_the_timeout_of_a_call(timeout: Any) -> None:
+    """It is given where a call is made: `True` was a second."""
+    connect = on_trio.connect_stdio if loops.is_trio() else on_asyncio.connect_stdio
+    async with connect(bad("verbose", "first"), info=CLIENT_INFO) as client:
+        with pytest.raises(LocalProtocolError, match="a timeout must be greater than zero"):
+            await client.request(*call_bad("small"), timeout=timeout)
+        await client.request(*call_bad("small"), timeout=math.inf)
+
+
+@pytest.mark.parametrize("timeout", [True, 0, -1, math.nan, "5"])
+def test_the_timeout_of_a_call_without_a_loop(timeout: Any) -> None:
+    """The same, where there is no loop."""
+    with on_threads.connect_stdio(bad("verbose", "first"), info=CLIENT_INFO) as client:
+        with pytest.raises(LocalProtocolError, match="a timeout must be greater than zero"):
+            client.request(*call_bad("small"), timeout=timeout)
+        client.request(*call_bad("small"), timeout=math.inf)
