@@ -267,6 +267,66 @@ def test_notifications_that_come_too_fast_are_dropped_but_the_last_come(
     ]
 
 
+LARGE = r"""
+import json, sys
+from tests.support.bad_servers import answer, requests, write
+
+for message in requests():
+    if message["method"] == "tools/call":
+        token = message["params"].get("_meta", {}).get("progressToken")
+        for number in range(24):
+            text = "\U0001f600" + "x" * 3_700_000
+            if token is None:
+                method, params = "notifications/x", {"n": number, "x": text}
+            else:
+                method = "notifications/progress"
+                params = {"progressToken": token, "progress": number, "message": text}
+            note = {"jsonrpc": "2.0", "method": method, "params": params}
+            write(json.dumps(note, ensure_ascii=False).encode() + b"\n")
+    write(answer(message, {} if message["method"] == "ping" else None))
+"""
+"""A server that answers each call after 24 notifications, each of which takes 15 MB."""
+
+
+@pytest.mark.parametrize("what", ["notifications", "reports of progress"])
+def test_what_waits_for_a_handler_is_bounded_in_memory(
+    what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thousand may wait, and each could take as much memory as a message may."""
+    told: list[float] = []
+    first, gate = threading.Event(), threading.Event()
+
+    def tell(number: float) -> None:
+        first.set()
+        gate.wait(SECONDS)
+        told.append(number)
+
+    def on_notification(method: str, params: JSONObject) -> None:
+        tell(params["n"])
+
+    def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        tell(progress)
+
+    options: dict[str, Any] = {} if what == "notifications" else {"on_progress": on_progress}
+    command = [sys.executable, "-c", LARGE]
+    with connect_stdio(command, info=INFO, cwd=ROOT, on_notification=on_notification) as client:
+        for _ in range(2):
+            # One thread is held up in the first of them while the other one reads.
+            call = InThread(partial(client.request, *call_bad("a"), **options))
+            assert first.wait(SECONDS)
+            client.ping()
+            gate.set()
+            call.result()
+            assert told[0] == 0
+            assert told[1:] == list(range(24 - len(told) + 1, 24))
+            assert len(told) == (18 if what == "notifications" else 19)
+            for event in (first, gate):
+                event.clear()
+            told.clear()
+    text = f"{what} come faster than they are handled: some are dropped"
+    assert caplog.text.count(text) == (1 if what == "notifications" else 2)
+
+
 def test_answer_to_a_question_that_comes_too_late_is_not_sent() -> None:
     """`max_timeout` holds for the person who is asked, too."""
     ended: list[bool] = []

@@ -10,9 +10,10 @@ from typing import Any, Final
 
 from sansmcp import NotificationReceived, ProgressReceived
 
+from ._allowance import Allowance, memory_of
 from ._anomalies import LOGGER
 from ._async_loop import Mailbox, Tasks
-from ._surface import MOST_NOTIFICATION_BYTES, NotificationHandler, memory_of, not_async
+from ._surface import NotificationHandler, not_async
 
 _MOST_RUNNING: Final = 100
 """So many notifications are handled at once, where the handler is async."""
@@ -64,48 +65,28 @@ def call_on_progress(event: ProgressReceived) -> None:
 
 
 class Notifications:
-    """Calls the handler for each notification: a plain one inline, an async one in a task.
-
-    A peer may send them faster than they are handled, and unlike requests nothing limits them. To
-    stop reading would keep back the answers and cancellations behind them, so what is too much is
-    dropped: the oldest, because of two notices that something has changed the newer one counts.
-    What waits and what is being handled is bounded in number and in memory.
-    """
+    """Calls the handler for each notification: a plain one inline, an async one in a task."""
 
     def __init__(self, handler: NotificationHandler) -> None:
         self._handler: Final = handler
         self._running = 0
         self._waiting: deque[tuple[NotificationReceived, int]] = deque()  # and its memory
-        self._held_bytes = 0  # of what waits, and of what is being handled
-        self._has_dropped = False
+        self._allowance = Allowance(_MOST_WAITING, "notifications")
 
     def handle(self, event: NotificationReceived, tasks: Tasks) -> None:
         """Handle one notification, now or when it is its turn."""
         size = memory_of(event.params)
-        while self._waiting and (
-            len(self._waiting) == _MOST_WAITING or not self._has_memory_for(size)
-        ):
-            self._held_bytes -= self._waiting.popleft()[1]
-            self._say_dropped()
-        if not self._has_memory_for(size):
-            self._say_dropped()
-            return
-        self._held_bytes += size
-        self._waiting.append((event, size))
-        self._begin_some(tasks)
+        if self._allowance.admit(size, self._drop_oldest):
+            self._waiting.append((event, size))
+            self._begin_some(tasks)
 
-    def _has_memory_for(self, size: int) -> bool:
-        """Whether so many bytes may be held; a single notification always may."""
-        return self._held_bytes == 0 or self._held_bytes + size <= MOST_NOTIFICATION_BYTES
-
-    def _say_dropped(self) -> None:
-        if not self._has_dropped:
-            self._has_dropped = True
-            LOGGER.warning("notifications come faster than they are handled: some are dropped")
+    def _drop_oldest(self) -> int:
+        return self._waiting.popleft()[1]
 
     def _begin_some(self, tasks: Tasks) -> None:
         while self._waiting and self._running < _MOST_RUNNING:
             event, size = self._waiting.popleft()
+            self._allowance.begin()
             is_running = False
             with logged("on_notification"):
                 outcome = self._handler(event.method, event.params)
@@ -114,12 +95,12 @@ class Notifications:
                     self._running += 1
                     tasks.start_soon(self._finish, outcome, size, tasks)
             if not is_running:
-                self._held_bytes -= size
+                self._allowance.end(size)
 
     async def _finish(self, outcome: Awaitable[object], size: int, tasks: Tasks) -> None:
         try:
             await _await_logged("on_notification", outcome)
         finally:  # on asyncio, a handler may be cancelled by what it waits for
             self._running -= 1
-            self._held_bytes -= size
+            self._allowance.end(size)
         self._begin_some(tasks)

@@ -151,7 +151,7 @@ class Asking(Session):
                 self.tell_all()  # before the answer, since it has come before
                 return mailbox.items.popleft()
             assert mailbox.on_progress is not None  # or progress would not be put there
-            on_progress, progress = mailbox.on_progress, mailbox.progress.popleft()
+            on_progress, progress = mailbox.on_progress, mailbox.take_progress()
             not_async(self._without_lock(on_progress, *progress), "on_progress")
 
     def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:

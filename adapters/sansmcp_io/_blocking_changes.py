@@ -22,7 +22,7 @@ class Changes(WaitingChanges):
     Any number of threads may do so at once: each change is told to one of them, and the end to
     all. Something that changes again before it was taken is told once. What the server has not
     acknowledged is not told. A resource may have parts with URIs of their own; if more than a
-    thousand of them wait, the oldest change is dropped.
+    thousand of them wait, or they take more than 256 MiB of memory, the oldest change is dropped.
     """
 
     def __init__(self, session: Session, stderr: StderrTail | None) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
+from ._allowance import Allowance, memory_of
 from ._errors import Refusal
 from ._surface import ProgressHandler
 
 Item = TypeVar("Item")
+Progress: TypeAlias = tuple[float, float | None, str | None]
+"""Progress, total and message, as `on_progress` gets them."""
 _MOST_PROGRESS: Final = 1_000
 """So many reports of progress wait for a handler that is slow. With one more, the oldest goes."""
 
@@ -21,11 +24,25 @@ class Mailbox(Generic[Item]):
         self.on_progress: Final = on_progress
         self.is_closed = False  # nothing is taken out any more
         self.items: Final[deque[Item]] = deque()
-        self.progress: Final[deque[tuple[float, float | None, str | None]]] = deque(
-            maxlen=_MOST_PROGRESS
-        )
+        self.progress: Final[deque[Progress]] = deque()
+        self._allowance: Final = Allowance(_MOST_PROGRESS, "reports of progress")
         self.bell: Bell | None = None
         self.refusal: Refusal = Refusal()  # of the last message, where that was one over HTTP
+
+    def put_progress(self, progress: Progress) -> None:
+        """A report of progress waits for the caller, or is dropped where too much waits."""
+        if self._allowance.admit(memory_of(progress[2]), self._drop_progress):
+            self.progress.append(progress)
+
+    def take_progress(self) -> Progress:
+        """The oldest report of progress that waits."""
+        progress = self.progress.popleft()
+        self._allowance.begin()
+        self._allowance.end(memory_of(progress[2]))
+        return progress
+
+    def _drop_progress(self) -> int:
+        return memory_of(self.progress.popleft()[2])
 
     @property
     def has_mail(self) -> bool:

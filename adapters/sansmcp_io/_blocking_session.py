@@ -44,6 +44,7 @@ from sansmcp import (
     SubscriptionEnded,
 )
 
+from ._allowance import Allowance, memory_of
 from ._anomalies import LOGGER, AnomalyLog
 from ._blocking_mailbox import Mailbox
 from ._blocking_waiting import Waiting
@@ -60,9 +61,10 @@ _MOST_NESTED: Final = 20
 """So many handlers may wait within each other in one thread; more would fill its stack."""
 _NOTIFICATION: Final = "on_notification"
 _PROGRESS: Final = "on_progress"
-_NOTIFYING: Final = (_NOTIFICATION, _PROGRESS)
 _MOST_NOTIFICATIONS: Final = 1_000
 """So many wait for their turn. With one more, the oldest is dropped."""
+_ToTell: TypeAlias = tuple[str, Callable[[], object], int | None]
+"""What is called, the function, and for a notification of the peer the memory that it takes."""
 
 
 class Session(Waiting):
@@ -91,9 +93,8 @@ class Session(Waiting):
         self.polls: int = 0  # so many threads wait for that
         self._anomalies = AnomalyLog()
         self._requests: OrderedDict[IncomingRequest, None] = OrderedDict()
-        self._waiting_notifications = 0
-        self._has_dropped = False
-        self._to_tell: deque[tuple[str, Callable[[], object]]] = deque()
+        self._allowance = Allowance(_MOST_NOTIFICATIONS, "notifications")
+        self._to_tell: deque[_ToTell] = deque()
         self._is_telling = False
 
     def when_ready(self, function: Callable[[], object]) -> None:
@@ -102,7 +103,7 @@ class Session(Waiting):
 
     def tell(self, what: str, function: Callable[[], object]) -> None:
         """Have something called when all that came before was. What it raises is logged."""
-        self._to_tell.append((what, function))
+        self._to_tell.append((what, function, None))
 
     # ------------------------------------------------------------------------------ events
 
@@ -160,9 +161,9 @@ class Session(Waiting):
             return
         progress = (event.progress, event.total, event.message)
         if mailbox.is_closed:  # of a task, whose request was answered
-            self._tell_notified(_PROGRESS, partial(on_progress, *progress))
+            self._tell_notified(_PROGRESS, partial(on_progress, *progress), event.message)
         else:
-            mailbox.progress.append(progress)
+            mailbox.put_progress(progress)
             self.ring(mailbox)
 
     def _became_ready(self, event: Ready) -> None:
@@ -181,24 +182,21 @@ class Session(Waiting):
             return
         handler = self._on_notification
         if handler is not None:
-            self._tell_notified(_NOTIFICATION, partial(handler, event.method, event.params))
+            function = partial(handler, event.method, event.params)
+            self._tell_notified(_NOTIFICATION, function, event.params)
 
-    def _tell_notified(self, what: str, function: Callable[[], object]) -> None:
-        """Have a notification of the peer told, and drop the oldest where too many wait."""
-        if self._waiting_notifications == _MOST_NOTIFICATIONS:
-            if not self._has_dropped:
-                self._has_dropped = True
-                LOGGER.warning("notifications come faster than they are handled: some are dropped")
-            self._drop_oldest()
-        self._waiting_notifications += 1
-        self.tell(what, function)
+    def _tell_notified(self, what: str, function: Callable[[], object], content: object) -> None:
+        """Have a notification of the peer told, and drop the oldest where too much waits."""
+        size = memory_of(content)
+        if self._allowance.admit(size, self._drop_oldest):
+            self._to_tell.append((what, function, size))
 
-    def _drop_oldest(self) -> None:
-        for index, (what, _) in enumerate(self._to_tell):
-            if what in _NOTIFYING:
+    def _drop_oldest(self) -> int:
+        for index, (_, _, size) in enumerate(self._to_tell):
+            if size is not None:
                 del self._to_tell[index]
-                self._waiting_notifications -= 1
-                return
+                return size
+        raise AssertionError  # none waits
 
     # -------------------------------------------------------------------------------- jobs
 
@@ -241,14 +239,16 @@ class Session(Waiting):
         return nesting
 
     def _tell_next(self) -> None:
-        what, function = self._to_tell.popleft()
-        if what in _NOTIFYING:
-            self._waiting_notifications -= 1
+        what, function, size = self._to_tell.popleft()
+        if size is not None:
+            self._allowance.begin()
         self._is_telling = True
         try:
             self._call_logged(what, function)
         finally:
             self._is_telling = False
+            if size is not None:
+                self._allowance.end(size)
             self._add_news()
 
     def _add_news(self) -> None:

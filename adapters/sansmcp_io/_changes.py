@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
 
-from ._anomalies import LOGGER
+from ._allowance import Allowance, memory_of
 from ._errors import Refusal
 from ._outcomes import check_subscription
 from ._stderr import StderrTail
@@ -19,6 +20,7 @@ _FILTERS: Final[Mapping[str, str]] = {
     "notifications/resources/list_changed": "resourcesListChanged",
     _UPDATED: "resourceSubscriptions",
 }
+_CHANGES: Final = "changes"
 _MOST_PARTS: Final = 1_000
 """So many changes wait beyond those of what was subscribed to: those of parts of resources."""
 
@@ -30,8 +32,8 @@ class WaitingChanges:
         self.refusal: Refusal = Refusal()  # as a mailbox has it
         self._stderr = stderr
         self._acknowledged: JSONObject | None = None
-        self._waiting: dict[tuple[str, str], JSONObject] = {}
-        self._most = 0
+        self._waiting: dict[tuple[str, str], tuple[JSONObject, int]] = {}  # and their memory
+        self._allowance = Allowance(0, _CHANGES)  # nothing comes before the acknowledgement
         self._ended: SubscriptionEnded | None = None
 
     @property
@@ -57,17 +59,30 @@ class WaitingChanges:
             case SubscriptionAcknowledged():
                 self._acknowledged = event.notifications
                 resources = event.notifications.get("resourceSubscriptions") or ()
-                self._most = _MOST_PARTS + len(_FILTERS) + len(resources)
+                most = _MOST_PARTS + len(_FILTERS) + len(resources)
+                self._allowance = Allowance(most, _CHANGES)
             case SubscriptionEnded():
                 self._ended = event
             case NotificationReceived():
                 if not self.notifications.get(_FILTERS[event.method]):
                     return
                 uri = str(event.params.get("uri")) if event.method == _UPDATED else ""
-                self._waiting[event.method, uri] = event.params
-                if len(self._waiting) > self._most:
-                    del self._waiting[next(iter(self._waiting))]
-                    LOGGER.debug("changes come faster than they are taken: one is dropped")
+                self._put_change((event.method, uri), event.params)
+
+    def _put_change(self, key: tuple[str, str], params: JSONObject) -> None:
+        """A change waits to be taken. What changes again keeps its place, with the new params."""
+        if key in self._waiting:
+            self._allowance.begin()
+            self._allowance.end(self._waiting[key][1])
+        size = memory_of(params)
+        if self._allowance.admit(size, partial(self._drop_oldest, but=key)):
+            self._waiting[key] = params, size
+        else:
+            self._waiting.pop(key, None)
+
+    def _drop_oldest(self, but: tuple[str, str]) -> int:
+        oldest = next(key for key in self._waiting if key != but)
+        return self._waiting.pop(oldest)[1]
 
     def check_end(self) -> None:
         """Raise if the subscription has ended for a reason that nobody wanted."""
@@ -80,4 +95,7 @@ class WaitingChanges:
             self.check_end()
             return None
         key = next(iter(self._waiting))
-        return key[0], self._waiting.pop(key)
+        params, size = self._waiting.pop(key)
+        self._allowance.begin()
+        self._allowance.end(size)
+        return key[0], params

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar
 
 from sansmcp import ErrorCode, JSONObject
 
@@ -17,10 +16,6 @@ FLUSH_SECONDS: Final = 1.0
 """How long the end of a connection waits for a peer that reads nothing of the last output."""
 FLUSH_SECONDS_AT_EOF: Final = 5.0
 """The same where the peer has ended its stream and reads on, as a shell's pipeline does."""
-
-MOST_NOTIFICATION_BYTES: Final = 268_435_456
-"""Memory, by estimate, of the params of notifications that wait for their handler or are handled.
-Over it the oldest that wait are dropped, and the new one where that is not enough."""
 
 NotificationHandler: TypeAlias = Callable[[str, JSONObject], object]
 ProgressHandler: TypeAlias = Callable[[float, float | None, str | None], object]
@@ -61,22 +56,6 @@ def not_async(outcome: Returned, what: str) -> Returned:
             outcome.close()
         raise TypeError(f"{what} is async: it must be a plain function here")
     return outcome
-
-
-def memory_of(params: JSONObject) -> int:
-    """Bytes of memory that params take, by estimate; counted up to `MOST_NOTIFICATION_BYTES`."""
-    total = 0
-    values: list[Any] = [params]
-    while values and total <= MOST_NOTIFICATION_BYTES:
-        value = values.pop()
-        total += sys.getsizeof(value)
-        if isinstance(value, dict):
-            members = cast(JSONObject, value)
-            values.extend(members)
-            values.extend(members.values())
-        elif isinstance(value, list):
-            values.extend(cast(list[object], value))
-    return total
 
 
 def serves_nothing(call: object) -> JSONObject:

@@ -50,6 +50,41 @@ for message in requests():
 """A server whose task tells of progress when the next request comes."""
 
 
+LARGE_CHANGES = r"""
+import json, sys
+
+TAG = "io.modelcontextprotocol/subscriptionId"
+
+def write(**message):
+    text = json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False)
+    sys.stdout.buffer.write(text.encode() + b"\n")
+
+for line in sys.stdin.buffer:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    listing = {"tools": [], "ttlMs": 0, "cacheScope": "private"}
+    result = {"resultType": "complete", **listing}
+    match message["method"]:
+        case "server/discover":
+            result["supportedVersions"] = ["2026-07-28"]
+            result["capabilities"] = {"tools": {}, "resources": {"subscribe": True}}
+            write(id=message["id"], result=result)
+        case "subscriptions/listen":
+            meta = {TAG: message["id"]}
+            params = {"_meta": meta, "notifications": message["params"]["notifications"]}
+            write(method="notifications/subscriptions/acknowledged", params=params)
+        case _:
+            for number in [*range(24), 23]:
+                uri = f"file:///a/{number}"
+                params = {"_meta": meta, "uri": uri, "x": "\U0001f600" + "x" * 3_700_000}
+                write(method="notifications/resources/updated", params=params)
+            write(id=message["id"], result=result)
+    sys.stdout.buffer.flush()
+"""
+"""A server that tells of 24 changes when the next request comes, each of which takes 15 MB."""
+
+
 def call_tool(name: str, **arguments: object) -> tuple[str, JSONObject]:
     return "tools/call", {"name": name, "arguments": arguments}
 
@@ -468,6 +503,33 @@ async def test_both_sides_write_more_than_pipes_hold(shim: Shim, any_serving: li
                 assert await text(client, "echo", text=large) == large
 
         await shim.at_once(*[ask] * 6)
+
+
+@process
+async def test_changes_that_nobody_takes_are_bounded_in_memory(
+    shim: Shim, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A thousand of them may wait, and each could take as much memory as a message may."""
+    command = [sys.executable, "-c", LARGE_CHANGES]
+    filter: JSONObject = {"resourceSubscriptions": ["file:///a"]}
+    async with (
+        shim.connect(command, revisions=[MODERN]) as client,
+        client.listen(filter) as changes,
+    ):
+        await client.request("tools/list")
+        taken: list[str] = []
+        while taken[-1:] != ["file:///a/23"]:
+            change = await changes.next()
+            assert change is not None
+            taken.append(change[1]["uri"])
+        await client.request("tools/list")  # what was taken counts no more
+        for _ in range(18):
+            change = await changes.next()
+            assert change is not None
+            taken.append(change[1]["uri"])
+    uris = [f"file:///a/{number}" for number in range(6, 24)]
+    assert taken == uris + uris
+    assert caplog.text.count("changes come faster than they are handled: some are dropped") == 1
 
 
 @process
