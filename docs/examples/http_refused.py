@@ -16,22 +16,24 @@ ECHO: JSONObject = {"name": "echo", "arguments": {"text": "hello"}}
 
 
 # -- client
-async def call_patiently(client: Client, params: JSONObject, most: float = 30.0) -> JSONObject:
-    """Call a tool; where the server says when it may be asked again, do so once."""
+async def ask_patiently(
+    client: Client, method: str, params: JSONObject, *, most: float = 30.0
+) -> JSONObject:
+    """Send a request; where the server says when it may be asked again, send it once more."""
     try:
-        return await client.request("tools/call", params)
+        return await client.request(method, params)
     except (RequestRefused, PeerError) as error:
         wait = error.retry_after
         if wait is None or wait > most:
             raise
         print(f"status {error.status}: again in {wait:g} s")
     await trio.sleep(wait)
-    return await client.request("tools/call", params)
+    return await client.request(method, params)
 
 
 async def main(url: str) -> None:
     async with connect_http(url, info=INFO) as client:
-        print((await call_patiently(client, ECHO))["content"])
+        print((await ask_patiently(client, "tools/call", ECHO))["content"])
 
 
 # -- end
