@@ -201,7 +201,7 @@ def test_loop_of_trio_is_refused_in_words() -> None:
 @pytest.mark.parametrize("is_async", [False, True])
 @on_asyncio
 async def test_what_a_handler_raises_for_the_program_reaches_the_server(
-    answers: str, is_async: bool
+    answers: str, is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It decides what becomes of the program; but the client has its answer before."""
 
@@ -224,6 +224,8 @@ async def test_what_a_handler_raises_for_the_program_reaches_the_server(
     app = new_app(handle, answers=answers)
     response = await post_modern(catching, modern_tool_call()).ended()
     assert raised == [KeyboardInterrupt if is_async else SystemExit]
+    (line,) = caplog.messages
+    assert line.startswith(f"the handler of 'tools/call' raised {raised[0].__name__}(")
     answer = response.messages[-1] if answers == "sse" else response.json
     assert answer["error"] == {"code": -32603, "message": "internal error"}
     assert response.is_complete

@@ -348,7 +348,7 @@ def test_what_handlers_raise_is_told_as_far_as_it_may_be(
         assert b"secret" not in response.body
 
 
-def test_handler_that_ends_the_worker_answers_first() -> None:
+def test_handler_that_ends_the_worker_answers_first(caplog: pytest.LogCaptureFixture) -> None:
     """As servers end one that takes too long: the request must not stay open for ever."""
 
     def handle(call: ServerCall) -> JSONObject:
@@ -369,6 +369,8 @@ def test_handler_that_ends_the_worker_answers_first() -> None:
         app(environ, lambda *_: written.append)
     assert app.open_requests == ()
     assert json.loads(b"".join(written))["error"]["code"] == -32603
+    (line,) = caplog.messages
+    assert "the handler of 'tools/call' raised SystemExit(1)" in line
 
 
 def test_progress_is_written_while_the_handler_runs() -> None:

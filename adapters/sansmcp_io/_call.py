@@ -213,7 +213,8 @@ def answer_failure(
 ) -> None:
     """Send what a handler raised: an `McpError` as it is, of anything else only that it was.
 
-    What ends the program is not logged: the caller raises it again.
+    What is meant for the program gets one line in the log, without a traceback: the caller raises
+    it again, and whoever runs the server needs to see why it has ended.
     """
     if isinstance(failure, McpError):
         if not request.open:
@@ -224,7 +225,10 @@ def answer_failure(
             failure = error
         else:
             return
-    if not ends_program(failure):
+    if ends_program(failure):
+        text = "the handler of %.80r raised %.200r, which is not caught here and ends the program"
+        LOGGER.warning(text, request.method, failure)
+    else:
         LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
     if request.open:
         connection.send_error(request, ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR, now=now)

@@ -13,7 +13,7 @@ import pytest
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp_io import ConnectionLost, McpError, PeerError, RequestTimeout
-from tests.adapters.server import NAMES, Waiting
+from tests.adapters.server import NAMES, RAISED, Waiting
 from tests.adapters.shims import INFO, SECONDS, Client, Shim
 from tests.support.processes import ROOT, bad, call_bad, has_children
 
@@ -638,10 +638,13 @@ async def test_handler_that_raises_no_exception_has_failed(shim: Shim, serving: 
 
 @pytest.mark.parametrize("name", EXITS)
 async def test_handler_that_ends_the_program_is_answered_for(
-    shim: Shim, serving: list[str], name: str
+    shim: Shim, serving: list[str], name: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its caller would wait for an answer, or take the end of the server for a network's fault."""
-    options: dict[str, Any] = {"stderr": "ignore"} if shim.transport == "stdio" else {}
+    """Its caller would wait for an answer, or take the end of the server for a network's fault.
+
+    Whoever runs the server would see its end, and no cause.
+    """
+    options: dict[str, Any] = {"stderr": "capture"} if shim.transport == "stdio" else {}
     async with shim.connect(serving, **options) as client:
         with pytest.raises(PeerError, match="internal error") as caught:
             await client.request(*call_tool("raise", what=name))
@@ -654,6 +657,9 @@ async def test_handler_that_ends_the_program_is_answered_for(
                 lost = error
     if shim.transport == "stdio" and name == "SystemExit":
         assert lost.exit_status == 5
+    told = lost.stderr if shim.transport == "stdio" else capfd.readouterr().err
+    raised = repr(RAISED[name]())
+    assert told.count(f"the handler of 'tools/call' raised {raised}, which is not caught here") == 1
 
 
 async def test_subscription_ends_with_its_server(shim: Shim, serving: list[str]) -> None:
