@@ -19,6 +19,7 @@ from sansmcp import (
     Observer,
     RequestCancelled,
     RequestReceived,
+    RequestUnanswered,
     ServerConnection,
     Side,
     ViolationSeen,
@@ -213,3 +214,14 @@ def test_the_observer_names_a_large_id_as_it_was_given() -> None:
     violations = [event for event in events if isinstance(event, ViolationSeen)]
     assert [type(violation.id) for violation in violations] == [int, int]
     assert [violation.id for violation in violations] == [2**62, 2**63]
+
+
+@pytest.mark.parametrize("large", [2**62, 2**63])
+def test_the_observer_finds_a_large_id_that_comes_back_as_a_string(large: int) -> None:
+    """Its table files large integers by another hash; the answer was nobody's."""
+    asking = call(large, "tools/list")
+    events = observe(*opening(REVISION), (C, asking), (S, result(str(large), {"tools": []})))
+    (violation,) = [event for event in events if isinstance(event, ViolationSeen)]
+    assert violation.rule == "JSON-004"
+    assert violation.text == f"an answer has the id {str(large)!r} instead of {large}"
+    assert not [event for event in events if isinstance(event, RequestUnanswered)]

@@ -358,6 +358,19 @@ def test_chunking_changes_nothing(cuts: tuple[int, ...]) -> None:
     assert len(events()) == 4
 
 
+@pytest.mark.parametrize("limit", [-1, -2, -9, -40, -600])
+def test_the_end_of_a_line_may_come_in_any_pieces(limit: int) -> None:
+    """Also where it grows over the limit within its last bytes, which tell the id."""
+    text = line(result=LARGE, jsonrpc="2.0", id=3)
+    for cut in range(1, 60):
+        client = ready_client(REVISION, config=Config(max_message_bytes=len(text) - 1 + limit))
+        calls = [client.send_request("tools/call", {"name": name}) for name in "ab"]
+        assert calls[1].id == 3
+        client.receive_data(text[:-cut])
+        client.receive_data(text[-cut:])
+        assert [failed.request for failed in of(RequestFailed, drain(client))] == [calls[1]]
+
+
 def test_a_cut_last_line_is_one_report() -> None:
     """It was two: that the newline was missing, and that what came was no JSON."""
     client, _, _ = calling()

@@ -18,7 +18,7 @@ from sansmcp import (
     ResponseReceived,
 )
 from sansmcp.testing import Pair
-from tests.support.wire import asked, call, of, only, ready_client, ready_server, sent
+from tests.support.wire import asked, call, of, only, ready_client, ready_server, receive, sent
 
 STAMP = "2025-11-25T00:00:00Z"
 CALL: dict[str, Any] = {"name": "slow", "task": {"ttl": 1000}}
@@ -109,6 +109,20 @@ def test_a_status_that_is_no_string_ends_nothing() -> None:
 
     assert pair.server.send_progress(theirs, 2)
     assert pair.deliver_one(ProgressReceived).progress == 2
+
+
+def test_an_answer_that_would_never_fit_makes_no_task() -> None:
+    """An error is sent in its place: nobody knows of the task, and its token is free."""
+    capabilities: JSONObject = {"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}}
+    config = Config(max_unsent_bytes=1_000)
+    server = ready_server("2025-11-25", capabilities=capabilities, config=config)
+    params = {**CALL, "_meta": {"progressToken": "p"}}
+    request = asked(server, call(1, "tools/call", params))
+    large = {**task(), "statusMessage": "x" * 1_000}
+    assert not server.send_result(request, {"task": large})
+    assert "error" in sent(server)[0]
+    assert server.send_progress(request, 1) is False
+    assert of(ProtocolViolation, receive(server, call(2, "tools/call", params))) == []
 
 
 def test_progress_after_the_end_of_a_task_is_ignored() -> None:

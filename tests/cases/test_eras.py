@@ -428,6 +428,9 @@ def test_cancelled_ids_keep_their_type_and_the_oldest_is_forgotten() -> None:
     assert (limit.rule, server.forgotten_ids) == ("OWN-007", 1)
     assert broken(receive(server, modern(1, "tools/list"))) == []
     assert broken(receive(server, modern(2, "tools/list"))) == ["ID-002"]
+    asking(server, "a")
+    receive(server, cancelled("a"))
+    assert broken(receive(server, modern("a", "tools/list"))) == ["ID-002"]
     long = "x" * 1_000
     asking(server, long)
     only(RequestCancelled, receive(server, cancelled(long)))

@@ -73,6 +73,19 @@ def test_silence_does_not_count_while_a_question_is_open() -> None:
     assert event.request is ours
 
 
+def test_progress_arms_no_timer_while_a_question_is_open() -> None:
+    """Neighbour of case c284: a loop would wake up for nothing."""
+    one = client()
+    ours = one.send_request("tools/call", TOOL, progress=True, timeout=10, max_timeout=100, now=0)
+    question(one)
+    assert not failed(one, 10)
+    assert one.next_timeout() == 100
+    params = {"progressToken": ours.progress_token, "progress": 1}
+    receive(one, note("notifications/progress", params), now=20)
+    assert one.next_timeout() == 100
+    assert failed(one, 100)
+
+
 def test_a_user_of_the_modern_era_has_any_time() -> None:
     """Case c284, in 2026-07-28: the question ends the request, and the next round has its own."""
     one = modern_client()
