@@ -338,9 +338,13 @@ class Accepting(Answering):
     def _refuse_breach(
         self, request: IncomingRequest, breach: Breach, said: str | None = None
     ) -> None:
-        """A request with a readable id that breaks a rule is answered with an error.
+        """Report a request that breaks a rule, and answer it with an error.
 
-        `said` is what the peer is told, where the reason is not for it.
+        Args:
+            request: The request. Its id could be read.
+            breach: The rule, and the error code and data of the answer.
+            said: The message of the error; None: the text of the breach. For a text that the peer
+                must not learn.
         """
         self._report(breach, request=request, code=breach.code)
         text = breach.text[:_TEXT_CHARACTERS] if said is None else said

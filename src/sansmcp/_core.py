@@ -278,13 +278,14 @@ class Core:
         self._unsent = unsent
         self._output.append((message, route))
 
-    def _is_refused(self, message: bytes, what: str, instead: str = "it was not sent") -> bool:
+    def _is_refused(self, message: bytes, what: str) -> bool:
         """Whether a message would never fit, however much the peer reads: then it is reported."""
         size, limit = len(message), self._config.max_unsent_bytes
         if size <= limit:
             return False
         text = (
-            f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}; {instead}"
+            f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}; "
+            "it was not sent"
         )
         self._events.append(LimitReached(rule="OWN-044", text=text))
         self._refused = self._restless = True

@@ -58,7 +58,7 @@ class Peer:
         self.session: Any = None
 
     def _as(self, principal: object, key: str | None) -> Peer:
-        """The same peer, as whom the transport found it to be for one request."""
+        """A copy of the peer with the principal of one request."""
         peer = Peer()
         for name in Peer.__slots__:
             setattr(peer, name, getattr(self, name))

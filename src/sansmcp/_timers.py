@@ -28,7 +28,7 @@ class Standstill:
 
     Attributes:
         total: Seconds of the pauses that are over.
-        since: When the pause that goes on began; None: there is none.
+        since: Start of the current pause, or None.
     """
 
     total: float = 0.0
