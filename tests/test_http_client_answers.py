@@ -767,6 +767,19 @@ def test_events_that_nobody_takes_are_a_reason_to_pause() -> None:
     assert client.paused
 
 
+def test_events_that_hold_much_are_a_reason_to_pause() -> None:
+    """Each event of a stream counts with its message."""
+    client = opened(MODERN, config=Config(max_event_bytes=500))
+    events_of(client)
+    _, exchange = ask(client)
+    stream(exchange, event(progressing()))
+    assert not client.paused
+    stream(exchange, event(note("notifications/message", {"level": "info", "data": "x" * 500})))
+    assert client.paused
+    events_of(client)
+    assert not client.paused
+
+
 def test_an_exchange_shows_no_secrets() -> None:
     """Neither fields nor the query of a URL."""
     client = opened(MODERN, url="https://host:8443/mcp?key=secret")

@@ -8,6 +8,8 @@ from tests.support.http import (
     CHANGED,
     LEGACY,
     answer,
+    body_of,
+    client,
     connect,
     drain,
     modern_tool_call,
@@ -19,6 +21,7 @@ from tests.support.http import (
     request,
     tool_call,
 )
+from tests.support.wire import note
 
 
 class Waking:
@@ -218,3 +221,21 @@ def test_advice_to_pause() -> None:
     assert endpoint.paused
     drain(endpoint)
     assert not endpoint.paused
+
+
+def test_advice_to_pause_where_few_events_hold_much() -> None:
+    """The messages of all exchanges count that came since all events were taken."""
+    body = body_of(note("notifications/x", {"text": "x" * 1_000}))
+    limit = 2 * len(body)
+    one = client(config=Config(max_event_bytes=limit))
+    drain(one.endpoint)
+    for _ in range(2):
+        assert not one.endpoint.paused
+        assert answer(one.post(body)).status == 202
+    assert not one.endpoint.paused
+    one.post(body)
+    assert one.endpoint.paused
+    assert len(drain(one.endpoint)) == 3
+    assert not one.endpoint.paused
+    one.post(body)
+    assert not one.endpoint.paused

@@ -137,6 +137,12 @@ def _paused() -> list[str]:
     return ["paused"] if server.paused else []
 
 
+def _paused_by_size() -> list[str]:
+    server = server_with(Config(max_event_bytes=100))
+    server.receive_data(wire(note("notifications/x")) * 3)
+    return ["paused"] if server.paused else []
+
+
 def _unanswered_pings() -> list[str]:
     server = ready_server(NEWEST, config=Config(ping_interval=1, max_failed_pings=2))
     for now in range(9):
@@ -178,6 +184,7 @@ CASES: dict[str, tuple[Callable[[], list[str]], list[str]]] = {
     ),
     "max_input_rounds": (_rounds, ["TOO_MANY_ROUNDS"]),
     "max_events": (_paused, ["paused"]),
+    "max_event_bytes": (_paused_by_size, ["paused"]),
     "max_failed_pings": (_unanswered_pings, ["OWN-016"]),
 }
 

@@ -15,7 +15,9 @@ from sansmcp import (
     LimitReached,
     LocalProtocolError,
     MessageIgnored,
+    NotificationReceived,
     ProtocolViolation,
+    RequestAnswered,
     RequestCancelled,
     RequestFailed,
     RequestReceived,
@@ -26,12 +28,14 @@ from sansmcp.testing import drain
 from tests.support.wire import (
     asked,
     call,
+    note,
     of,
     ready_client,
     ready_server,
     receive,
     result,
     sent,
+    wire,
 )
 
 REVISION = "2025-11-25"
@@ -196,6 +200,32 @@ def test_paused_is_advice_and_refuses_nothing() -> None:
     assert server.paused is True
 
     assert len(drain(server)) == 4
+    assert server.paused is False
+
+
+def test_paused_is_advice_where_few_events_hold_much() -> None:
+    """Ten thousand events may hold ten thousand messages of the largest size; none is lost."""
+    large = wire(note("notifications/x", {"text": "x" * 1_000}))
+    server = ready_server(REVISION, config=Config(max_event_bytes=len(large) * 2))
+    server.receive_data(wire(call(1, "ping")) * 100)
+    drain(server)
+    server.data_to_send()
+    server.receive_data(large + large[:-1])
+    assert server.paused is False
+    server.receive_data(large[-1:])
+    assert server.paused is False
+    server.receive_data(wire(call(2, "ping")))
+    assert server.paused is True
+    server.receive_message(large[:-1])
+    assert server.paused is True
+
+    assert [type(event) for event in drain(server)] == [
+        *[NotificationReceived] * 2,
+        RequestAnswered,
+        NotificationReceived,
+    ]
+    assert server.paused is False
+    server.receive_data(large + large)
     assert server.paused is False
 
 

@@ -110,6 +110,9 @@ class Config:
     """Empty pages in a row of one listing; the listing ends there (OWN-013)."""
     max_events: int = _limit(10_000)
     """Events not yet taken; above it `paused` is true. Nothing is refused because of it."""
+    max_event_bytes: int = _limit(64 * MIB)
+    """Bytes of the messages received since all events were last taken; above it `paused` is true as
+    long as events wait. Nothing is refused because of it."""
     soft_unsent_bytes: int = _limit(16 * MIB)
     """Output not yet taken; above it progress and logs are dropped and changes wait (OWN-011)."""
     max_unsent_bytes: int = _limit(64 * MIB)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -15,6 +14,7 @@ from ._events import (
     CloseCause,
     ConnectionClosed,
     Event,
+    EventQueue,
     LimitReached,
     ProtocolViolation,
 )
@@ -136,7 +136,7 @@ class Core:
             if not self._legacy_revisions:
                 self._conversation = self._modern
         self._state = State.OPEN
-        self._events: deque[Event] = deque()
+        self._events: EventQueue[Event] = EventQueue()
         self._output: list[tuple[bytes, Route | None]] = []
         self._unsent = 0
         self._incoming: dict[RequestKey, IncomingRequest] = {}  # what the peer has asked

@@ -7,10 +7,12 @@ connection keeps no reference to them.
 from __future__ import annotations
 
 import enum
-from typing import Any, TypeAlias, final
+from collections import deque
+from typing import Any, TypeAlias, TypeVar, final
 
 import attrs
 
+from ._config import Config
 from ._handles import (
     IncomingRequest,
     Listener,
@@ -495,3 +497,32 @@ Event: TypeAlias = (
     | ErrorWithoutIdReceived
     | LimitReached
 )
+
+# ------------------------------------------------------------------------------- those that wait
+
+Item = TypeVar("Item")
+
+
+@final
+class EventQueue(deque[Item]):
+    """Events that the caller has not taken yet, and how much of what was received they may hold.
+
+    Attributes:
+        n_bytes: Bytes of the messages that were received since it was empty.
+    """
+
+    __slots__ = ("n_bytes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_bytes = 0
+
+    def message_came(self, size: int) -> None:
+        """Count a message of so many bytes, whose events follow."""
+        self.n_bytes = self.n_bytes + size if self else size
+
+    def is_over(self, config: Config) -> bool:
+        """Whether more waits than the limits say."""
+        return len(self) > config.max_events or (
+            self.n_bytes > config.max_event_bytes and len(self) > 0
+        )

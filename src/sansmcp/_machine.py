@@ -238,7 +238,7 @@ class Machine(Opening):
     @property
     def paused(self) -> bool:
         """Advice to stop reading until events were taken. Nothing is refused because of it."""
-        return len(self._events) > self._config.max_events
+        return self._events.is_over(self._config)
 
     # ----------------------------------------------------------------------------- receiving
 
@@ -254,6 +254,7 @@ class Machine(Opening):
         if self._state is not _OPEN and self._state is not State.SEND_CLOSED:
             return
         self._heard_at = self._now
+        self._events.message_came(len(data))
         try:
             if len(data) <= self._unlimited:
                 value = self._codec.decode(data)

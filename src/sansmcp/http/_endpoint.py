@@ -296,4 +296,4 @@ class ServerEndpoint(Verbs):
     @property
     def paused(self) -> bool:
         """Advice to stop reading until events were taken. Nothing is refused because of it."""
-        return len(self._events) > self._config.max_events
+        return self._events.is_over(self._config)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from .._codec import BoundedDecoder
 from .._config import Config
 from .._errors import ErrorCode
-from .._events import ProtocolViolation
+from .._events import EventQueue, ProtocolViolation
 from .._judge import Breach
 from .._settings import check_clock
 from .._timers import Timed, Timers
@@ -50,7 +49,7 @@ class Ground:
         self._decoder = BoundedDecoder(
             config.codec, config.max_json_depth, config.max_integer_digits
         )
-        self._events: deque[Any] = deque()
+        self._events: EventQueue[Any] = EventQueue()
         self._held = Held(config.max_held_bytes)
         self._timers = Timers()
         self._ready: dict[Output, None] = {}

@@ -53,6 +53,7 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
     if value is MISSING:
         return
     endpoint = exchange._endpoint
+    endpoint._events.message_came(len(body))
     if not endpoint._held.weigh(body, value) and _may_be_refused(body, value):
         _refuse_for_memory(exchange, value)
         return

@@ -24,6 +24,7 @@ from sansmcp import (
     Subscription,
 )
 from sansmcp._codec import BoundedDecoder
+from sansmcp._events import EventQueue
 from sansmcp._methods import Dialect, Method
 
 # ------------------------------------------------------------------------------------- events
@@ -164,6 +165,10 @@ class _Walk:
                 self.visit(item)
         elif kind is list or kind is deque:
             form.append(len(value))
+            for item in value:
+                self.visit(item)
+        elif kind is EventQueue:
+            form += (len(value), value.n_bytes if value else 0)
             for item in value:
                 self.visit(item)
         elif kind is bytearray:

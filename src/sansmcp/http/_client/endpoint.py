@@ -189,4 +189,4 @@ class ClientEndpoint(Verbs):
     @property
     def paused(self) -> bool:
         """Advice to stop reading until events were taken. Nothing is refused because of it."""
-        return len(self._events) > self._config.max_events
+        return self._events.is_over(self._config)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
 
 from ..._config import Config
+from ..._events import EventQueue
 from ..._framing import EXCERPT_BYTES, excerpt_of
 from ..._judge import Breach
 from ..._lifecycle import State
@@ -77,7 +78,7 @@ class Ground:
         self._post_url: URL | None = None  # of HTTP+SSE, where the server speaks that
         self._config = config
         self._timers = Timers()
-        self._events: deque[Any] = deque()
+        self._events: EventQueue[Any] = EventQueue()
         self._session: bytes | None = None
         self._waiting: OrderedDict[ClientExchange, None] = OrderedDict()
         self._live: dict[ClientExchange, None] = {}
