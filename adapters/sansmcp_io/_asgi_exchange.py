@@ -70,7 +70,7 @@ async def _carry(
         elif not await _receive_body(exchange, receive):
             exchange.receive_disconnect(now=time.monotonic())
             runner.turn()
-            await _answer_nobody(send)
+            await _respond_to_lost_client(send)
             return
         runner.turn()
         response = exchange.response()
@@ -113,7 +113,7 @@ def _start(status: int, headers: Headers) -> Message:
     return {"type": "http.response.start", "status": status, "headers": list(headers)}
 
 
-async def _answer_nobody(send: Send) -> None:
+async def _respond_to_lost_client(send: Send) -> None:
     """Answer a request whose client is gone: no server lets this out.
 
     Middleware, as Starlette's, may raise where an application returns without a response, and the
@@ -201,7 +201,7 @@ class _Stream:
                     await self._sleeping
                     self._sleeping = None
             if not self._has_begun:
-                await _answer_nobody(self._send)
+                await _respond_to_lost_client(self._send)
         finally:
             watching.cancel()
             del runner.wires[exchange]

@@ -74,7 +74,7 @@ class Runner(AsyncioRunner):
         self._enter(loop)
         return True
 
-    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         """The program is the server's: the call for this request raises it, after its response."""
         failures = self.failures.get(id(request.context))
         if failures is None:  # that call is over

@@ -161,7 +161,7 @@ class Asking:
         if not seconds > 0:
             return 0.0  # the core says what is wrong with that
         start = self.clock()
-        if self._room.is_dormant:
+        if self._room.needs_reopening:
             self._reopen()
         has_come = await self.loop.wait_until(start + seconds, self._until_room)
         waited = self.clock() - start
@@ -175,7 +175,7 @@ class Asking:
 
     def _reopen(self) -> None:
         """Open a session again, after one that was of no use: it is asked for."""
-        self._room.is_dormant = False
+        self._room.needs_reopening = False
         endpoint = cast("ClientEndpoint", self.side)
         endpoint.reopen(now=self.clock()).data = self.loop.new_mailbox()  # nobody waits for it
         self.wake()

@@ -82,13 +82,13 @@ class Dispatching(Asking):
             clock=self.clock,
             until_room=self._until_room,
             wake=self.wake,
-            exit=self._exit_by,
+            end_program=self._end_program,
         )
         self._notifications = None if on_notification is None else Notifications(on_notification)
         self._anomalies = AnomalyLog()
 
     @abstractmethod
-    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         """End in order, and raise this: the handler of a request has raised it for the program."""
 
     def _serve(self, request: IncomingRequest) -> None:

@@ -115,7 +115,7 @@ class HTTPAsking(Dispatching):
             case SessionLost():
                 self._room.is_closed = True  # whoever asks waits until it is open again
                 if event.start is None:
-                    self._room.is_dormant = True
+                    self._room.needs_reopening = True
                 else:
                     event.start.data = self.loop.new_mailbox()  # nobody waits for it there
             case _:

@@ -18,12 +18,12 @@ class Room:
 
     Attributes:
         is_closed: Nobody may come in for now, however much room there is.
-        is_dormant: Nor will anybody, until a session is opened again.
+        needs_reopening: Nor will anybody, until a session is opened again.
     """
 
     def __init__(self, connection: ClientSide | ServerConnection, loop: Loop) -> None:
         self.is_closed = False
-        self.is_dormant = False
+        self.needs_reopening = False
         self._connection: Final = connection
         self._loop: Final = loop
         self._turnstile = loop.new_lock()
@@ -58,4 +58,4 @@ class Room:
         return self.is_closed or self._connection.unsent_bytes > UNSENT_BYTES
 
     def _is_over(self) -> bool:
-        return self.is_dormant or self._connection.state is State.CLOSED
+        return self.needs_reopening or self._connection.state is State.CLOSED

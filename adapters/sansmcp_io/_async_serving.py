@@ -25,8 +25,8 @@ class Serving:
         until_room: Waits until an answer may be added to the output, where one output is shared
             by all; the answers of plain functions do not wait.
         wake: Called after an answer that came outside of `begin`: there is output.
-        exit: Called with what a handler raised for the program, after the request was answered:
-            has it raised there.
+        end_program: Called with what a handler raised for the program, after the request was
+            answered: has it raised there.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Serving:
         clock: Callable[[], float],
         until_room: Callable[[], Awaitable[None]] | None,
         wake: Callable[[], None],
-        exit: Callable[[IncomingRequest, BaseException], None],
+        end_program: Callable[[IncomingRequest, BaseException], None],
     ) -> None:
         self._connection: Final = connection
         self._handler: Final = handler
@@ -46,7 +46,7 @@ class Serving:
         self._clock: Final = clock
         self._until_room: Final = until_room
         self._wake: Final = wake
-        self._exit: Final = exit
+        self._end_program: Final = end_program
 
     def begin(self, request: IncomingRequest, tasks: Any) -> None:
         """Run a plain function here and now; give an async one a task of its own."""
@@ -69,7 +69,7 @@ class Serving:
         """Answer for a handler that raised something, whatever it was."""
         answer_failure(self._connection, request, failure, self._clock())
         if ends_program(failure):
-            self._exit(request, failure)
+            self._end_program(request, failure)
 
     def cancel(self, request: IncomingRequest) -> None:
         """Cancel the handler of a request that is no longer open, if it still runs."""

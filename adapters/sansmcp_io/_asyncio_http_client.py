@@ -75,7 +75,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         self.endpoint.close(now=self.clock())
         self.wake()
 
-    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         self.wake()
         self._tasks.start_soon(self._fail_after_answers, failure)
 

@@ -125,7 +125,7 @@ class Session(Holding, Dispatching):
         self.connection.close(now=self.clock())
         self.wake()  # what an event makes the application raise is to end `run`
 
-    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         if self._exit is None:
             self._exit = failure
         for guard in self.around:  # as in `run`, before the requests are lost

@@ -160,7 +160,7 @@ class Asking(Session):
         if not seconds > 0:
             return 0.0  # the core says what is wrong with that
         start = time.monotonic()
-        if self.is_dormant:
+        if self.needs_reopening:
             self._reopen()
         if not self.wait_for_room(start + seconds):
             why = _REOPENING if self.is_reopening else f"the peer has not read for {seconds} s"
@@ -172,7 +172,7 @@ class Asking(Session):
 
     def _reopen(self) -> None:
         """Open a session again, after one that was of no use: it is asked for."""
-        self.is_dormant = False
+        self.needs_reopening = False
         endpoint = cast("ClientEndpoint", self.side)
         endpoint.reopen(now=time.monotonic()).data = Mailbox[Any]()  # nobody waits for it there
         self.turn()

@@ -91,7 +91,7 @@ class HTTPSession(HTTPWire, Asking):
             case SessionLost():
                 self.is_reopening = True  # whoever asks waits until it is open again
                 if event.start is None:
-                    self.is_dormant = True
+                    self.needs_reopening = True
                     self.ring_all()
                 else:
                     event.start.data = Mailbox[Any]()  # nobody waits for it there

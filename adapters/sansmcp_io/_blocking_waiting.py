@@ -54,7 +54,7 @@ class Waiting(Guarded):
         self._late_until = math.inf  # what is due is put off, if something comes
         self._is_crowded = False  # somebody waits for room in the output
         self.is_reopening = False  # nothing can be sent for now, however much room there is
-        self.is_dormant = False  # nor will it, until a session is opened again
+        self.needs_reopening = False  # nor will it, until a session is opened again
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
@@ -312,7 +312,7 @@ class Waiting(Guarded):
         return self.wait(self._may_go_on, until)
 
     def _may_go_on(self) -> bool:
-        if self.has_room or self.is_dormant or self.side.state is State.CLOSED:
+        if self.has_room or self.needs_reopening or self.side.state is State.CLOSED:
             return True
         self._is_crowded = True  # each time: another thread may have taken the room
         return False

@@ -103,7 +103,7 @@ class EndpointRunner:
             clock=self.now,
             until_room=None,
             wake=self.turn,
-            exit=self._exit_by,
+            end_program=self._end_program,
         )
         self._notifications = None if on_notification is None else Notifications(on_notification)
         self._request_timeout = request_timeout
@@ -111,7 +111,7 @@ class EndpointRunner:
         self._is_turning = False
 
     @abstractmethod
-    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         """Raise this where the program is: the handler of a request has raised it for that."""
 
     @abstractmethod

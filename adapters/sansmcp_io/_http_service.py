@@ -89,7 +89,7 @@ class HTTPServiceBase(EndpointRunner):
             now=self.now(),
         )
 
-    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         if self.failure is None:
             self.failure = failure
         self.end()

@@ -80,7 +80,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         self.wake()
         await self._stopped.wait()
 
-    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         self._tasks.start_soon(self._fail_after_answers, failure)
 
     async def _fail_after_answers(self, failure: BaseException) -> None:

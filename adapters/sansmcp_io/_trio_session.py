@@ -123,7 +123,7 @@ class Session(Holding, Dispatching):
         self.wake()  # what an event makes the application raise is to end the wire's own tasks
         await self._stopped.wait()
 
-    def _exit_by(self, request: IncomingRequest, failure: BaseException) -> None:
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
         if self._exit is None:
             self._exit = failure
         for scope in self.around:  # as in `run`, before the requests are lost

@@ -80,23 +80,23 @@ class Conduct(Ground):
 
     __slots__ = (
         "_authorize",
-        "_doubts",
         "_get_stream",
-        "_is_dormant",
         "_is_useful",
         "_last_revision",
         "_machine_settings",
         "_mirrored",
         "_moved",
+        "_needs_reopening",
         "_opened_at",
         "_opening",
         "_probe_timeout",
+        "_refused_probes",
     )
 
     _authorize: bool
-    _doubts: int  # so often has `initialize` followed a probe refused for its credentials
+    _refused_probes: int  # so often has `initialize` followed a probe refused for its credentials
     _get_stream: bool
-    _is_dormant: bool  # a session was lost, and none is being opened
+    _needs_reopening: bool  # a session was lost, and none is being opened
     _last_revision: str | None  # of a session that was lost
     _is_useful: bool  # a request was served since a session was lost, or none was lost yet
     _opened_at: float | None
@@ -228,7 +228,7 @@ class Conduct(Ground):
             or len(self._headers) == 1  # only `accept-encoding`: the caller gave no credentials
         ):
             return False
-        self._doubts += 1
+        self._refused_probes += 1
         self._probe_timeout = call._timeout
         return True
 
@@ -239,7 +239,7 @@ class Conduct(Ground):
             return
         text = f"the server wants authorization (status {head.status})"
         # Each time that a start has come back to the probe, there is another lane.
-        lane.challenged = max(lane.challenged + 1, self._doubts)
+        lane.challenged = max(lane.challenged + 1, self._refused_probes)
         kept = (
             self._authorize
             and lane.challenged <= _MAX_CHALLENGED
@@ -288,7 +288,7 @@ class Conduct(Ground):
     def _opened(self) -> None:
         """The handshake is done."""
         self._opened_at = self._machine._now
-        self._doubts = 0
+        self._refused_probes = 0
         if self._get_stream and self._post_url is None:
             self._listening = Listening(self._whole())
             self._listening.send()
@@ -372,10 +372,10 @@ class Conduct(Ground):
         meta: Any = self._config.codec.decode(encoded) if encoded else None
         # The revision of before says that there is a handshake, and nothing to be found out.
         start = self._machine._start(meta, timeout, None, self._last_revision, None, None)
-        self._is_dormant = False
+        self._needs_reopening = False
         return start
 
-    def _falls_asleep(self, old: ClientMachine) -> bool:
+    def _keep_for_reopening(self, old: ClientMachine) -> bool:
         """A session was lost in vain: whether the conversation goes on when it is asked again.
 
         It does if it was open once. To open sessions all the time would be of no use.
@@ -385,7 +385,7 @@ class Conduct(Ground):
         self._session = None
         self._drop_all()
         self._replace(old).take_over(old, ())
-        self._is_dormant = True
+        self._needs_reopening = True
         self._events.append(SessionLost(start=None))
         old.forsake()
         return True

@@ -71,11 +71,11 @@ class ClientEndpoint(Verbs):
         super().__init__(read_url(url), read_headers(headers), config, wake)
         self._authorize = authorize
         self._get_stream = get_stream
-        self._is_dormant = False
+        self._needs_reopening = False
         self._is_useful = True
         self._last_revision = None
         self._opened_at = None
-        self._doubts = 0
+        self._refused_probes = 0
         self._probe_timeout = None
         self._mirrored = {}
         self._moved = {}

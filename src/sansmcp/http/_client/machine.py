@@ -373,7 +373,7 @@ class ClientMachine(Machine):
         if (
             cause in _LOST_SESSION
             and self._state is State.OPEN
-            and self._endpoint._falls_asleep(self)
+            and self._endpoint._keep_for_reopening(self)
         ):
             return
         super()._end(trigger, cause, cancel)

@@ -368,7 +368,7 @@ class Post(Lane):
         call, endpoint = self.call, self.endpoint
         if call is not None and call._purpose is Purpose.DISCOVER:
             self.machine.restart_silence(call)
-        elif call is not None and call._purpose is Purpose.INITIALIZE and endpoint._doubts:
+        elif call is not None and call._purpose is Purpose.INITIALIZE and endpoint._refused_probes:
             self.machine.probe_again(call, endpoint._probe_timeout)
             return
         self.send()

@@ -58,7 +58,7 @@ class Verbs(Conduct):
             LocalProtocolError: There is a session, or one is being opened; or the conversation has
                 ended.
         """
-        if not self._is_dormant:
+        if not self._needs_reopening:
             raise LocalProtocolError("LIFE-001", "no session is lost that could be opened again")
         if now is not None:
             self._tell(now)
