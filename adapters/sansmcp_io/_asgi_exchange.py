@@ -114,10 +114,10 @@ def _start(status: int, headers: Headers) -> Message:
 
 
 async def _respond_to_lost_client(send: Send) -> None:
-    """Answer a request whose client is gone: no server lets this out.
+    """Send an empty response for a client that has disconnected. Servers drop it.
 
-    Middleware, as Starlette's, may raise where an application returns without a response, and the
-    server logs that as a fault. The status is the one that logs know for this, from nginx.
+    An application must not return without a response: middleware such as Starlette's raises then,
+    and the server logs an error. Status 499 stands for a client that has left in the logs of nginx.
     """
     await send(_start(499, ((b"content-length", b"0"),)))
     await send(dict(_END))

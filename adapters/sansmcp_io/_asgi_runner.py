@@ -75,7 +75,7 @@ class Runner(AsyncioRunner):
         return True
 
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
-        """The program is the server's: the call for this request raises it, after its response."""
+        """Have the call of the application for this request raise it, after its response."""
         failures = self.failures.get(id(request.context))
         if failures is None:  # that call is over
             LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)

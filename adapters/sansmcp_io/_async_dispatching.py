@@ -89,7 +89,12 @@ class Dispatching(Asking):
 
     @abstractmethod
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
-        """End in order, and raise this: the handler of a request has raised it for the program."""
+        """End the connection, and raise what a handler raised to end the program.
+
+        Args:
+            request: The request whose handler has raised it; it was answered.
+            failure: SystemExit, KeyboardInterrupt, or a group with one of them.
+        """
 
     def _serve(self, request: IncomingRequest) -> None:
         """Begin to serve a request, now or later."""

@@ -17,8 +17,8 @@ class Room:
     All at once, they would fill the output far beyond its bound as soon as a little of it is gone.
 
     Attributes:
-        is_closed: Nobody may come in for now, however much room there is.
-        needs_reopening: Nor will anybody, until a session is opened again.
+        is_closed: The session is lost: nothing can be sent, however much room there is.
+        needs_reopening: No other session is being opened, so the next request opens one.
     """
 
     def __init__(self, connection: ClientSide | ServerConnection, loop: Loop) -> None:

@@ -25,8 +25,8 @@ class Serving:
         until_room: Waits until an answer may be added to the output, where one output is shared
             by all; the answers of plain functions do not wait.
         wake: Called after an answer that came outside of `begin`: there is output.
-        end_program: Called with what a handler raised for the program, after the request was
-            answered: has it raised there.
+        end_program: Called with SystemExit or KeyboardInterrupt of a handler, after its request was
+            answered; the server raises it.
     """
 
     def __init__(

@@ -53,8 +53,8 @@ class Waiting(Guarded):
         self._alarm = math.inf  # until when it does
         self._late_until = math.inf  # what is due is put off, if something comes
         self._is_crowded = False  # somebody waits for room in the output
-        self.is_reopening = False  # nothing can be sent for now, however much room there is
-        self.needs_reopening = False  # nor will it, until a session is opened again
+        self.is_reopening = False  # the session is lost: nothing can be sent
+        self.needs_reopening = False  # no other is being opened: the next request opens one
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()

@@ -112,7 +112,12 @@ class EndpointRunner:
 
     @abstractmethod
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
-        """Raise this where the program is: the handler of a request has raised it for that."""
+        """Have the server raise what a handler raised to end the program.
+
+        Args:
+            request: The request whose handler has raised it; it was answered.
+            failure: SystemExit, KeyboardInterrupt, or a group with one of them.
+        """
 
     @abstractmethod
     def _turned(self) -> None:

@@ -103,7 +103,7 @@ async def test_error_in_a_good_response_has_its_status(shim: Shim) -> None:
         (b"", "it is empty"),
         (b"[]", "batch"),
         (b'{"ok": true}', "neither"),
-        (b'{"jsonrpc": "2.0", "method": "notifications/x"}', "answers nothing"),
+        (b'{"jsonrpc": "2.0", "method": "notifications/x"}', "answers no request"),
     ],
 )
 async def test_body_that_is_no_answer_says_what_it_is(

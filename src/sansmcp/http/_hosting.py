@@ -100,7 +100,7 @@ class Hosting(Ground):
         self._table = None if sessions is None else SessionTable(self._whole(), sessions)
 
     def _whole(self) -> ServerEndpoint:
-        """Itself, as what it is in the end."""
+        """`self`, typed as the concrete endpoint class."""
         whole: Any = self
         endpoint: ServerEndpoint = whole
         return endpoint

@@ -94,7 +94,7 @@ class Conduct(Ground):
     )
 
     _authorize: bool
-    _refused_probes: int  # so often has `initialize` followed a probe refused for its credentials
+    _refused_probes: int  # probes whose credentials were refused, so that `initialize` followed
     _get_stream: bool
     _needs_reopening: bool  # a session was lost, and none is being opened
     _last_revision: str | None  # of a session that was lost
@@ -212,7 +212,7 @@ class Conduct(Ground):
         return exchange.purpose is ExchangePurpose.GET and not self._has_lasted()
 
     def _is_doubted(self, exchange: ClientExchange) -> bool:
-        """Whether `initialize` decides whether the credentials are good: the probe was refused.
+        """Whether `initialize` follows a probe whose credentials were refused.
 
         Servers from before 2026-07-28 may refuse any request that is not `initialize` and names no
         session like this. If `initialize` is refused, too, authorization is asked for, and then it
@@ -376,9 +376,10 @@ class Conduct(Ground):
         return start
 
     def _keep_for_reopening(self, old: ClientMachine) -> bool:
-        """A session was lost in vain: whether the conversation goes on when it is asked again.
+        """Keep the conversation without a session, until `reopen` opens one.
 
-        It does if it was open once. To open sessions all the time would be of no use.
+        Returns:
+            Whether that is possible: only if a session was open once. Otherwise nothing is changed.
         """
         if self._last_revision is None and old._peer.revision is None:
             return False
@@ -440,5 +441,5 @@ class Conduct(Ground):
         OldStream(self._whole(), post).send()
 
     def _whole(self) -> Any:
-        """Itself, as what it is in the end."""
+        """`self`, typed as the concrete endpoint class."""
         return self

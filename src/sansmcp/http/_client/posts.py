@@ -39,10 +39,11 @@ _IDEMPOTENT: Final = frozenset(
         *("subscriptions/listen", "tasks/get", "tasks/list", "tasks/result"),
     }
 )
-"""Methods whose request has the same effect if the server gets it twice.
+"""Methods whose requests may be sent again: a second one changes nothing that the first did not.
 
-What a session is opened by is one of them: the server forgets a session that nobody uses. A
-`tools/call` is not, whatever the annotations of the tool hint at, nor is a method of an extension.
+`initialize` is one of them: a session that was opened twice leaves an unused one, which the server
+ends by itself. `tools/call` is none, because `idempotentHint` of a tool is only a hint, and neither
+are the methods of extensions, which are not known here.
 """
 _IDEMPOTENT_NOTES: Final = tuple(
     b'{"jsonrpc":"2.0","method":"notifications/%b"' % name
@@ -249,9 +250,9 @@ class Post(Lane):
             machine = self.machine
             machine.receive_body(self, body)
             if not self.heard:
-                what = "it is empty" if not body else machine._fault or "it answers nothing"
-                text = f"the response to {call._method} (status {head.status}) holds no answer"
-                self._fail(call, _INVALID, f"{text}: {what}")
+                what = "it is empty" if not body else machine._fault or "it answers no request"
+                text = f"the body of the response to {call._method} (status {head.status})"
+                self._fail(call, _INVALID, f"{text} is no answer: {what}")
 
     def broken(self, exchange: ClientExchange, text: str) -> None:
         endpoint, call, head = self.endpoint, self.call, exchange._head
