@@ -518,7 +518,7 @@ async def test_notification_without_a_session_says_what_can_be_sent() -> None:
     modern_request = post_modern(app, modern_tool_call())
     legacy_request = post(app, tool_call(), {"mcp-protocol-version": LEGACY})
     for request, reason in (
-        (modern_request, "revision 2026-07-28 has no sessions"),
+        (modern_request, "in revision 2026-07-28 a notification of the server belongs"),
         (legacy_request, "needs a session: without one"),
     ):
         result = (await request.ended()).json["result"]

@@ -304,6 +304,37 @@ def test_answers_to_nothing_are_ignored() -> None:
     assert [message["id"] for message in sent(server)] == [1]
 
 
+@pytest.mark.parametrize("revisions", [BOTH, [MODERN]])
+def test_no_notification_to_a_modern_client_stands_alone(revisions: list[str]) -> None:
+    """A server of both eras said that it "came before the handshake", which there is none of."""
+    server = modern_server(revisions=revisions)
+    request = requested(server, modern(1, "tools/call", {"name": "t"}))
+    with pytest.raises(LocalProtocolError, match="belongs to a request or to a subscr") as caught:
+        server.send_notification("notifications/custom")
+    assert caught.value.rule == "STATE-008"
+    assert sent(server) == []
+    server.send_notification("notifications/custom", request=request)
+    assert sent(server) == [note("notifications/custom")]
+
+
+def test_a_notification_to_a_modern_client_is_judged_by_its_revision() -> None:
+    """It was judged by the handshake that never came."""
+    server = both()
+    with pytest.raises(LocalProtocolError, match="LIFE-001"):  # nobody has said anything yet
+        server.send_notification("notifications/custom")
+    requested(server, modern(1, "tools/call", {"name": "t"}))
+    for method, rule in (
+        ("notifications/tools/list_changed", "OWN-025"),
+        ("notifications/tasks/status", "OWN-020"),
+    ):
+        with pytest.raises(LocalProtocolError, match=rule):
+            server.send_notification(method)
+    receive(server, initialize("hello", "2025-11-25"), INITIALIZED)
+    sent(server)
+    server.send_notification("notifications/custom")  # the handshake is with this client, too
+    assert sent(server) == [note("notifications/custom")]
+
+
 def test_notifications_of_extensions_are_delivered() -> None:
     """What no revision knows may be agreed on elsewhere, in both eras."""
     server = modern_server()

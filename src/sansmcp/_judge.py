@@ -72,6 +72,20 @@ def refuse_to_ask(method: str) -> LocalProtocolError:
     )
 
 
+def refuse_to_notify(method: str) -> LocalProtocolError:
+    """What is raised where a notification to a client of 2026-07-28 belongs to nothing.
+
+    Source: MCP 2026-07-28, basic/patterns/index.
+    """
+    return LocalProtocolError(
+        "STATE-008",
+        f"{method} was not sent: in revision 2026-07-28 a notification of the server belongs to a "
+        "request or to a subscription; a client is told of its request by progress and log "
+        "messages, and of changes by publish (for others, the verb is send_notification with "
+        "request=)",
+    )
+
+
 def judge_request(
     conversation: Conversation,
     sender: Side,

@@ -11,12 +11,12 @@ from ._envelope import SUBSCRIPTION_ID
 from ._errors import ErrorCode, LocalProtocolError
 from ._events import CancelCause, LimitReached, NotificationReceived
 from ._handles import IncomingRequest
-from ._judge import Breach, judge_notification, without_nulls
+from ._judge import Breach, judge_notification, refuse_to_notify, without_nulls
 from ._lifecycle import Phase, State
 from ._listing import LIST_CHANGES
 from ._methods import META
 from ._registry import LOG_LEVELS
-from ._values import MISSING, JSONObject, JSONValue, is_object
+from ._values import MISSING, JSONObject, JSONValue, Side, is_object
 from ._wellformed import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_call
 
 _VERBS = {
@@ -71,24 +71,36 @@ class Notifying(Accepting):
             params: The params object; nothing of it is kept.
             meta: Merged into `params._meta`.
             request: The request of the peer that it belongs to; it goes out on that one's
-                stream where the transport has several.
+                stream where the transport has several. A server gives it for a client of
+                2026-07-28, in which no notification stands alone.
             now: The caller's clock in seconds.
 
         Raises:
             LocalProtocolError: The state, the handshake, a capability or the shape of the params
-                forbids it, or the method has a verb of its own. Nothing was queued.
+                forbids it, the method has a verb of its own, or a notification to a client of
+                2026-07-28 belongs to no request. Nothing was queued.
 
         Source: MCP 2025-11-25, basic/index, Notifications.
         """
         if method in _VERBS:
             raise LocalProtocolError("OWN-025", f"{method} is sent by {_VERBS[method]}")
         conversation = self._conversation
-        if request is not None and request._is_modern and self._modern is not None:
+        if self._modern is not None and (
+            self._speaks_modern_only() if request is None else request._is_modern
+        ):
             conversation = self._modern
         if conversation.dialect.is_modern and method in _MODERN_VERBS:
             raise LocalProtocolError("OWN-025", f"{method} is sent by {_MODERN_VERBS[method]}")
         self._check_ours(request)
         message = self._notification_bytes(method, params, meta, conversation)
+        if (
+            request is None
+            and self._side is Side.SERVER
+            and conversation.dialect.is_modern
+            # One of an extension says itself where it belongs.
+            and method not in conversation.dialect.notifications[self._side]
+        ):
+            raise refuse_to_notify(method)
         self._check_size(message, method)
         if now is not None:
             self._tell(now)
@@ -97,6 +109,10 @@ class Notifying(Accepting):
         self._queue(message, None if request is None else request._route)
         if self._restless:
             self._settle()
+
+    def _speaks_modern_only(self) -> bool:
+        """Whether the client has said something in 2026-07-28, and asked for no handshake."""
+        return self._conversation.phase is Phase.NEW and self._envelope is not None
 
     def _notification_bytes(
         self,

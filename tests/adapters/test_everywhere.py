@@ -757,3 +757,18 @@ async def test_server_that_has_died_is_started_again(shim: Shim, serving: list[s
         with pytest.raises(ConnectionLost, match="after 1 restarts"):
             await client.request(*call_tool("echo", text="alive"))
     assert not has_children()
+
+
+@pytest.mark.parametrize("revisions", [MODERN_REVISIONS, None], ids=["modern", "both"])
+async def test_modern_client_is_not_notified_between_its_requests(
+    shim: Shim, serving: list[str], revisions: list[str] | None
+) -> None:
+    """On stdio it was said that a handshake was missing, over HTTP that a session was."""
+    settings: dict[str, Any] = {} if revisions is None else {"revisions": revisions}
+    async with shim.connect(serving, **settings) as client:
+        assert client.peer.revision == MODERN
+        result = await client.request("tools/call", {"name": "notify", "arguments": {}})
+    said = result["content"][0]["text"]
+    assert said.startswith("notifications/custom was not sent: in revision 2026-07-28 a notif")
+    assert "progress and log messages, and of changes by publish" in said
+    assert said.endswith("[STATE-008]")

@@ -44,6 +44,7 @@ from tests.adapters.test_everywhere import (
     test_listings_are_read_to_their_end,
     test_log_messages_come_before_the_answer_that_they_belong_to,
     test_modern_client_is_asked_by_require_input_alone,
+    test_modern_client_is_not_notified_between_its_requests,
     test_pings_are_answered,
     test_progress_is_told_before_the_answer,
     test_refusal_to_give_input_is_raised_where_the_call_was_made,
@@ -55,7 +56,6 @@ from tests.adapters.test_everywhere import (
 from tests.adapters.test_everywhere import (
     test_call_that_takes_too_long_is_cancelled as too_long_is_cancelled,
 )
-from tests.adapters.test_http_servers import test_modern_client_is_not_notified_between_its_requests
 from tests.support.processes import ROOT
 
 SECONDS = 30

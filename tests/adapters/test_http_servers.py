@@ -391,15 +391,3 @@ async def test_call_says_that_nobody_listens_any_more(shim: Shim) -> None:
                     await client.request("tools/call", ANY)
                 assert isinstance(caught.value.__cause__, ConnectionLost)
                 assert str(caught.value.__cause__) in str(caught.value)
-
-
-async def test_modern_client_is_not_notified_between_its_requests(
-    shim: Shim, serving: list[str]
-) -> None:
-    """Its server was advised to open a session, which the revision does not have."""
-    async with shim.connect(serving, revisions=MODERN_REVISIONS) as client:
-        result = await client.request("tools/call", {"name": "notify", "arguments": {}})
-    assert result["content"][0]["text"] == (
-        "notifications/custom was not sent: revision 2026-07-28 has no sessions; a client is told "
-        "of its request by progress and log messages, and of changes by publish [STATE-006]"
-    )

@@ -12,7 +12,7 @@ from .._changes import Change
 from .._errors import LocalProtocolError
 from .._events import CancelCause
 from .._handles import IncomingRequest, Listener, Listing, OutgoingRequest, Peer, Ping
-from .._judge import refuse_to_ask
+from .._judge import refuse_to_ask, refuse_to_notify
 from .._registry import MODERN_REVISIONS
 from .._values import JSONObject, JSONValue
 from ._answers import Answers
@@ -97,7 +97,7 @@ class Verbs(Answers):
         """
         session: Session | None = peer.session
         if session is None:
-            raise LocalProtocolError("STATE-006", _not_notified(peer, method))
+            raise _not_notified(peer, method)
         return session
 
     def ping(
@@ -259,13 +259,11 @@ def _not_asked(peer: Peer, method: str) -> LocalProtocolError:
     return LocalProtocolError("STATE-006", needs_session(method, peer))
 
 
-def _not_notified(peer: Peer, method: str) -> str:
+def _not_notified(peer: Peer, method: str) -> LocalProtocolError:
     if peer.revision in MODERN_REVISIONS:
-        return (
-            f"{method} was not sent: revision {peer.revision} has no sessions; a client is told of "
-            "its request by progress and log messages, and of changes by publish"
-        )
-    return (
+        return refuse_to_notify(method)
+    return LocalProtocolError(
+        "OWN-038",
         f"{method} needs a session: without one, a client of revision {peer.revision} is told of "
-        "its request by progress messages only"
+        "its request by progress messages only",
     )
