@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any, Final, TypeAlias, assert_never
 
 from sansmcp import (
@@ -39,6 +38,9 @@ _NOT_KEPT: Final = (
 _NOT_OPENED: Final = (
     "the session was lost, and no new one could be opened: %s; the next request tries again"
 )
+
+_LEAST_ERROR_STATUS: Final = 400
+"""Statuses of HTTP from here on are errors."""
 
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
 
@@ -159,7 +161,7 @@ def _opening_error(text: str, opening: ConnectionFailed) -> Exception:
     error: Exception = ConnectionLost(text)
     if isinstance(cause, RequestRefused):
         error = RequestRefused(text, cause.status, cause.challenges, cause.retry_after)
-    elif isinstance(cause, PeerError) and (cause.status or 0) >= HTTPStatus.BAD_REQUEST:
+    elif isinstance(cause, PeerError) and (cause.status or 0) >= _LEAST_ERROR_STATUS:
         error = RequestRefused(text, cause.status, (), cause.retry_after)
     error.__cause__ = cause
     return error
