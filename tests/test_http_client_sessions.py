@@ -206,7 +206,7 @@ def reopen(client: ClientEndpoint, **times: Any) -> None:
 
 
 def test_all_that_was_open_in_a_lost_session_ends() -> None:
-    """Calls, listings, pings, what the server has asked, and the stream."""
+    """Calls, listings and pings that were being answered, what the server has asked, the stream."""
     client = opened(get=True, now=0.0)
     listening(client, event(request(1, "roots/list")))
     asked = only(RequestReceived, events_of(client)).request
@@ -214,6 +214,9 @@ def test_all_that_was_open_in_a_lost_session_ends() -> None:
     client.send_paginated("tools/list")
     client.ping()
     exchanges_of(client)
+    for exchange in client.exchanges:
+        if exchange.method == "POST":
+            stream(exchange)
     client.send_notification("notifications/roots/list_changed")
     respond(take(client), 404)
     events = events_of(client)
@@ -681,6 +684,187 @@ def test_a_call_that_has_run_is_not_sent_again() -> None:
     assert isinstance(lost, SessionLost)
     assert isinstance(failed, RequestFailed)
     assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+
+
+# ----------------------------------------- what the server may have run, when a session is lost
+
+
+def in_doubt(
+    purpose: ExchangePurpose = ExchangePurpose.GET, config: Config | None = None, **how: Any
+) -> tuple[ClientEndpoint, OutgoingRequest, ClientExchange]:
+    """A call is under way without a response, and another exchange has found the session gone."""
+    client = opened(get=True, now=0.0, config=config)
+    gone = take(client)
+    call, exchange = ask(client, **how)
+    if purpose is not ExchangePurpose.GET:
+        stream(gone)
+        _, gone = ask(client)
+    respond(gone, 404)
+    assert kinds(events_of(client)) == [SessionLost]
+    assert not exchange.over
+    return client, call, exchange
+
+
+@pytest.mark.parametrize("purpose", [ExchangePurpose.GET, ExchangePurpose.POST])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_call_that_is_refused_after_its_session_was_lost_is_sent_in_the_next(
+    purpose: ExchangePurpose, is_late: bool
+) -> None:
+    """Its own 404 says that it was not run, whatever has found that the session is gone before."""
+    client, call, exchange = in_doubt(purpose)
+    if not is_late:
+        respond(exchange, 404)
+        assert exchange.aborted
+    reopen(client)
+    if is_late:
+        respond(exchange, 404)
+    assert SessionLost not in kinds(events_of(client))
+    posts = [one for one in exchanges_of(client) if one.method == "POST"]
+    (again,) = (one for one in posts if message_of(one)["id"] == call.id)
+    assert again.body == exchange.body
+    assert fields_of(again)["mcp-session-id"] == "S-2"
+    respond(again, body=answer(client, call))
+    assert only(ResponseReceived, events_of(client)).request is call
+
+
+@pytest.mark.parametrize("status", [307, 401])
+def test_so_is_one_that_is_sent_elsewhere_or_must_be_authorized(status: int) -> None:
+    """It was not run. What it needs besides is found out in the session that is sent next."""
+    client, call, exchange = in_doubt()
+    respond(exchange, status, more={"location": "/elsewhere"})
+    reopen(client)
+    assert kinds(events_of(client)) == [Ready]
+    _, again = exchanges_of(client)
+    assert again.body == exchange.body
+    assert client.pending_requests == (call,)
+
+
+def test_a_call_is_sent_in_two_sessions_at_most() -> None:
+    """It was sent again once. That its second session was lost too ends it, when it is refused."""
+    client, call, exchange = in_doubt()
+    reopen(client)
+    respond(exchange, 404)
+    stream_of_get, again = exchanges_of(client)
+    served, other = ask(client)
+    respond(other, body=answer(client, served))
+    events_of(client)
+    respond(stream_of_get, 404)
+    assert kinds(events_of(client)) == [SessionLost]
+    respond(again, 404)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.LOST)
+    assert "workers" in failed.text
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+@pytest.mark.parametrize("form", ["json", "stream"])
+def test_a_call_that_was_run_after_all_is_answered(form: str, is_opened: bool) -> None:
+    """One worker knows the session and another one does not. The answer counts, and that alone."""
+    client, call, exchange = in_doubt(progress=True)
+    if is_opened:
+        reopen(client)
+    events_of(client)
+    if form == "json":
+        respond(exchange, body=answer(client, call))
+    else:
+        told = note("notifications/progress", {"progressToken": call.id, "progress": 1})
+        pieces = (event(told), event(request(9, "roots/list")), event(CHANGED))
+        stream(exchange, *pieces, event(answer(client, call)))
+    answered = only(ResponseReceived, events_of(client))
+    assert answered.request is call
+    if not is_opened:
+        reopen(client)
+        assert kinds(events_of(client)) == [Ready]
+    assert [one.method for one in exchanges_of(client)] == ["GET"]
+
+
+def test_an_answer_from_a_lost_session_does_not_make_the_next_one_useful() -> None:
+    """Otherwise a server without memory would be asked for a session for ever."""
+    client, call, exchange = in_doubt()
+    respond(exchange, body=answer(client, call))
+    reopen(client)
+    client.send_notification("notifications/roots/list_changed")
+    respond(exchanges_of(client)[-1], 404)
+    assert only(SessionLost, events_of(client)[-1:]).start is None
+
+
+@pytest.mark.parametrize("how", ["failure", "stream", "400", "overlong", "large request"])
+def test_a_call_that_may_have_been_run_in_a_lost_session_is_not_sent_again(how: str) -> None:
+    """The caller has to know that: what it does may have been done."""
+    client, call, exchange = in_doubt(config=Config(max_message_bytes=400))
+    reopen(client)
+    events_of(client)
+    if how == "failure":
+        exchange.receive_failure("the connection was reset")
+    elif how == "stream":
+        stream(exchange, b"id: 1\ndata:\n\n", ends=True)
+    elif how == "overlong":
+        stream(exchange, event(answer(client, call, {"content": ["x" * 500]})))
+    elif how == "large request":
+        stream(exchange, event(request(9, "roots/list", {"x": "x" * 500})), ends=True)
+    else:
+        respond(exchange, 400, UNKNOWN[0])
+    events = events_of(client)
+    assert SessionLost not in kinds(events)
+    ended = events[-1]
+    if how == "400":
+        assert isinstance(ended, ErrorReceived)
+    else:
+        assert isinstance(ended, RequestFailed)
+        is_lost = how != "overlong"
+        assert ended.reason is (FailureReason.LOST if is_lost else FailureReason.INVALID_ANSWER)
+        assert ("did not know its session" in ended.text) == is_lost
+    assert ended.request is call
+    assert client.next_timeout() is None
+    assert [one.method for one in exchanges_of(client)] == ["GET"]
+
+
+@pytest.mark.parametrize("how", ["cancel", "timeout", "close"])
+def test_a_call_of_a_lost_session_may_end_before_it_is_decided(how: str) -> None:
+    """Its exchange ends with it, and nobody is told: the next session knows nothing of it."""
+    client, call, exchange = in_doubt(timeout=5.0)
+    reopen(client)
+    exchanges_of(client)
+    events_of(client)
+    if how == "close":
+        client.close()
+    elif how == "cancel":
+        assert client.cancel(call)
+    else:
+        client.handle_timeout(5.0)
+    assert only(RequestFailed, events_of(client)[:1]).request is call
+    assert exchange.aborted
+    left = [one.method for one in exchanges_of(client)]
+    assert left == (["DELETE"] if how == "close" else [])
+
+
+def test_it_is_lost_with_the_next_session_if_that_cannot_be_opened() -> None:
+    """There is nothing left in which its answer could mean something."""
+    client, call, exchange = in_doubt()
+    take(client).receive_failure("connection refused")
+    assert only(RequestFailed, events_of(client)[-1:]).request is call
+    assert exchange.aborted
+
+
+@pytest.mark.parametrize("verb", ["list", "read", "ping"])
+def test_what_has_the_same_effect_twice_is_sent_again_at_once(verb: str) -> None:
+    """To wait for what becomes of it in the lost session is of no use."""
+    client = opened(get=True, now=0.0)
+    gone = take(client)
+    if verb == "list":
+        client.send_paginated("tools/list")
+    elif verb == "read":
+        client.send_request("resources/read", {"uri": "file:///a"})
+    else:
+        client.ping()
+    exchange = take(client)
+    respond(gone, 404)
+    assert exchange.aborted
+    reopen(client)
+    assert kinds(events_of(client)) == [SessionLost, Ready]
+    _, again = exchanges_of(client)
+    assert again.body == exchange.body
+    assert fields_of(again)["mcp-session-id"] == "S-2"
 
 
 def test_a_silent_session_is_pinged_until_it_is_given_up() -> None:

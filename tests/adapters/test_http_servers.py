@@ -1,6 +1,7 @@
 """What callers are told of servers over HTTP, good and bad, whatever the adapter of the client."""
 
 import json
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -10,7 +11,7 @@ import pytest
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp_io import ConnectionLost, InvalidAnswer, PeerError, RequestRefused
-from tests.adapters.shims import SHIMS, Client, Shim
+from tests.adapters.shims import SECONDS, SHIMS, Client, Shim
 from tests.support.http_scripted import Asked, scripted
 from tests.support.modern import discovered
 
@@ -180,6 +181,43 @@ async def test_call_that_is_refused_for_its_session_is_made_in_the_next(shim: Sh
                 sessions[-1] = "forgotten"
                 await ask()
     assert refused == ["tools/call", "tools/list", "ping"]
+
+
+async def test_call_under_way_when_its_session_is_lost_is_made_in_the_next(shim: Shim) -> None:
+    """The stream of the session was refused first: the call ended as lost, though nobody ran it."""
+    sessions = iter("ab")
+    is_under_way, is_lost = threading.Event(), threading.Event()
+    called: list[str | None] = []
+
+    def answer(asked: Asked) -> None:
+        method, session = asked.message.get("method"), asked.headers.get("mcp-session-id")
+        if method == "initialize":
+            session = next(sessions)
+            if session == "b":
+                is_lost.set()
+            asked.open_session(session)
+        elif method == "tools/list":
+            asked.result({"tools": []})
+        elif method == "tools/call":
+            called.append(session)
+            if session == "b":
+                asked.result({"content": []})
+                return
+            is_under_way.set()
+            is_lost.wait(SECONDS)
+            asked.reply(404)
+        elif asked.command == "GET" and session == "a":
+            is_under_way.wait(SECONDS)
+            asked.reply(404)
+        else:
+            asked.open_session()
+
+    with scripted(answer) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS) as client:
+            assert await client.items("tools/list") == []
+            assert await client.request("tools/call", ANY) == {"content": []}
+    assert called == ["a", "b"]
+    assert is_lost.is_set()
 
 
 async def test_call_that_is_refused_for_each_session_names_the_cause(shim: Shim) -> None:

@@ -40,6 +40,8 @@ _MAX_CHALLENGED: Final = 5
 """An application that always shows the same would go on for ever, as fast as the server can."""
 _MARKED_CHARACTERS: Final = 16_384
 """More of one tool is not remembered: the table lasts as long as the client does."""
+_NOT_RUN: Final = frozenset({307, 308, 401, 404})
+"""Statuses of requests that a server has not run."""
 _LASTING: Final = 10.0
 """Seconds after which a session that is lost has not been lost at once."""
 _UNKNOWN_SESSION: Final = (
@@ -179,24 +181,49 @@ class Conduct(Ground):
     # ---------------------------------------------------------------------------------- heads
 
     def _judge_head(self, exchange: ClientExchange, head: Head) -> None:
-        status = head.status
-        if exchange._lane.over or exchange.purpose is ExchangePurpose.DELETE:
+        status, lane = head.status, exchange._lane
+        if lane.over or exchange.purpose is ExchangePurpose.DELETE:
             return  # its answer came elsewhere, and was faster; or whatever it says, we are done
-        if status == 404 and self._names_session(exchange) and not self._has_no_stream(exchange):
-            self._lose_session(exchange._lane, 404)
+        if isinstance(lane, Post) and lane.former:
+            self._judge_former(exchange, lane, head)
+        elif status == 404 and self._names_session(exchange) and not self._has_no_stream(exchange):
+            self._lose_session(lane, 404)
         elif (status == 401 or (status == 403 and head.challenges)) and not self._is_doubted(
             exchange
         ):
             self._unauthorized(exchange, head)
         elif status in _REDIRECTS:
             self._redirected(exchange, head)
-        elif (coding := head.fields.get("content-encoding", "").lower()) not in ("", "identity"):
+        else:
+            self._judge_form(exchange, head)
+
+    def _judge_form(self, exchange: ClientExchange, head: Head) -> None:
+        """Whether the body of a response can be read, which the lane then judges."""
+        if (coding := head.fields.get("content-encoding", "").lower()) not in ("", "identity"):
             text = f"the body is encoded ({coding[:40]}), which was not asked for"
             self._report(Breach("OWN-042", text))
             exchange._lane.unreadable(head, text)
             exchange._abort()
         else:
             exchange._lane.head(exchange, head)
+
+    def _judge_former(self, exchange: ClientExchange, post: Post, head: Head) -> None:
+        """The response to a request that was under way when its session was lost.
+
+        A status that refuses it before it was run has it sent in the next session, once. Everything
+        else is the answer, from a server that has run it after all.
+        """
+        if head.status not in _NOT_RUN:
+            self._judge_form(exchange, head)
+            return
+        exchange._abort()
+        if post.moved:
+            post.lost(_UNKNOWN_SESSION % head.status)
+        elif self._machine.phase is Phase.OPERATING:
+            self._move(post)
+        else:
+            post.former = False
+            self._moved[post] = None
 
     def _names_session(self, exchange: ClientExchange) -> bool:
         return self._session is not None and any(
@@ -295,8 +322,14 @@ class Conduct(Ground):
         self._machine._ended_by = ""
         moved, self._moved = self._moved, {}
         for post in moved:
-            post.moved = True
-            post.send()
+            self._move(post)
+
+    @staticmethod
+    def _move(post: Post) -> None:
+        """Send a request of a lost session in this one."""
+        post.former = False
+        post.moved = True
+        post.send()
 
     def _keep_session(self, head: Head) -> None:
         """The server has answered initialize, and may have named the session."""
@@ -337,12 +370,14 @@ class Conduct(Ground):
         Requests that the server has not run are sent in the new session: the one that it has
         refused with 404, those that wait for authorization, and those that were not sent yet.
         Another status than 404 does not say for sure that the refused request was not run: it is
-        sent again only if it has the same effect twice. Whether others were run is not known.
+        sent again only if it has the same effect twice. The same holds for a request that is under
+        way without any response; if it has not the same effect twice, its response decides.
         """
         old = self._machine
         old._ended_by = _UNKNOWN_SESSION % status
         self._session = None
-        posts = self._never_run(lane, is_certain=status == 404)
+        undecided = self._undecided()
+        posts = self._never_run(lane, undecided, is_certain=status == 404)
         if old.phase is not Phase.OPERATING or not (posts or self._has_lasted()):
             old._end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)
             return
@@ -351,8 +386,11 @@ class Conduct(Ground):
             self._kept.pop(post, None)
             if post.exchange is not None:  # else it is over, or was kept
                 post.exchange._abort()
-        self._drop_all()
-        self._replace(old).take_over(old, posts)
+        former = {post: None for post in undecided if not post.may_repeat}
+        for post in former:
+            post.former = True
+        self._drop_all(but=former)
+        self._replace(old).take_over(old, [*posts, *former])
         self._moved = dict.fromkeys(posts)
         self._events.append(SessionLost(start=self._open_again()))
         old.forsake()
@@ -391,9 +429,20 @@ class Conduct(Ground):
         old.forsake()
         return True
 
-    def _never_run(self, refused: Lane, *, is_certain: bool) -> list[Post]:
+    def _undecided(self) -> list[Post]:
+        """The requests under way to which no response has come, so that they may have been run."""
+        lanes = [exchange._lane for exchange in self._live if exchange._is_undecided]
+        return [
+            lane
+            for lane in lanes
+            if isinstance(lane, Post) and lane.call is not None and _may_move(lane.call)
+        ]
+
+    def _never_run(self, refused: Lane, undecided: list[Post], *, is_certain: bool) -> list[Post]:
         """The requests that go on in the next session, but for those moved before."""
-        lanes = [*self._kept, *(exchange._lane for exchange in self._waiting)]
+        lanes: list[Lane] = [post for post in undecided if post.may_repeat]
+        lanes += self._kept
+        lanes += [exchange._lane for exchange in self._waiting]
         if is_certain or refused.may_repeat:
             lanes.insert(0, refused)
         return [

@@ -257,6 +257,11 @@ class ClientExchange:
 
     # --------------------------------------------------------------------------- for the lanes
 
+    @property
+    def _is_undecided(self) -> bool:
+        """Whether a message was sent, and a request waits for any response to it."""
+        return self.method == "POST" and self._head is None and self.awaited
+
     def _read_whole(self) -> None:
         self._reading = Reading.WHOLE
 

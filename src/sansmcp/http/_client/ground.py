@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from ..._config import Config
@@ -206,12 +206,13 @@ class Ground:
         if self._barrier is post:
             self._barrier = None
 
-    def _drop_all(self) -> None:
-        """Nothing that is under way, or was about to be, is of use any more."""
+    def _drop_all(self, but: Collection[Lane] = ()) -> None:
+        """Nothing that is under way, or was about to be, is of use any more, but for these."""
         self._barrier = None
         for exchange in [*self._live, *self._waiting]:
-            exchange._lane.drop()
-            exchange._abort()
+            if exchange._lane not in but:
+                exchange._lane.drop()
+                exchange._abort()
         lanes = [*self._kept] if self._listening is None else [*self._kept, self._listening]
         self._listening = None
         for lane in lanes:

@@ -361,7 +361,7 @@ class ClientMachine(Machine):
     ) -> None:
         route: Any = call._route
         post: Post = route
-        if call._is_modern or post.is_unsent:
+        if call._is_modern or post.is_unsent or post.former:
             message = None  # the end of the exchange says it; or there is nothing to cancel
         post.is_cancelled = message is not None
         super()._abandon(call, reason, text, message)

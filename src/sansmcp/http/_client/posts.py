@@ -67,12 +67,17 @@ def says_little(status: int) -> bool:
     return not says_what_it_speaks(status) or status in _SAYS_LITTLE
 
 
+def _start_of(item: ServerSentEvent | OverlongEvent) -> bytes:
+    return item.excerpt if isinstance(item, OverlongEvent) else item.data
+
+
 class Post(Lane):
     """A message that is POSTed; the route of the call, where it is a request.
 
     Attributes:
         body: The message; None until it is there, and empty when it is of no more use.
         call: The request that it is; None for a notification or an answer.
+        former: It is under way in a session that was lost since, and the server may have run it.
         heard: An answer to it came.
         is_cancelled: The server is told that nobody waits for the answer any more.
         is_modern: It is of the revision in which fields repeat what it says.
@@ -92,6 +97,7 @@ class Post(Lane):
     __slots__ = (
         "body",
         "call",
+        "former",
         "heard",
         "is_cancelled",
         "is_modern",
@@ -123,6 +129,7 @@ class Post(Lane):
         self.is_modern = is_modern
         self.purpose = purpose
         self.body: bytes | None = None
+        self.former = False
         self.heard = False
         self.is_cancelled = False
         self.moved = False
@@ -200,7 +207,7 @@ class Post(Lane):
         self.status, self.wait = head.status, None
         if call._purpose is Purpose.INITIALIZE:
             self.endpoint._keep_session(head)
-        elif not self.is_modern:
+        elif not self.is_modern and not self.former:
             self.endpoint._is_useful = True
         if head.media_type == SSE:
             exchange._read_stream("")
@@ -236,7 +243,8 @@ class Post(Lane):
             excerpt = self.endpoint._excerpt(item.excerpt, over=limit)
             self.endpoint._report(Breach("OWN-001", text), excerpt=excerpt, request=call)
             self._fail(call, _INVALID, text)
-        else:
+        elif not self.former or read_head(_start_of(item))[0] is not Kind.CALL:
+            # What else the server says in a session that is lost belongs to nothing any more.
             self.endpoint._receive_event(item, standalone=False)
 
     def whole(self, head: Head, body: bytes) -> None:
@@ -276,12 +284,15 @@ class Post(Lane):
             self.later(text)
         else:
             reason = _LOST
+            if self.former:
+                text += "; the server did not know its session any more"
             if exchange._reading is Reading.STREAM and call._purpose is Purpose.DISCOVER:
                 reason = _INVALID  # it is there, and does not know what to say
             self._fail(call, reason, f"{call._method} got no answer: {text}")
 
     def _can_be_resumed(self, exchange: ClientExchange) -> bool:
-        return exchange._reading is Reading.STREAM and not self.is_modern and self._has_place
+        is_broken_stream = exchange._reading is Reading.STREAM and not self.is_modern
+        return is_broken_stream and not self.former and self._has_place
 
     @property
     def _has_place(self) -> bool:
@@ -298,7 +309,8 @@ class Post(Lane):
         """The body of a status that says no."""
         endpoint, call = self.endpoint, self.call
         status, error = head.status, error_in(body, self.machine)
-        if not self.is_modern and endpoint._is_of_session(status, error, body, call):
+        is_of_this_session = not self.is_modern and not self.former
+        if is_of_this_session and endpoint._is_of_session(status, error, body, call):
             text = "a session that is not known is answered with status 400 instead of 404"
             endpoint._report(Breach("SESS-008", text, tolerated=True))
             endpoint._lose_session(self, status)
