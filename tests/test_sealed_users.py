@@ -211,25 +211,86 @@ def test_applications_need_keys_of_users_too(app: Callable[..., object]) -> None
     app(Tool(), info=SERVER_INFO, authenticate=nobody)
 
 
-@pytest.mark.parametrize("bad", [7, None, RuntimeError("secret")])
-@on_each_loop()
-async def test_a_key_that_is_no_string_is_a_fault_of_the_server(
-    bad: object, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The client is told no more than of any fault, and the log says which one it is."""
+def key_that_is(bad: object) -> Callable[[object], Any]:
+    """A function that returns this, or raises it where it is an exception."""
 
     def find_key(user: object) -> Any:
         if isinstance(bad, Exception):
             raise bad
         return bad
 
-    settings: dict[str, Any] = {"authenticate": somebody, "principal_key": find_key}
+    return find_key
+
+
+BAD_KEYS: Final = (7, None, RuntimeError("secret"))
+
+
+def failures(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.exc_info is not None]
+
+
+@pytest.mark.parametrize("bad", BAD_KEYS)
+@on_each_loop()
+async def test_a_key_that_is_no_string_is_a_fault_of_the_server(
+    bad: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client is told no more than of any fault, and the log says which one it is."""
+
+    settings: dict[str, Any] = {"authenticate": somebody, "principal_key": key_that_is(bad)}
     async with serving(Tool(), config=CONFIG, **settings) as server, talking(server) as talk:
         response = await talk.post(asking(1), modern_headers(asking(1)))
         assert response.status == 500
         internal_error = {"code": -32603, "message": "internal error"}
         assert json.loads(response.body)["error"] == internal_error
-    assert "authenticate failed" in [record.getMessage() for record in caplog.records]
+    assert failures(caplog) == ["principal_key failed"]
+
+
+@pytest.mark.parametrize("bad", BAD_KEYS)
+@below_asgi.on_asyncio
+async def test_a_key_that_is_no_string_is_named_below_asgi(
+    bad: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log blamed `authenticate`, which had found the user."""
+    app = below_asgi.new_app(
+        Tool(), config=CONFIG, authenticate=somebody, principal_key=key_that_is(bad)
+    )
+    assert (await below_asgi.post_modern(app, asking(1)).ended()).status == 500
+    assert failures(caplog) == ["principal_key failed"]
+
+
+@pytest.mark.parametrize("bad", BAD_KEYS)
+def test_a_key_that_is_no_string_is_named_below_wsgi(
+    bad: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same in a thread."""
+    app = wsgi_app(Tool(), config=CONFIG, principal_key=key_that_is(bad))
+    message = asking(1)
+    response = post_below_wsgi(app, message, modern_headers(message), REMOTE_USER="u1")
+    assert response.ended().status == 500
+    assert failures(caplog) == ["principal_key failed"]
+
+
+@on_each_loop()
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_an_authenticate_that_fails_is_named(
+    is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neighbour: the other one of the two, and `principal_key` is not called at all."""
+
+    def find(fields: Any) -> User:
+        raise RuntimeError("secret")
+
+    async def find_later(fields: Any) -> User:
+        await loops.checkpoint()
+        return find(fields)
+
+    settings: dict[str, Any] = {"authenticate": find_later if is_async else find}
+    async with (
+        serving(Tool(), config=CONFIG, principal_key=key, **settings) as server,
+        talking(server) as talk,
+    ):
+        assert (await talk.post(asking(1), modern_headers(asking(1)))).status == 500
+    assert failures(caplog) == ["authenticate failed"]
 
 
 @below_asgi.on_asyncio

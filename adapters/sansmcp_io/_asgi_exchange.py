@@ -129,16 +129,18 @@ async def _authenticate(
     exchange: ServerExchange,
     scope: Scope,
 ) -> None:
+    called = "authenticate"
     try:
         principal = authenticate(scope)
         if inspect.isawaitable(principal):
             principal = await principal
+        called = "principal_key"
         key = key_of(principal, principal_key)
     except Unauthorized as error:
         challenge = (("www-authenticate", error.challenge),)
         exchange.refuse(error.status, error.text, challenge, now=time.monotonic())
     except Exception as error:
-        LOGGER.error("authenticate failed", exc_info=error)
+        LOGGER.error("%s failed", called, exc_info=error)
         exchange.refuse(500, "internal error", now=time.monotonic())
     else:
         exchange.principal, exchange.principal_key = principal, key

@@ -95,7 +95,7 @@ class HTTPWireBase:
         try:
             principal = self._server.authenticate(head.headers)
         except Exception as error:
-            self._refuse(error)
+            self._refuse(error, "authenticate")
         else:
             if inspect.isawaitable(principal):
                 return self._admit_later(principal)
@@ -106,7 +106,7 @@ class HTTPWireBase:
         try:
             found = await principal
         except Exception as error:
-            self._refuse(error)
+            self._refuse(error, "authenticate")
         else:
             self._admit(found)
 
@@ -114,16 +114,16 @@ class HTTPWireBase:
         try:
             key = key_of(principal, self._server.principal_key)
         except Exception as error:
-            self._refuse(error)
+            self._refuse(error, "principal_key")
         else:
             self._connection.admit(principal, key, now=self._server.now())
 
-    def _refuse(self, error: Exception) -> None:
+    def _refuse(self, error: Exception, called: str) -> None:
         now = self._server.now()
         if isinstance(error, Unauthorized):
             self._connection.refuse(error.status, error.text, error.challenge, now=now)
         else:
-            LOGGER.error("authenticate failed", exc_info=error)
+            LOGGER.error("%s failed", called, exc_info=error)
             self._connection.refuse(500, "internal error", now=now)
 
     def _lose_client(self) -> None:

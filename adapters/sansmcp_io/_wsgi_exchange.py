@@ -108,14 +108,16 @@ class Carrier:
         exchange, authenticate = self._exchange, self._serving.authenticate
         if authenticate is None:
             return
+        called = "authenticate"
         try:
-            principal = not_async(authenticate(self.environ), "authenticate")
+            principal = not_async(authenticate(self.environ), called)
+            called = "principal_key"
             exchange.principal_key = key_of(principal, self._serving.principal_key)
             exchange.principal = principal
         except Unauthorized as error:
             self._refuse(error.status, error.text, ("www-authenticate", error.challenge))
         except Exception as error:
-            LOGGER.error("authenticate failed", exc_info=error)
+            LOGGER.error("%s failed", called, exc_info=error)
             self._refuse(500, "internal error")
 
     def _refuse(self, status: int, text: str, *fields: tuple[str, str]) -> None:
