@@ -86,7 +86,8 @@ async def connect_http(
 
     Raises:
         PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
-        RequestRefused: The server wants to know who asks.
+        RequestRefused: The server refused the start with a status of HTTP, such as one that wants
+            to know who asks.
         ValueError: The URL or a field is unusable, or a proxy was to be used.
         ModuleNotFoundError: The extra `h11` is not installed.
     """

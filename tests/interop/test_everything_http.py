@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from sansmcp import LEGACY_REVISIONS, JSONObject
-from sansmcp_io.trio import Call, ConnectionLost, PeerError, StartFailed
+from sansmcp_io.trio import Call, ConnectionLost, PeerError, RequestRefused
 from tests.interop.talk import Talk
 from tests.interop.talk_http import (
     HTTPReports,
@@ -190,9 +190,13 @@ async def test_many_requests_at_once_are_answered(place: Place) -> None:
 @on_trio()
 async def test_a_client_does_not_try_the_older_transport_without_its_revision() -> None:
     """It was told what to speak."""
-    with everything_on("sse") as port, pytest.raises(StartFailed, match="404"):
+    with (
+        everything_on("sse") as port,
+        pytest.raises(RequestRefused, match="answered initialize with status 404") as caught,
+    ):
         async with talking_over_http(NAME, port, path="/sse", revisions=LEGACY_REVISIONS[1:]):
             pass
+    assert caught.value.status == 404
 
 
 @on_trio()
