@@ -333,9 +333,12 @@ def test_levels_are_those_of_the_table_of_rules() -> None:
 )
 def test_every_rule_that_can_be_found_broken_has_a_level(module: str) -> None:
     """One without would end in an exception instead of a finding."""
-    named = set(re.findall(r'"([A-Z]+-\d{3})"', (PACKAGE / f"{module}.py").read_text("utf-8")))
+    source = (PACKAGE / f"{module}.py").read_text("utf-8")
+    found = re.sub(r'LocalProtocolError\(\s*"[A-Z]+-\d{3}"', "", source)  # raised, never found
+    named = set(re.findall(r'"([A-Z]+-\d{3})"', found))
 
     named -= {"MRTR-027", "PAGE-008", "TOOL-026"}  # how a server answers to what is wrong
+    assert named
     assert named <= set(LEVELS)
 
 
