@@ -40,6 +40,15 @@ from .support.wire import (
 )
 
 TEXT: Final[JSONObject] = {"content": [{"type": "text", "text": "hi"}]}
+STAMP: Final = "2025-11-25T00:00:00Z"
+TASK: Final = {
+    **{"taskId": "1", "status": "working", "ttl": 1000},
+    **{"createdAt": STAMP, "lastUpdatedAt": STAMP},
+}
+TASKS: Final[JSONObject] = {
+    "sampling": {},
+    "tasks": {"requests": {"sampling": {"createMessage": {}}}},
+}
 SECONDS: Final = 20
 
 
@@ -161,9 +170,9 @@ def modern_progressing() -> JSONObject:
 class Session:
     """A client that has done the handshake."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, capabilities: JSONObject = CLIENT_CAPABILITIES) -> None:
         self._app = app
-        opening = post(app, initialize("hello", LEGACY, CLIENT_CAPABILITIES)).ended()
+        opening = post(app, initialize("hello", LEGACY, capabilities)).ended()
         self._fields = {
             "mcp-session-id": opening.headers["mcp-session-id"],
             "mcp-protocol-version": LEGACY,
@@ -669,6 +678,69 @@ def test_server_asks_and_tells_the_client_of_a_session(caplog: pytest.LogCapture
     (session,) = app.sessions
     assert app.end_session(session)
     stream.ended()
+
+
+def test_progress_that_waits_for_its_caller_is_bounded_in_memory(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A client may send it faster than `on_progress` returns, and nothing else limits it."""
+    told: list[float] = []
+    first, gate = threading.Event(), threading.Event()
+
+    def on_progress(done: float, total: float | None, message: str | None) -> None:
+        first.set()
+        gate.wait(SECONDS)
+        told.append(done)
+
+    def handle(call: ServerCall) -> JSONObject:
+        return {**TEXT, "_meta": call.request("roots/list", on_progress=on_progress)}
+
+    client = Session(with_sessions(handle))
+    response = client.post(tool_call())
+    until(lambda: len(response.messages) == 1)
+    (question,) = response.messages
+    params = {"progressToken": question["params"]["_meta"]["progressToken"]}
+    text = "\U0001f600" + "x" * 3_700_000  # takes 15 MB of memory
+    for number in range(24):
+        more = {"progress": number, "message": text}
+        client.post(note("notifications/progress", {**params, **more})).ended()
+        assert first.wait(SECONDS)
+    gate.set()
+    client.answer(question, {"roots": []})
+    response.ended()
+    assert told == [0, *range(24 - len(told) + 1, 24)]
+    assert len(told) == 19
+    assert caplog.text.count("reports of progress come faster than they are handled") == 1
+
+
+def test_progress_of_a_task_whose_request_was_answered(caplog: pytest.LogCaptureFixture) -> None:
+    """Its caller is gone: `on_progress` is called where it comes, and what it raises is logged."""
+    told: list[float] = []
+
+    def on_progress(done: float, total: float | None, message: str | None) -> None:
+        told.append(done)
+        if done == 2:
+            raise ZeroDivisionError
+
+    def handle(call: ServerCall) -> JSONObject:
+        params: JSONObject = {"messages": [], "maxTokens": 1, "task": {}}
+        return {
+            **TEXT,
+            "_meta": call.request("sampling/createMessage", params, on_progress=on_progress),
+        }
+
+    client = Session(with_sessions(handle), TASKS)
+    response = client.post(tool_call())
+    until(lambda: len(response.messages) == 1)
+    (question,) = response.messages
+    token = question["params"]["_meta"]["progressToken"]
+    client.answer(question, {"task": TASK})
+    response.ended()
+    for number in (1, 2):
+        params = {"progressToken": token, "progress": number}
+        assert client.post(note("notifications/progress", params)).ended().status == 202
+    assert told == [1, 2]
+    assert caplog.messages == ["on_progress failed"]
 
 
 def test_what_needs_a_session_says_so() -> None:

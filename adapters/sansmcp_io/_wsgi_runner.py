@@ -134,8 +134,9 @@ class Runner:
             case RequestCancelled():
                 self.wake(event.request.context)
             case NotificationReceived():
-                if self._on_notification is not None and here is not None:
-                    here.jobs.append(partial(self._notify, event.method, event.params))
+                if self._on_notification is not None:
+                    function = partial(self._on_notification, event.method, event.params)
+                    self._tell("on_notification", function, here)
             case ResponseReceived() | ErrorReceived() | RequestFailed():
                 event.request.data.items.append(event)
                 self.wake(event.request.data)
@@ -143,20 +144,34 @@ class Runner:
                 event.ping.data.items.append(event)
                 self.wake(event.ping.data)
             case ProgressReceived():
-                if event.request.data.on_progress is not None:
-                    event.request.data.progress.append((event.progress, event.total, event.message))
-                    self.wake(event.request.data)
+                self._progressed(event, here)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, time.monotonic())
             case _:
                 pass
 
-    def _notify(self, method: str, params: JSONObject) -> None:
-        assert self._on_notification is not None
+    def _progressed(self, event: ProgressReceived, here: Carrying | None) -> None:
+        mailbox: Mailbox[_Answer] = event.request.data
+        on_progress = mailbox.on_progress
+        if on_progress is None:
+            return
+        progress = (event.progress, event.total, event.message)
+        if mailbox.is_closed:  # of a task, whose request was answered
+            self._tell("on_progress", partial(on_progress, *progress), here)
+        else:
+            mailbox.put_progress(progress)
+            self.wake(mailbox)
+
+    def _tell(self, what: str, function: Callable[[], object], here: Carrying | None) -> None:
+        """Have the thread that has brought a notification call a function of the application."""
+        if here is not None:
+            here.jobs.append(partial(self._call_logged, what, function))
+
+    def _call_logged(self, what: str, function: Callable[[], object]) -> None:
         try:
-            not_async(self._on_notification(method, params), "on_notification")
+            not_async(function(), what)
         except Exception as error:
-            LOGGER.error("on_notification failed", exc_info=error)
+            LOGGER.error("%s failed", what, exc_info=error)
 
     # ---------------------------------------------------------------------------- time
 
@@ -246,6 +261,7 @@ class Runner:
             return result_of(self._take(mailbox, serving))
         except BaseException:
             with self.lock:
+                mailbox.is_closed = True
                 with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
                     self.endpoint.cancel(call, now=time.monotonic())
                 self.turn()
@@ -263,8 +279,9 @@ class Runner:
                     self.wait(*((mailbox,) if serving is None else (mailbox, serving.context)))
                     continue
                 if not mailbox.progress:
+                    mailbox.is_closed = True
                     return mailbox.items.popleft()
-                progress = mailbox.progress.popleft()
+                progress = mailbox.take_progress()
             assert mailbox.on_progress is not None  # or progress would not be put there
             not_async(mailbox.on_progress(*progress), "on_progress")
 
