@@ -389,6 +389,19 @@ def test_a_new_session_may_be_refused(
     assert kinds(events_of(client)) == [Ready]
 
 
+@pytest.mark.parametrize("how", ["changed", "read once"])
+def test_a_new_session_has_the_revisions_that_were_given_first(how: str) -> None:
+    """What the caller does with the list afterwards is of no importance."""
+    given = [LEGACY]
+    revisions: Any = given if how == "changed" else iter(given)
+    client = opened(revisions=revisions)
+    given.clear()
+    _, exchange = ask(client)
+    respond(exchange, 404)
+    reopen(client)
+    assert kinds(events_of(client)) == [SessionLost, Ready]
+
+
 def test_without_a_session_404_is_a_refusal_like_any_other() -> None:
     """Nothing was lost."""
     client = opened(session=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -95,6 +95,11 @@ def _is_several(value: object) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
+def _is_reread(value: object) -> bool:
+    """Whether it has several items, and has them again when it is read once more."""
+    return isinstance(value, Collection) and _is_several(value)
+
+
 def _is_object(value: object) -> bool:
     return isinstance(value, dict)
 
@@ -137,15 +142,15 @@ def _is_port(value: object) -> bool:
 
 
 _MAX_PORT: Final = 65_535
-_STRINGS: Final = (_is_several, "several strings, as a list or a tuple")
+_STRINGS: Final = "several strings, as a list or a tuple"
 _FUNCTION: Final = (_is_function_or_none, "a callable or None")
 _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "handler": (callable, "a callable"),
     "info": (_is_object, "a dict"),
     "capabilities": (_is_object_or_none, "a dict or None"),
     "instructions": (_is_string_or_none, "a string or None"),
-    "revisions": _STRINGS,
-    "requires": _STRINGS,
+    "revisions": (_is_reread, _STRINGS),
+    "requires": (_is_several, _STRINGS),
     "config": (_is_config_or_none, "a Config or None"),
     **dict.fromkeys(
         (
@@ -154,7 +159,7 @@ _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
         ),
         _FUNCTION,
     ),
-    "command": (_is_several, "the program and its arguments, as a list or a tuple"),
+    "command": (_is_reread, "the program and its arguments, as a list or a tuple"),
     "env": (_is_mapping_or_none, "a mapping or None"),
     "stderr": (_is_stderr_mode, "'inherit' or 'capture' or 'ignore'"),
     "proxies": (_is_about_proxies, "'refuse' or 'ignore'"),

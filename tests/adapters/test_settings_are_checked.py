@@ -186,7 +186,7 @@ WRONG: Final[dict[str, Wrong]] = {
     "info": ([None, 5, "x", ["x"]], "must be a dict, not"),
     "capabilities": OBJECT_OR_NONE,
     "instructions": ([True, 5, ["x"]], "must be a string or None"),
-    "revisions": STRINGS,
+    "revisions": ([*STRINGS[0], iter(["2025-11-25"])], STRINGS[1]),  # each session reads them
     "requires": STRINGS,
     "hosts": STRINGS,
     "origins": ([True, 5, "x", b"x", {5: 5}], "must be several strings, as a list or a tuple"),
@@ -199,7 +199,10 @@ WRONG: Final[dict[str, Wrong]] = {
         ),
         FUNCTION,
     ),
-    "command": ([None, True, 5, "python server.py", b"x", {}], "the program and its arguments"),
+    "command": (
+        [None, True, 5, "python server.py", b"x", {}, iter(COMMAND)],  # each restart reads it
+        "the program and its arguments",
+    ),
     "env": ([True, 5, "x", ["A=1"]], "must be a mapping or None"),
     "stderr": ([None, True, "Inherit", ["inherit"]], "'inherit' or 'capture' or 'ignore'"),
     "proxies": ([None, True, "Refuse", ["refuse"]], "'refuse' or 'ignore'"),

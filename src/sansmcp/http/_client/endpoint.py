@@ -85,7 +85,8 @@ class ClientEndpoint(Verbs):
             "config": config,
         }
         machine = ClientMachine(self, info=info, capabilities=capabilities, **settings)
-        # What the client says of itself never changes; the caller's dicts are not kept.
+        # These never change; what the caller has given may, or can be read once only.
+        settings["revisions"] = machine._revisions
         settings["info"] = config.codec.decode(machine._info)
         settings["capabilities"] = machine._capabilities
         self._machine_settings = settings
