@@ -1,5 +1,7 @@
 """Streams of a session: what goes on which of them, and what waits where none is open."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -456,3 +458,67 @@ def test_what_was_not_taken_off_an_exchange_was_not_sent(is_taken_up: bool) -> N
 
     assert logged(open_stream(one)[1]) == ["x"]
     assert logged(open_stream(one)[1]) == []
+
+
+class FailingLog:
+    """A log that cannot be read for a while."""
+
+    def __init__(self) -> None:
+        self.is_failing = False
+        self._log = MemoryEventLog()
+
+    def append(self, stream: int, event: int, message: bytes) -> int:
+        """Keep one event."""
+        return self._log.append(stream, event, message)
+
+    def replay(self, stream: int, after: int) -> Sequence[tuple[int, bytes]] | None:
+        """What followed on a stream, or an error."""
+        if self.is_failing:
+            raise OSError("the database is away")
+        return self._log.replay(stream, after)
+
+
+def unread_streams(one: Client, number: int) -> None:
+    """Many GET streams of a client, each with a message that was never sent: its own number."""
+    opened = [open_stream(one) for _ in range(number)]
+    for exchange, _ in opened:
+        exchange.receive_disconnect()
+    for name, (_, begun) in enumerate(opened, 1):
+        never_read = one.get({"last-event-id": begun.ids[-1]})
+        assert one.endpoint.send_log("error", name, session=one.session)
+        never_read.receive_disconnect()
+
+
+@pytest.mark.parametrize("number", [2, 400])
+def test_what_streams_have_lost_is_not_looked_for_again_and_again(number: int) -> None:
+    """A client could have the server go from one to the other until its stack was full."""
+    log = partial(MemoryEventLog, max_events=number * 2)
+    one = client(sessions=sessions(event_log=log, max_streams=number))
+    unread_streams(one, number)
+    one.post(progressing())
+    handle = asked(one.endpoint)
+    for done in range(number * 2 + 1):
+        assert one.endpoint.send_progress(handle, done)
+    drain(one.endpoint)
+
+    exchange, response = open_stream(one)
+    assert logged(response) == []
+    assert len(of(LimitReached, drain(one.endpoint))) == number
+    assert one.endpoint.send_log("error", "later", session=one.session)
+    assert logged(more(exchange, response)) == ["later"]
+    open_stream(one)
+    assert drain(one.endpoint) == []
+
+
+def test_what_waits_on_two_streams_stays_where_the_log_fails() -> None:
+    """It follows with the first GET after that: it is not lost."""
+    log = FailingLog()
+    one = client(sessions=sessions(event_log=lambda: log))
+    unread_streams(one, 2)
+    log.is_failing = True
+    exchange, response = open_stream(one)
+    assert logged(response) == []
+    exchange.receive_disconnect()
+    log.is_failing = False
+    exchange, response = open_stream(one)
+    assert sorted(logged(response) + logged(more(exchange, response))) == [1, 2]

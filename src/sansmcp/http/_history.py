@@ -19,17 +19,18 @@ class History:
 
     Attributes:
         followers: Streams that are read out of the log, for what their exchanges missed.
+        has_failed: The log has raised something when it was used last.
     """
 
     __slots__ = (
         "_calls",
         "_dropped",
-        "_has_failed",
         "_kept",
         "_log",
         "_session",
         "_was_full",
         "followers",
+        "has_failed",
     )
 
     def __init__(self, session: Session) -> None:
@@ -38,7 +39,7 @@ class History:
         self._kept = 0  # events, since the beginning
         self._dropped = 0  # of these, the oldest first
         self._was_full = False
-        self._has_failed = False
+        self.has_failed = False
         self.followers: dict[Stream, None] = {}
         # Requests of ours that nobody has read yet: which event of the log, and of which stream.
         self._calls: dict[OutgoingRequest, tuple[int, Stream, int]] = {}
@@ -57,7 +58,7 @@ class History:
         except Exception as error:  # whatever it is: the session goes on without what was kept
             self._report_failure(error)
             return False
-        self._has_failed = False
+        self.has_failed = False
         self._kept += 1
         if call is not None:
             while self._calls and not (oldest := next(iter(self._calls))).open:
@@ -70,10 +71,12 @@ class History:
     def after(self, number: int, event: int) -> Sequence[tuple[int, bytes]] | None:
         """The events of a stream after that one; None: nothing is known of it."""
         try:
-            return None if self._log is None else self._log.replay(number, event)
+            events = None if self._log is None else self._log.replay(number, event)
         except Exception as error:
             self._report_failure(error)
             return None
+        self.has_failed = False
+        return events
 
     def _give_up(self, dropped: int) -> None:
         """The oldest events are gone: requests of ours among them that nobody has read are over."""
@@ -105,8 +108,8 @@ class History:
             exchange._end()
 
     def _report_failure(self, error: Exception) -> None:
-        if not self._has_failed:
-            self._has_failed = True
+        if not self.has_failed:
+            self.has_failed = True
             self._say(f"has failed: {error!r}")
 
     def _say(self, what: str) -> None:

@@ -119,9 +119,11 @@ class Output:
             self._endpoint._ready[self] = None
             self._endpoint._settle()
             return None
-        data = stream.missed()
-        if not data:
-            return self.next_output()  # of which it may be the end
+        while not (data := stream.missed()):
+            behind = self._behind
+            if behind is None or self._pieces:
+                return self.next_output()  # of which it may be the end
+            stream = behind  # one stream after another whose events are lost
         self._is_resting = self._behind is not None
         self._written_at = self._endpoint._now
         return SendBody(data)

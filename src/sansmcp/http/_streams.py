@@ -284,7 +284,11 @@ class Stream:
         session = self.session
         self.sent = self.events
         self._follow_no_more(exchange)
-        if self._has_to_give_way():
+        is_readable = not session._history.has_failed
+        if is_readable:
+            self.unseen = self.events + 1  # what the log has lost will never be sent
+        # While the log fails, others have nothing more to read from it.
+        if self._has_to_give_way() and (self.over or is_readable):
             self.detach()
             session._standalone.open(exchange)
             session._machine._release_changes()
