@@ -619,6 +619,8 @@ def test_hint_on_the_length_takes_no_other_hint_away() -> None:
     text = failed(done, "timeout")
     assert "pass --max-message-bytes 5" in text
     assert "hint: --timeout 4 gives it twice the time" in text
+    assert "warning: a message has more than 4000 bytes" in text
+    assert "no message" not in text
     assert document(done)["error"]["rule"] == "OWN-001"
 
     error = {"error": {"code": -32602, "message": "no"}}

@@ -49,6 +49,10 @@ def _is_cancellation(line: bytes) -> bool:
     return member(message, "method") == _CANCELLED.decode() and member(message, "id") is None
 
 
+def _start_of(line: bytes) -> str:
+    return shortened(line.decode("utf-8", "replace").rstrip("\r\n"), _EXCERPT)
+
+
 def is_too_long(text: str) -> bool:
     """Whether a sentence of the library says that a message was longer than the limit."""
     return _LIMIT in text
@@ -116,6 +120,8 @@ class Watch:
             case ProtocolViolation():
                 if event.excerpt is None:
                     self._warn(event.text, event.rule)
+                elif event.rule == TOO_LONG and event.excerpt.lstrip().startswith(b"{"):
+                    self._warn(f"{event.text}: {_start_of(event.excerpt)}", event.rule)
                 else:
                     self._hear_noise(event.excerpt, event.text, event.rule)
             case LimitReached():
@@ -126,7 +132,7 @@ class Watch:
                 pass
 
     def _hear_noise(self, data: bytes, text: str, rule: str) -> None:
-        excerpt = shortened(data.decode("utf-8", "replace").rstrip("\r\n"), _EXCERPT)
+        excerpt = _start_of(data)
         self.noise += 1
         self.first_noise = self.first_noise or excerpt
         self._warn(f"a line of its standard output is no message ({text}): {excerpt}", rule)
