@@ -97,7 +97,7 @@ def _is_several(value: object) -> bool:
 
 def _is_reread(value: object) -> bool:
     """Whether it has several items, and has them again when it is read once more."""
-    return isinstance(value, Collection) and _is_several(value)
+    return _is_several(value) and isinstance(value, Collection)
 
 
 def _is_object(value: object) -> bool:
@@ -138,7 +138,7 @@ def _is_tls_or_none(value: object) -> bool:
 
 
 def _is_port(value: object) -> bool:
-    return type(value) is int and 0 <= value <= _MAX_PORT
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_PORT
 
 
 _MAX_PORT: Final = 65_535
