@@ -138,7 +138,7 @@ def _is_tls_or_none(value: object) -> bool:
 
 
 def _is_port(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_PORT
+    return type(value) is int and 0 <= value <= _MAX_PORT
 
 
 _MAX_PORT: Final = 65_535

@@ -1,7 +1,6 @@
 """Settings of the adapters that cannot be meant raise at once, and say what is accepted."""
 
 import asyncio
-import enum
 import inspect
 import math
 from collections.abc import Awaitable, Callable
@@ -268,23 +267,6 @@ def test_whatever_else_is_given(module: Any, open: Callable[..., Any], args: Any
         for value in values:
             with pytest.raises(ValueError, match=text):
                 run(partial(open, **{**given, name: value}), module)
-
-
-class Port(enum.IntEnum):
-    ANY = 0
-
-
-def test_a_port_may_be_of_a_subclass_of_int() -> None:
-    """Programs keep their ports in an `IntEnum`, which is an integer like any other."""
-    ports: list[int] = []
-
-    def on_listening(server: on_asyncio.HTTPServer) -> None:
-        ports.append(server.port)
-        server.close()
-
-    listening: Any = {"port": Port.ANY, "on_listening": on_listening}
-    asyncio.run(on_asyncio.serve_http(handler, info=SERVER_INFO, **listening))
-    assert len(ports) == 1
 
 
 def test_the_path_of_serve_http_is_ascii() -> None:
