@@ -54,7 +54,7 @@ add_module_names = False
 # lead nowhere are still errors.
 nitpick_ignore = [
     ("py:class", "PrincipalKey"),  # a function from a principal to text, as the argument says
-    ("py:class", "sansmcp._cursors.Item"),  # a type variable
+    ("py:class", "sansmcp._connection.cursors.Item"),  # a type variable
     ("py:class", "sansmcp.testing._checker.HandleT"),  # a type variable
     ("py:class", "sansmcp.testing._pair.EventT"),  # a type variable
 ]

@@ -27,14 +27,14 @@ from docs._ext.diagrams import BOX_HEIGHT, Box, Drawing, Table, meanings
 from docs._ext.limits import explanations
 from docs._ext.rules import AREAS, read_rules, span
 from docs._ext.sources import linked, url_of
-from sansmcp import _lifecycle
+from sansmcp._rules import state_tables
 
 REFERENCE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text("utf-8")
 SVG = "{http://www.w3.org/2000/svg}"
 TABLES: dict[str, Any] = {
-    "STATES": _lifecycle.STATES,
-    "PHASES": _lifecycle.PHASES,
-    "REQUESTS": _lifecycle.REQUESTS,
+    "STATES": state_tables.STATES,
+    "PHASES": state_tables.PHASES,
+    "REQUESTS": state_tables.REQUESTS,
 }
 
 

@@ -793,7 +793,7 @@ def test_what_cannot_be_read_is_not_repeated(data: bytes) -> None:
 
 INJECTION = """
 from sansmcp.http import ClientEndpoint, ServerEndpoint
-from sansmcp_io._h11_client import HTTPClientConnection
+from sansmcp_io._http1.client import HTTPClientConnection
 from sansmcp_io.h11 import HTTPConnection
 from tests.support.h11_client import posted_modern
 from tests.support.http import modern_tool_call, new_endpoint

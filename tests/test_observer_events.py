@@ -20,7 +20,7 @@ from sansmcp import (
     TextSeen,
     ViolationSeen,
 )
-from sansmcp._levels import LEVELS
+from sansmcp._spec.rule_levels import LEVELS
 from sansmcp.testing import plain
 from tests.support.tables import PACKAGE, own_table
 from tests.support.watching import C, S, accused, observe, opening, taken

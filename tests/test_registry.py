@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from sansmcp import Side
-from sansmcp._methods import Method
-from sansmcp._registry import DIALECTS
+from sansmcp._spec.methods import Method
+from sansmcp._spec.registry import DIALECTS
 
 from .support.schema import SHARED, needs_schemas
 from .support.tables import needs_specification, own_table, shared_table

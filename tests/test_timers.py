@@ -4,7 +4,7 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sansmcp._timers import Timed, Timers
+from sansmcp._connection.timers import Timed, Timers
 
 
 @attrs.define(eq=False)

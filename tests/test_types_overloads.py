@@ -14,15 +14,16 @@ import pytest
 import sansmcp
 import sansmcp_io.blocking
 import sansmcp_io.trio
-from sansmcp import Side, _typed_requests, types
+from sansmcp import Side, types
+from sansmcp._connection import typed_requests
 from sansmcp.types.input_required import RetryMembers
-from sansmcp_io import _typed_blocking as blocking_requests
-from sansmcp_io import _typed_requests as adapter_requests
+from sansmcp_io._common import typed_requests as adapter_requests
+from sansmcp_io.blocking import _typed_requests as blocking_requests
 
 from .support.tables import own_table
 from .support.vocabulary import peeled
 
-NAMES: Final = {**vars(types), **vars(sansmcp), **vars(adapter_requests), **vars(_typed_requests)}
+NAMES: Final = {**vars(types), **vars(sansmcp), **vars(adapter_requests), **vars(typed_requests)}
 
 
 def filed(module: ModuleType, name: str) -> Any:
@@ -31,8 +32,8 @@ def filed(module: ModuleType, name: str) -> Any:
 
 
 FACES: Final[dict[Side, Any]] = {
-    Side.CLIENT: filed(_typed_requests, "ClientRequests.send_request"),
-    Side.SERVER: filed(_typed_requests, "ServerRequests.send_request"),
+    Side.CLIENT: filed(typed_requests, "ClientRequests.send_request"),
+    Side.SERVER: filed(typed_requests, "ServerRequests.send_request"),
 }
 REQUEST: Final = filed(adapter_requests, "Request.__call__")
 SENT_BY_THE_LIBRARY: Final = {"initialize"}  # by `start`; `send_request` refuses it
@@ -127,8 +128,8 @@ def test_results_of_an_overload_are_those_of_its_method() -> None:
 @pytest.mark.parametrize(
     ("function", "options"),
     [
-        (sansmcp.ClientConnection.send_request, _typed_requests.RequestOptions),
-        (sansmcp.ServerConnection.send_request, _typed_requests.RequestOptions),
+        (sansmcp.ClientConnection.send_request, typed_requests.RequestOptions),
+        (sansmcp.ServerConnection.send_request, typed_requests.RequestOptions),
         (sansmcp_io.blocking.Client.request, adapter_requests.RequestOptions),
         (sansmcp_io.blocking.Server.request, adapter_requests.RequestOptions),
         (sansmcp_io.blocking.Call.request, adapter_requests.RequestOptions),

@@ -28,7 +28,7 @@ def test_nothing_imports_the_vocabulary_at_run_time() -> None:
 
     assert "sansmcp_io.trio" in loaded
     assert [name for name in loaded if name.startswith("sansmcp.types")] == []
-    assert "sansmcp._typed_requests" not in loaded
+    assert "sansmcp._connection.typed_requests" not in loaded
 
 
 @pytest.mark.parametrize("name", PACKAGES)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from subprocess import DEVNULL, PIPE
 from typing import Any, Final, Literal, TypeAlias
 
-from ._descriptors import Sink, Source
+from ._common.descriptors import Sink, Source
 
 DEFAULT_TERMINATE_AFTER: Final = 2.0
 """Seconds that a server has to end after its input was closed; then it gets SIGTERM."""

@@ -1,7 +1,7 @@
 """State diagrams drawn at build time from the tables of the lifecycle, so that they cannot drift.
 
-The directive `lifecycle` takes the name of a table in `sansmcp._lifecycle` and shows it three
-times: as a picture, as the meaning of each state, and as rows.
+The directive `lifecycle` takes the name of a table in `sansmcp._rules.state_tables` and shows it
+three times: as a picture, as the meaning of each state, and as rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-from sansmcp import _lifecycle
+from sansmcp._rules import state_tables
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -203,15 +203,15 @@ def meanings(kind: type[enum.IntEnum]) -> list[tuple[str, str]]:
 
 
 class Lifecycle(SphinxDirective):
-    """Show one table of `sansmcp._lifecycle`."""
+    """Show one table of `sansmcp._rules.state_tables`."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """The picture, the states and the rows."""
         name = self.arguments[0]
-        table: Table = getattr(_lifecycle, name)
-        self.env.note_dependency(_lifecycle.__file__)
+        table: Table = getattr(state_tables, name)
+        self.env.note_dependency(state_tables.__file__)
         picture = nodes.raw("", Drawing(table).svg(f"The table {name}"), format="html")
         figure = nodes.container("", picture, classes=["lifecycle"])
         states = nodes.definition_list()

@@ -4,19 +4,17 @@ A connection object takes bytes, messages and the time, and gives back events an
 what is hard to get right and touches no socket, file, clock, thread or event loop.
 """
 
-from ._changes import (
+from ._connection.changes import (
     Change,
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,
     ToolsListChanged,
 )
-from ._client import ClientConnection
-from ._codec import Codec, CodecError, MsgspecCodec, StandardCodec
-from ._config import Config
-from ._cursors import decode_cursor, encode_cursor, paginate
-from ._errors import ErrorCode, InvalidCursor, LocalProtocolError
-from ._events import (
+from ._connection.client import ClientConnection
+from ._connection.config import Config
+from ._connection.cursors import decode_cursor, encode_cursor, paginate
+from ._connection.events import (
     CancelCause,
     CloseCause,
     ConnectionClosed,
@@ -48,19 +46,24 @@ from ._events import (
     SubscriptionEnd,
     SubscriptionEnded,
 )
-from ._extensions import Extension, ExtensionMethod
-from ._handles import (
+from ._connection.handles import (
     IncomingRequest,
     Listener,
     Listing,
     OutgoingRequest,
-    Peer,
     Ping,
     Start,
     Subscription,
 )
-from ._lifecycle import Phase, RequestState, State
-from ._observations import (
+from ._connection.server import ServerConnection
+from ._rules.conversation import Peer
+from ._rules.state_tables import Phase, RequestState, State
+from ._spec.errors import ErrorCode, InvalidCursor, LocalProtocolError
+from ._spec.extensions import Extension, ExtensionMethod
+from ._spec.registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS, MODERN_REVISIONS
+from ._wire.codec import Codec, CodecError, MsgspecCodec, StandardCodec
+from ._wire.values import MISSING, JSONObject, JSONValue, Missing, ProgressToken, RequestId, Side
+from .observer import (
     AnswerMatched,
     BlindCause,
     BlindSpot,
@@ -71,15 +74,12 @@ from ._observations import (
     MessageKind,
     MessageSeen,
     Observation,
+    Observer,
     RequestUnanswered,
     StreamEnded,
     TextSeen,
     ViolationSeen,
 )
-from ._observer import Observer
-from ._registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS, MODERN_REVISIONS
-from ._server import ServerConnection
-from ._values import MISSING, JSONObject, JSONValue, Missing, ProgressToken, RequestId, Side
 
 __all__ = [
     "ALL_REVISIONS",

@@ -19,7 +19,7 @@ import trio
 from sansmcp import ALL_REVISIONS, MODERN_REVISIONS, Config, JSONObject, JSONValue, Peer
 from sansmcp.http import ClientEndpoint
 
-from .._http_proxies import check_no_proxy
+from .._common.proxies import check_no_proxy
 from ..trio import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
@@ -31,9 +31,9 @@ from ..trio import (
 from ._arguments import DEFAULT_MAX_MESSAGE_BYTES, check_url, environment, headers
 from ._diagnosis import Context, Reported, explain, interrupted
 from ._errors import Advised, Failure, OutputFailed, UsageError
-from ._output import Output
+from ._output.output import Output
+from ._server_watch import Watch
 from ._values import member
-from ._watching import Watch
 
 _INFO: Final[JSONObject] = {"name": "sansmcp", "version": version("sansmcp")}
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")

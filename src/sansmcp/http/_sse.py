@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from .._errors import LocalProtocolError
+from .._spec.errors import LocalProtocolError
 
 DEFAULT_MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"

@@ -16,9 +16,9 @@ from sansmcp import (
     ResourceUpdated,
     ToolsListChanged,
 )
-from sansmcp._envelope import CLIENT_CAPABILITIES, PROTOCOL_VERSION
-from sansmcp._modern_methods import MODERN_REVISION
-from sansmcp._notifying import LISTEN
+from sansmcp._connection.notifications import LISTEN
+from sansmcp._rules.request_meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
+from sansmcp._spec.modern_methods import MODERN_REVISION
 
 from ._examples import PARAMS, QUESTIONS
 

@@ -23,9 +23,9 @@ from sansmcp import (
     Start,
     Subscription,
 )
-from sansmcp._codec import BoundedDecoder
-from sansmcp._events import EventQueue
-from sansmcp._methods import Dialect, Method
+from sansmcp._connection.events import EventQueue
+from sansmcp._spec.methods import Dialect, Method
+from sansmcp._wire.codec import BoundedDecoder
 
 # ------------------------------------------------------------------------------------- events
 

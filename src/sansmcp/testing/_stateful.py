@@ -20,7 +20,7 @@ from sansmcp import (
     Side,
     Subscription,
 )
-from sansmcp._notifying import LISTEN
+from sansmcp._connection.notifications import LISTEN
 
 from ._choices import (
     ANSWERS,

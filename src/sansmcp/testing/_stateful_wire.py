@@ -24,8 +24,8 @@ from sansmcp import (
     RequestReceived,
     Side,
 )
-from sansmcp._modern_methods import MODERN_DIALECT
-from sansmcp._registry import DIALECTS
+from sansmcp._spec.modern_methods import MODERN_DIALECT
+from sansmcp._spec.registry import DIALECTS
 
 from ._books import Handle
 from ._checker import Checker

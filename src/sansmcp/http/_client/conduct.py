@@ -9,24 +9,24 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from ..._errors import ErrorCode
-from ..._events import CancelCause, CloseCause, LimitReached
-from ..._handles import Listing, OutgoingRequest, Purpose, Start
-from ..._judge import Breach
-from ..._lifecycle import Phase, StateTrigger
-from ..._modern_methods import MODERN_REVISION
-from ..._values import JSONObject, id_key, is_list, is_object
+from ..._connection.events import CancelCause, CloseCause, LimitReached
+from ..._connection.handles import Listing, OutgoingRequest, Purpose, Start
+from ..._rules.sending import Breach
+from ..._rules.state_tables import Phase, StateTrigger
+from ..._spec.errors import ErrorCode
+from ..._spec.modern_methods import MODERN_REVISION
+from ..._wire.values import JSONObject, id_key, is_list, is_object
 from .._headers import Headers
-from .challenges import read_challenges
+from .auth_challenges import read_challenges
+from .connection import ClientMachine
 from .errors import is_modern_error
 from .events import AuthorizationRequired, SessionLost
 from .exchange import ClientExchange, ExchangePurpose
-from .fields import message_fields
 from .ground import Ground
-from .heads import Head
+from .headers import message_fields
 from .lanes import Farewell, Lane
-from .machine import ClientMachine
-from .posts import Post
+from .outbound import Post
+from .response_head import Head
 from .streams import Listening, OldStream
 from .tools import BadAnnotation, Mirrored, read_annotations
 from .urls import resolve

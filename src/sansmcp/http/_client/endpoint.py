@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
-from ..._config import Config, config_of
-from ..._handles import IncomingRequest, OutgoingRequest, Peer
-from ..._lifecycle import Phase, State
-from ..._registry import ALL_REVISIONS
-from ..._settings import check_flag, check_function, names_in
-from ..._values import JSONObject
+from ..._connection.config import Config, config_of
+from ..._connection.handles import IncomingRequest, OutgoingRequest
+from ..._rules.conversation import Peer
+from ..._rules.state_tables import Phase, State
+from ..._spec.registry import ALL_REVISIONS
+from ..._wire.setting_checks import check_flag, check_function, names_in
+from ..._wire.values import JSONObject
+from .connection import ClientMachine
 from .events import ClientHTTPEvent
 from .exchange import ClientExchange
-from .fields import read_headers
-from .machine import ClientMachine
+from .headers import read_headers
 from .urls import read_url
 from .verbs import Verbs
 

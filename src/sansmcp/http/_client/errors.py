@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..._errors import ErrorCode
-from ..._framing import BOM, MARKED
-from ..._judge import Breach
-from ..._values import JSONObject, is_object
-from ..._wellformed import is_error
+from ..._rules.messages import is_error
+from ..._rules.sending import Breach
+from ..._spec.errors import ErrorCode
+from ..._wire.framing import BOM, MARKED
+from ..._wire.values import JSONObject, is_object
 
 if TYPE_CHECKING:
-    from .machine import ClientMachine
+    from .connection import ClientMachine
 
 
 _MODERN: Final = frozenset(

@@ -6,11 +6,11 @@ from typing import TypeAlias, final
 
 import attrs
 
-from ..._events import Event
-from ..._handles import Listing, OutgoingRequest, Ping, Start, Subscription
-from ..._values import JSONValue
-from .._events import MessageUndelivered
-from .challenges import Challenge
+from ..._connection.events import Event
+from ..._connection.handles import Listing, OutgoingRequest, Ping, Start, Subscription
+from ..._wire.values import JSONValue
+from .._server.events import MessageUndelivered
+from .auth_challenges import Challenge
 
 Asked: TypeAlias = OutgoingRequest | Listing | Ping | Start | Subscription
 """What an application has of what it has asked for."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, final
 
-from ..._judge import Breach
+from ..._rules.sending import Breach
 from .._headers import GivenHeaders, Headers
 from .._sse import OverlongEvent, SSEDecoder
 from .events import Asked
-from .heads import Head
+from .response_head import Head
 from .urls import URL, Origin
 
 if TYPE_CHECKING:

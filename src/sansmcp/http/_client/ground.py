@@ -6,20 +6,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from ..._config import Config
-from ..._events import EventQueue
-from ..._framing import EXCERPT_BYTES, excerpt_of
-from ..._judge import Breach
-from ..._lifecycle import State
-from ..._timers import Timed, Timers
+from ..._connection.config import Config
+from ..._connection.events import EventQueue
+from ..._connection.timers import Timed, Timers
+from ..._rules.sending import Breach
+from ..._rules.state_tables import State
+from ..._wire.framing import EXCERPT_BYTES, excerpt_of
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
+from .connection import ClientMachine
 from .events import AuthorizationRequired
 from .exchange import ClientExchange
-from .heads import Head
 from .lanes import Lane
-from .machine import ClientMachine
-from .posts import Post
+from .outbound import Post
+from .response_head import Head
 from .retry_after import retry_after
 from .urls import URL
 

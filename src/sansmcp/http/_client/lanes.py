@@ -12,8 +12,8 @@ from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import Asked
 from .exchange import ClientExchange, ExchangePurpose
-from .fields import event_id_value
-from .heads import Head
+from .headers import event_id_value
+from .response_head import Head
 from .urls import URL
 
 if TYPE_CHECKING:

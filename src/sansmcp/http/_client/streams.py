@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..._judge import Breach
+from ..._rules.sending import Breach
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import StreamUnavailable
 from .exchange import ClientExchange, ExchangePurpose
-from .heads import Head
 from .lanes import SSE, Lane
+from .response_head import Head
 from .urls import resolve
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint
-    from .posts import Post
+    from .outbound import Post
 
 
 class Listening(Lane):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeAlias
 
-from ..._values import JSONObject, is_list, is_object
+from ..._wire.values import JSONObject, is_list, is_object
 from .._headers import PARAM_PREFIX
 
 Mirrored: TypeAlias = tuple[tuple[bytes, tuple[str, ...]], ...]

@@ -7,11 +7,18 @@ from typing import Any
 
 import attrs
 
-from ..._errors import LocalProtocolError
-from ..._handles import IncomingRequest, Listing, OutgoingRequest, Ping, Start, Subscription
-from ..._values import MISSING, JSONObject, JSONValue, Missing, is_object
+from ..._connection.handles import (
+    IncomingRequest,
+    Listing,
+    OutgoingRequest,
+    Ping,
+    Start,
+    Subscription,
+)
+from ..._spec.errors import LocalProtocolError
+from ..._wire.values import MISSING, JSONObject, JSONValue, Missing, is_object
 from .conduct import Conduct
-from .fields import read_headers
+from .headers import read_headers
 
 
 class Verbs(Conduct):

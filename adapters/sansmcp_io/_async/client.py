@@ -1,0 +1,156 @@
+"""What an application has of a connection to a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import TypeAlias
+
+from sansmcp import JSONObject, JSONValue, Peer, State
+
+from .._common.callbacks import ProgressHandler
+from .._common.typed_requests import typed_request
+from .call import Call
+from .changes import Changes
+from .handlers import Result
+from .requests import Asking
+from .restart import Restarter
+
+RequestHandler: TypeAlias = Callable[[Call], Result]
+"""Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
+
+It answers what a server of 2026-07-28 asks about a request of the client, too. What it raises then
+comes out of `Client.request` as `McpError`, and what it runs is cancelled when the connection ends.
+"""
+
+
+class Client:
+    """An open connection to a server. Its methods may be used by any number of tasks at once."""
+
+    def __init__(self, session: Asking, restarter: Restarter | None = None) -> None:
+        self._session = session
+        self._restarter = restarter
+
+    async def _live(self) -> Asking:
+        """The session that requests go to."""
+        if self._restarter is not None and self._session.side.state is not State.OPEN:
+            self._session = await self._restarter.live()
+        return self._session
+
+    @property
+    def peer(self) -> Peer:
+        """What is known of the server: revision, info, capabilities, instructions."""
+        return self._session.side.peer
+
+    @typed_request
+    async def request(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        log_level: str | None = None,
+        on_progress: ProgressHandler | None = None,
+    ) -> JSONObject:
+        """Ask the server, and return the result. Cancelling the caller cancels the request.
+
+        Args:
+            method: The method name.
+            params: The params object.
+            meta: Merged into `params._meta`.
+            timeout: Seconds of silence allowed, with the time that the request waits for others
+                to be sent; None: the client's default; `math.inf`: no limit.
+            max_timeout: Seconds allowed in all, with or without progress, and with the time that
+                `on_request` takes to answer what the server asks before it answers.
+            log_level: The least severe level of log messages about this request, which then come
+                to `on_notification`; None: none. Before 2026-07-28 `logging/setLevel` decides.
+            on_progress: Asks for progress; a plain function, called with progress, total and
+                message. If it raises, the request is cancelled, and this method raises that.
+
+        Raises:
+            PeerError: The server answered with an error.
+            McpError: The server asked something first, and `on_request` raised this. If it raised
+                anything else, or its answer is not valid, that is logged, and this is -32603.
+            RequestTimeout: It did not answer in time. The request was cancelled.
+            ConnectionLost: The connection ended first.
+            InvalidAnswer: The answer is not valid.
+            sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
+            TypeError: `on_progress` is async.
+        """
+        session = await self._live()
+        return await session.request(
+            method, params, meta, timeout, max_timeout, log_level, on_progress, None
+        )
+
+    async def items(
+        self, method: str, params: JSONObject | None = None, *, timeout: float | None = None
+    ) -> AsyncGenerator[JSONValue, None]:
+        """Iterate over a listing (`tools/list` and the like), page after page.
+
+        The next page is asked for when the items of the one before were taken.
+
+        Args:
+            method: A method that is paginated.
+            params: The params of each page but for the cursor.
+            timeout: Seconds allowed for each page, as for `request`, and as many for the time that
+                it waits for others to be sent.
+
+        Raises:
+            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`.
+            InvalidAnswer: A page is not valid, or the listing does not end.
+        """
+        session = await self._live()
+        async with aclosing(session.items(method, params, timeout)) as items:
+            async for item in items:
+                yield item
+
+    @asynccontextmanager
+    async def listen(
+        self,
+        notifications: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+    ) -> AsyncGenerator[Changes, None]:
+        """Subscribe to changes for as long as the block lasts.
+
+        `async with client.listen({"toolsListChanged": True}) as changes:`, and in it
+        `async for method, params in changes:`. The iteration ends when the server ends the
+        subscription. Revision 2026-07-28 has it; before, `resources/subscribe` is a request, and
+        changes come to `on_notification`.
+
+        Args:
+            notifications: The `SubscriptionFilter`.
+            meta: Merged into `params._meta`.
+            timeout: Seconds that the server has to acknowledge it, with the time that it waits for
+                others to be sent, as for `request`.
+
+        Raises:
+            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`;
+                the iteration, too.
+        """
+        session = await self._live()
+        async with session.listen(notifications, meta, timeout) as changes:
+            yield changes
+
+    def notify(
+        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
+    ) -> None:
+        """Send a notification. Never blocks.
+
+        Raises:
+            ConnectionLost: The connection has ended.
+            sansmcp.LocalProtocolError: It would break the protocol. It was not sent.
+        """
+        self._session.notify(method, params, meta)
+
+    async def ping(self, *, timeout: float | None = None) -> float:
+        """Ping the server, and return the seconds that its answer took.
+
+        Raises:
+            RequestTimeout, ConnectionLost: As `request`.
+        """
+        session = await self._live()
+        return await session.ping(timeout)

@@ -1,0 +1,87 @@
+"""The request that a handler works on, on a connection that threads share."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from sansmcp import IncomingRequest, JSONObject
+
+from .._common.call import CallBase
+from .._common.callbacks import ProgressHandler
+from ._typed_requests import typed_blocking_request
+
+if TYPE_CHECKING:
+    from ._requests import Asking
+
+
+class Call(CallBase):
+    """A request of the peer that a handler works on."""
+
+    def __init__(self, session: Asking, request: IncomingRequest) -> None:
+        self._connection = session.side
+        self._request = request
+        self._clock = time.monotonic
+        self._wake = session.turn
+        self._session = session
+        self.context: Any = session.context
+
+    @typed_blocking_request
+    def request(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        log_level: str | None = None,
+        on_progress: ProgressHandler | None = None,
+    ) -> JSONObject:
+        """Ask the peer something on behalf of this call; as `Client.request`.
+
+        Raises:
+            CallCancelled: The peer has cancelled the call, before or meanwhile.
+        """
+        return self._session.request(
+            method, params, meta, timeout, max_timeout, log_level, on_progress, self._serving
+        )
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for the answer any more: a handler that takes long may look.
+
+        It takes in what has come, if no other thread does so. Never blocks.
+        """
+        with self._session:
+            self._session.look()
+            return not self._request.open
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, and serve and read meanwhile: what `time.sleep` does, for handlers.
+
+        Raises:
+            CallCancelled: The peer has cancelled the call, before or meanwhile.
+        """
+        self._session.sleep(self._request, seconds)
+
+    def progress(
+        self, progress: float, *, total: float | None = None, message: str | None = None
+    ) -> bool:
+        """Tell the peer how far this has come, and look whether it has cancelled the call.
+
+        Never blocks.
+
+        Returns:
+            Whether it will be sent: not if the peer asked for no progress, or the call is over.
+
+        Raises:
+            LocalProtocolError: `progress` does not increase, or a number is not finite.
+        """
+        with self._session:
+            self._session.look()
+            return super().progress(progress, total=total, message=message)
+
+    @property
+    def _serving(self) -> IncomingRequest | None:
+        return self._request

@@ -1,0 +1,142 @@
+"""What `tap URL` makes of the exchanges that pass: it judges, shows and keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from sansmcp import Observation, Side
+
+from .._output.visible import shortened, visible
+from . import http_captures
+from .findings import Findings
+from .http_texts import Pairs, Text, Texts, fields_of
+from .http_watching import Watcher
+from .trace import MARGIN, trace
+
+_MOST_TARGET = 100
+
+
+@attrs.define
+class _Passing:
+    """An exchange that is not over: what reads its bodies, if it is for the endpoint at all."""
+
+    is_ours: bool
+    request: Texts | None = None
+    response: Texts | None = None
+
+
+class HTTPRecorder:
+    """Takes what passes, in order, with times in seconds since the start.
+
+    Whoever replays the capture comes to the same findings.
+
+    Args:
+        url: The endpoint.
+        show: Takes lines of the trace; None: there is none.
+        keep: Takes lines of the capture; None: there is none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        show: Callable[[str], object] | None,
+        keep: Callable[[bytes], object] | None,
+    ) -> None:
+        self._watcher = Watcher(url)
+        self._findings = Findings()
+        self._show = show
+        self._keep = keep
+        self._count = 0
+        self._passing: dict[int, _Passing] = {}
+
+    def began(self, method: str, target: str, headers: Pairs, time: float) -> int:
+        """A request begins; returns the number of its exchange."""
+        self._count += 1
+        exchange = self._count
+        fields = fields_of(headers)
+        if self._keep is not None:
+            self._keep(http_captures.began(exchange, method, target, headers, time))
+        passing = self._passing[exchange] = _Passing(self._watcher.is_for_endpoint(target))
+        if passing.is_ours:
+            passing.request = Texts(fields, is_request=True)
+        events = self._watcher.began(exchange, method, target, fields, time)
+        self._head(">", exchange, f"{method} {shortened(target, _MOST_TARGET)}", time)
+        self._tell(events, time)
+        return exchange
+
+    def answered(self, exchange: int, status: int, headers: Pairs, time: float) -> None:
+        """A response begins."""
+        fields = fields_of(headers)
+        if self._keep is not None:
+            self._keep(http_captures.answered(exchange, status, headers, time))
+        passing = self._passing[exchange]
+        events = self._watcher.answered(exchange, status, fields, time)
+        self._head("<", exchange, f"{status} {fields.get('content-type', '')}".rstrip(), time)
+        self._tell(events, time)
+        if passing.is_ours:
+            passing.response = texts = Texts(fields, is_request=False)
+            if texts.unread and "content-encoding" in fields and self._show is not None:
+                self._show(f"{MARGIN} ? its body is not read: {visible(texts.unread)}")
+
+    def sent(self, exchange: int, side: Side, data: bytes, time: float) -> None:
+        """A piece of a body."""
+        texts = self._texts(exchange, side)
+        if texts is not None:
+            for text in texts.feed(data):
+                self._see(exchange, side, text, time)
+
+    def complete(self, exchange: int, side: Side, time: float) -> None:
+        """A request or a response is complete."""
+        texts = self._texts(exchange, side)
+        if texts is not None:
+            for text in texts.end():
+                self._see(exchange, side, text, time)
+        if side is Side.SERVER:
+            self._ended(exchange, time, None)
+
+    def broken_off(self, exchange: int, by: Side, time: float) -> None:
+        """It will not be completed."""
+        self._ended(exchange, time, by)
+        if self._show is not None:
+            self._show(f"{time:9.3f} * the {by.name.lower()} broke off ({exchange})")
+
+    def close(self, time: float) -> Iterator[str]:
+        """It is over; returns the summary."""
+        self._tell(self._watcher.close(time), time)
+        exchanges = f"{self._count} {'exchange' if self._count == 1 else 'exchanges'}"
+        yield f"{exchanges} in {time:.1f} s"
+        yield from self._findings.lines()
+
+    def _texts(self, exchange: int, side: Side) -> Texts | None:
+        """What reads this body; None: it is nobody's business."""
+        passing = self._passing[exchange]
+        return passing.request if side is Side.CLIENT else passing.response
+
+    def _see(self, exchange: int, side: Side, text: Text, time: float) -> None:
+        if self._keep is not None:
+            self._keep(http_captures.sent(side, exchange, text, time))
+        if side is Side.CLIENT:
+            events = self._watcher.posted(exchange, text.data, time)
+        else:
+            events = self._watcher.sent(exchange, text.data, time, event=text.event, id=text.id)
+        self._tell(events, time)
+
+    def _ended(self, exchange: int, time: float, by: Side | None) -> None:
+        del self._passing[exchange]
+        if self._keep is not None:
+            self._keep(http_captures.ended(exchange, time, by))
+        self._tell(self._watcher.ended(exchange, time, by=by), time)
+
+    def _head(self, arrow: str, exchange: int, text: str, time: float) -> None:
+        if self._show is not None:
+            number = self._watcher.messages
+            self._show(f"{time:9.3f} {arrow} #{number} ({exchange}) {visible(text)}")
+
+    def _tell(self, events: list[Observation], time: float) -> None:
+        for event in events:
+            self._findings.add(event)
+        if self._show is not None:
+            for line in trace(events, time):
+                self._show(line)

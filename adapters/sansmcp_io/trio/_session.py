@@ -1,0 +1,388 @@
+"""One connection on one trio stream: its bytes, and its clock.
+
+There are three tasks. One reads, has what came handled (plain handlers run there and then) and
+writes what can be written without waiting. One writes the rest, and what other tasks have queued,
+as much at once as there is. The clock has one of its own, because a write that blocks must stop
+neither reading nor timeouts. Waking a task costs more than a small message, so each is woken only
+for a reason.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+import trio
+
+from sansmcp import ClientConnection, IncomingRequest, ServerConnection, State
+
+from .._async.call import Call
+from .._async.handlers import Result
+from .._async.session import Holding
+from .._common.anomalies import LOGGER
+from .._common.callbacks import (
+    FLUSH_SECONDS,
+    FLUSH_SECONDS_AT_EOF,
+    UNSENT_BYTES,
+    NotificationHandler,
+)
+from .._common.trace import Trace
+from ._dispatch import Dispatching
+from ._sleeper import Sleeper
+from ._stream import Buffer, ByteStream, NoWaitStream
+from ._unwrap import unwrapped
+
+_JOINED_BYTES: Final = 262_144
+"""Output up to this is written as one buffer; of more, each message is, which copies nothing."""
+_LINGER_SECONDS: Final = 0.001
+"""How long the reading task may stay outside of the scheduler, however busy the peer is."""
+_OWN_TASKS: Final = 3
+
+BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
+
+
+class Session(Holding, Dispatching):
+    """Moves bytes between a connection and a stream, and tells it the time. It runs once."""
+
+    def __init__(
+        self,
+        connection: ClientConnection | ServerConnection,
+        stream: ByteStream,
+        *,
+        handler: Callable[[Any], Result],
+        call_type: Callable[[Any, IncomingRequest], Call],
+        on_notification: NotificationHandler | None,
+        context: Any,
+        request_timeout: float,
+        drain: float,
+        trace: Trace | None,
+    ) -> None:
+        super().__init__(
+            connection,
+            handler=handler,
+            call_type=call_type,
+            on_notification=on_notification,
+            context=context,
+            request_timeout=request_timeout,
+            trace=trace,
+        )
+        self._stream = stream
+        self._no_wait: NoWaitStream | None = (
+            cast(NoWaitStream, stream) if hasattr(stream, "send_now") else None
+        )
+        self._drain = drain
+        self._tasks: trio.Nursery
+        self._scope = trio.CancelScope()
+        self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
+        self._exit: BaseException | None = None  # what is to be raised when all was written
+        self._closed = trio.Event()
+        self._flushed = trio.Event()
+        self._flush_seconds = FLUSH_SECONDS
+        self._patience = trio.CancelScope()
+        self._all_served = trio.Event()  # set when nothing waits for room, if somebody asks
+        self._stopped = trio.Event()
+        self._writer = Sleeper()
+        self._clock = Sleeper()
+        self._alarm = math.inf  # when the clock wakes by itself
+        self._is_writing = False  # the writer waits for the stream
+        self._taken: deque[Buffer] = deque()  # out of the core, and not yet written
+        self._has_answered = False  # at once, to what was read last
+        self._stay_until = 0.0
+        self._may_stay = False
+
+    async def run(self) -> None:
+        """Move bytes, keep time and serve until the connection has ended and was flushed."""
+        try:
+            with self._scope:
+                async with unwrapped(), trio.open_nursery() as self._tasks:
+                    self._tasks.start_soon(self._read)
+                    self._tasks.start_soon(self._write)
+                    self._tasks.start_soon(self._keep_time)
+                    await self._closed.wait()
+                    await self._while_peer_reads(self._flushed)
+                    if self._exit is not None:
+                        raise self._exit
+                    self._tasks.cancel_scope.cancel()
+        except BaseException:
+            # Before the requests are lost by it: who is cancelled anyway raises nothing of his own.
+            for scope in self.around:
+                scope.cancel()
+            raise
+        finally:
+            # However it has ended: nobody who has asked something may wait for ever.
+            self.connection.close(now=trio.current_time())
+            self._dispatch_endings()
+            self._room.look()
+            try:
+                if isinstance(self.connection, ServerConnection):
+                    await self._write_the_rest()
+            finally:
+                self._stopped.set()
+
+    async def finish(self) -> None:
+        """End the connection from this side, and return when its tasks have ended."""
+        self.connection.close(now=trio.current_time())
+        self.wake()  # what an event makes the application raise is to end the wire's own tasks
+        await self._stopped.wait()
+
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
+        if self._exit is None:
+            self._exit = failure
+        for scope in self.around:  # as in `run`, before the requests are lost
+            scope.cancel()
+        self.connection.close(now=trio.current_time())
+        self.wake()
+
+    def shield(self) -> None:
+        """Let the tasks go on while those around them are cancelled; only `finish` ends them."""
+        self._scope.shield = True
+
+    def wake(self) -> None:
+        """A verb was called outside of a turn: have its output, events and deadline seen to.
+
+        This takes the place of the core's own `wake`, which would cost each message a little.
+        """
+        if self._is_writing:
+            self._clock.wake()  # events and deadlines do not wait for the stream
+        else:
+            self._writer.wake()
+
+    def _connection_closed(self) -> None:
+        self._closed.set()
+        self._writer.wake()
+
+    # ---------------------------------------------------------------------------- turning
+
+    def _turn(self) -> None:
+        """Handle what has happened, write what goes without waiting, have the rest done."""
+        self._dispatch()
+        connection = self.connection
+        if connection.unsent_bytes:
+            self._write_now()
+        deadline = connection.next_timeout()
+        if deadline is not None and deadline < self._alarm:
+            self._alarm = deadline
+            self._clock.wake()
+
+    async def _keep_time(self) -> None:
+        connection = self.connection
+        while True:
+            self._alarm = -math.inf  # nobody needs to wake a clock that is awake
+            connection.handle_timeout(trio.current_time())
+            self._turn()
+            deadline = connection.next_timeout()
+            self._alarm = math.inf if deadline is None else deadline
+            with trio.move_on_at(self._alarm):
+                await self._clock.sleep()
+
+    # ---------------------------------------------------------------------------- reading
+
+    async def _read(self) -> None:
+        connection = self.connection
+        data: bytes | bytearray | None
+        while True:
+            data = self._linger() if self._has_answered else None
+            if data is None:
+                data = await self._receive()
+            if not data:
+                break
+            if self._trace is not None:
+                self._trace.received(data)
+            self._has_answered = False
+            connection.receive_data(data, at=time.time(), now=trio.current_time())
+            self._turn()
+        # It is ended below: the core would count the time in which an answer waits for room only.
+        connection.receive_eof(
+            drain=math.inf if self._drain else 0.0, at=time.time(), now=trio.current_time()
+        )
+        self._turn()
+        if self._drain:
+            self._flush_seconds = FLUSH_SECONDS_AT_EOF
+            await self._while_somebody_waits()
+            await trio.sleep(self._drain)  # the time for what was read
+            await self._while_somebody_waits()
+            connection.close(now=trio.current_time())
+            self._turn()
+
+    async def _receive(self) -> bytes | bytearray:
+        self._may_stay = False
+        try:
+            return await self._stream.receive_some()
+        except BROKEN as error:
+            LOGGER.info("reading has failed: %s", error)
+            return b""
+
+    def _linger(self) -> bytes | None:
+        """Wait a moment for the next request, outside of the scheduler.
+
+        A client that asks one thing after the other sends the next request as soon as it has an
+        answer. To go through the scheduler for each costs more than all the rest together. So
+        after an answer this waits for the next request here, if that keeps nobody waiting. What
+        is sure to hold is looked up once a stay; what a plain handler or another thread wakes
+        meanwhile starts when the stay is over, at most two milliseconds later.
+        """
+        stream = self._no_wait
+        if stream is None or self._taken or len(self._tasks.child_tasks) > _OWN_TASKS:
+            return None
+        now = trio.current_time()
+        if not self._may_stay:
+            if not _nobody_waits():
+                return None
+            self._may_stay = True
+            self._stay_until = now + _LINGER_SECONDS
+        elif now > self._stay_until:
+            return None
+        try:
+            return stream.receive_soon()
+        except OSError:
+            return None  # it will be reported by the one that waits
+
+    # ---------------------------------------------------------------------------- writing
+
+    @trio.lowlevel.enable_ki_protection  # else Ctrl-C may come before it is noted what is out
+    def _write_now(self) -> None:
+        """Write from the task that is running anyway; what does not go is the writer's."""
+        stream = self._no_wait
+        taken = self._taken
+        if stream is None or self._is_writing or taken:
+            self._writer.wake()
+            return
+        self._take_output()
+        try:
+            while taken:
+                data = taken[0]
+                sent = stream.send_now(data)
+                if sent < len(data):
+                    taken[0] = memoryview(data)[sent:]
+                    self._writer.wake()
+                    return
+                taken.popleft()
+        except OSError as error:
+            self._writing_failed(error)
+        else:
+            self._has_answered = True
+
+    @trio.lowlevel.enable_ki_protection
+    def _take_output(self) -> None:
+        """Take all output of the core: little as one buffer, much without copying it."""
+        connection = self.connection
+        if connection.unsent_bytes <= _JOINED_BYTES:
+            buffers = [connection.data_to_send()]
+        else:
+            buffers = connection.buffers_to_send()
+        if self._trace is not None:
+            for data in buffers:
+                self._trace.sent(data)
+        self._taken.extend(buffers)
+
+    async def _write(self) -> None:
+        connection = self.connection
+        while True:
+            self._turn()
+            is_holding_back = self._begin_held_back()
+            if self._room.is_awaited:
+                self._room.look()
+            elif not is_holding_back:
+                self._all_served.set()
+            if self._taken:
+                await self._write_waiting()
+            elif connection.unsent_bytes:
+                self._take_output()
+            elif is_holding_back:
+                self._be_patient()
+                await trio.lowlevel.checkpoint()
+            elif connection.state is State.CLOSED:
+                self._flushed.set()
+                return
+            else:
+                await self._writer.sleep()
+
+    @trio.lowlevel.enable_ki_protection
+    async def _write_waiting(self) -> None:
+        """Write the oldest buffer, or some of it, however long that takes."""
+        data = self._taken[0]
+        self._is_writing = True
+        try:
+            if self._no_wait is None:
+                await self._stream.send_all(cast(bytes, data))
+                sent = len(data)
+            else:
+                sent = await self._no_wait.send_some(data)
+        except BaseException as error:
+            # Without `send_some`, it is not known how much was written before the cancellation.
+            if self._no_wait is None or not isinstance(error, trio.Cancelled):
+                self._writing_failed(error)
+            if not isinstance(error, BROKEN):
+                raise
+            return
+        finally:
+            self._is_writing = False
+        self._be_patient()
+        if sent < len(data):
+            self._taken[0] = memoryview(data)[sent:]
+        else:
+            self._taken.popleft()
+
+    async def _write_the_rest(self) -> None:
+        """Write what `close` has queued, after the writer has ended; also if `run` is cancelled."""
+        with trio.move_on_after(FLUSH_SECONDS) as scope:
+            scope.shield = True
+            while self._taken or self.connection.unsent_bytes:
+                if not self._taken:
+                    self._take_output()
+                await self._write_waiting()
+
+    async def _until_room(self) -> None:
+        """Wait until output may be added; if that takes time, the writer is awake meanwhile."""
+        if self.connection.unsent_bytes > UNSENT_BYTES:
+            self._write_now()
+        if self._room.is_short:
+            await self._room.wait()
+
+    async def _while_somebody_waits(self) -> None:
+        """Wait until what was read waits no longer for room, as long as the peer reads."""
+        self._all_served = trio.Event()
+        self._writer.wake()
+        if self._begin_held_back() or self._room.is_awaited:
+            await self._while_peer_reads(self._all_served)
+
+    async def _while_peer_reads(self, event: trio.Event) -> None:
+        """Wait for this, as long as the peer goes on reading, be it slowly."""
+        with trio.CancelScope() as self._patience:
+            self._be_patient()
+            await event.wait()
+
+    def _be_patient(self) -> None:
+        """Some output went out."""
+        self._patience.deadline = trio.current_time() + self._flush_seconds
+
+    def _writing_failed(self, error: BaseException) -> None:
+        """Part of a line may be out: nothing can follow it."""
+        self._taken.clear()
+        self.connection.send_failed(now=trio.current_time())
+        if isinstance(self.connection, ServerConnection):
+            # Answers to a client may still come; a server that cannot speak is of no use.
+            self.connection.close(now=trio.current_time())
+        if isinstance(error, BROKEN):
+            LOGGER.info("writing has failed: %s", error)
+        self._writer.wake()
+
+
+def _nobody_waits() -> bool:
+    """Whether no task could run now or soon: none is ready, or waits for a descriptor or a time.
+
+    trio itself waits for one descriptor: threads that report back are heard through it.
+    """
+    statistics = trio.lowlevel.current_statistics()
+    io = statistics.io_statistics
+    # Not every system counts them: where it is not known, somebody may be waiting.
+    waiting = getattr(io, "tasks_waiting_read", 2) + getattr(io, "tasks_waiting_write", 0)
+    return bool(
+        statistics.tasks_runnable == 0
+        and statistics.run_sync_soon_queue_size == 0
+        and statistics.seconds_to_next_deadline > 2 * _LINGER_SECONDS
+        and waiting <= 1
+    )

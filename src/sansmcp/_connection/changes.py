@@ -1,0 +1,69 @@
+"""What a server can publish: that a list, or one resource, has changed."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from .._wire.values import JSONObject
+
+
+@final
+@attrs.frozen
+class ToolsListChanged:
+    """The list of tools has changed."""
+
+
+@final
+@attrs.frozen
+class PromptsListChanged:
+    """The list of prompts has changed."""
+
+
+@final
+@attrs.frozen
+class ResourcesListChanged:
+    """The list of resources, or of resource templates, has changed."""
+
+
+@final
+@attrs.frozen
+class ResourceUpdated:
+    """A resource has changed.
+
+    Attributes:
+        uri: The resource, as `resources/read` names it.
+        subscribed: The resource that was subscribed to, where `uri` is a part of it; only the
+            application can know (MCP 2025-11-25, schema, ResourceUpdatedNotification).
+    """
+
+    uri: str
+    subscribed: str | None = None
+
+
+Change: TypeAlias = ToolsListChanged | PromptsListChanged | ResourcesListChanged | ResourceUpdated
+
+
+_METHODS: Final[dict[type[Change], str]] = {
+    ToolsListChanged: "notifications/tools/list_changed",
+    PromptsListChanged: "notifications/prompts/list_changed",
+    ResourcesListChanged: "notifications/resources/list_changed",
+    ResourceUpdated: "notifications/resources/updated",
+}
+
+
+_NAMES: Final = [kind.__name__ for kind in _METHODS]
+
+
+def change_method(change: Change) -> str:
+    """The notification that tells of a change."""
+    try:
+        return _METHODS[type(change)]
+    except KeyError:
+        raise TypeError(f"a change is one of {', '.join(_NAMES)}, not {change!r:.40}") from None
+
+
+def change_params(change: Change) -> JSONObject | None:
+    """The params of that notification."""
+    return {"uri": change.uri} if isinstance(change, ResourceUpdated) else None

@@ -1,0 +1,202 @@
+"""Requests that the server asks something about before it answers them: the client's half.
+
+Source: MCP 2026-07-28, basic/patterns/mrtr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._rules.messages import judge_input_required, null_member
+from .._rules.request_meta import OURS
+from .._rules.sending import (
+    Breach,
+    judge_question,
+    misshapen_result,
+    question_without_nulls,
+    without_nulls,
+)
+from .._rules.state_tables import State
+from .._spec.errors import LocalProtocolError
+from .._wire.setting_checks import check_flag
+from .._wire.values import JSONObject, ProgressToken, is_object
+from .events import FailureReason, InputRequired, RequestFailed
+from .handles import OutgoingRequest, Purpose
+from .notifications import Notifying
+from .outgoing import Outcome
+
+_EMPTY: JSONObject = {}
+_ALIEN = frozenset({"id", "jsonrpc", "resultType"})
+
+
+class Providing(Notifying):
+    """The next round of a request, and what becomes of results that are questions."""
+
+    __slots__ = ()
+
+    def _provide_input(
+        self,
+        call: OutgoingRequest,
+        responses: Mapping[str, JSONObject],
+        meta: JSONObject | None,
+        log_level: str | None,
+        progress: bool,
+        timeout: float | None,
+        max_timeout: float | None,
+        data: Any,
+        now: float | None,
+    ) -> OutgoingRequest:
+        check_flag("progress", progress)
+        self._may_send(call.method)
+        asked = call._asked
+        if asked is None or call._body is None:
+            raise LocalProtocolError("OWN-022", f"nothing is asked about {call!r}")
+        if timeout is not None or max_timeout is not None:
+            self._check_timeouts(timeout, max_timeout, now)
+        questions, state, peer = asked
+        if peer is not self._peer:
+            raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
+        responses = self._checked_responses(questions, responses)
+        self._check_room()
+        if log_level is not None:
+            meta = self._with_level(meta, log_level)
+        bare = self._with_meta(call._body, meta) if meta else call._body
+        key = self._last_id + 1
+        renewed = OutgoingRequest(key, call._method, call._spec, Purpose.APPLICATION, None)
+        renewed._token = self._asked_token(_EMPTY, meta)
+        if renewed._token is None and progress:
+            renewed._token = self._free_token(key)
+        body = self._renewed_body(bare, renewed._token, responses, state)
+        message = self._request_bytes(key, call._method, call._spec, body)
+        self._check_size(message, call._method)
+        # Everything is checked: from here on nothing raises.
+        if now is not None:
+            self._tell(now)
+        call._asked = call._body = None
+        renewed._is_modern = True
+        renewed._body = bare
+        renewed._rounds = call._rounds
+        renewed._route = call._route
+        renewed.data = data
+        if renewed._token is not None:
+            self._tokens[renewed._token] = renewed
+        self._launch(renewed, message, timeout, max_timeout)
+        if self._restless:
+            self._settle()
+        return renewed
+
+    def _checked_responses(
+        self, questions: Mapping[str, str], responses: Mapping[str, JSONObject]
+    ) -> dict[str, JSONObject]:
+        """The answers as they are sent."""
+        checked: dict[str, JSONObject] = {}
+        if not isinstance(responses, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError("OWN-014", f"answers are a mapping, not {responses!r:.40}")
+        for name, method in questions.items():
+            given = responses.get(name)
+            if given is None:
+                raise LocalProtocolError("MRTR-019", f"the answer to {name!r} is missing")
+            spec = self._conversation.dialect.inputs[method]
+            if not is_object(given):
+                raise LocalProtocolError("MRTR-020", f"the answer to {name!r} is no object")
+            if alien := _ALIEN & given.keys():
+                text = f"the answer to {name!r} is a bare result, and has no {min(alien)}"
+                raise LocalProtocolError("MRTR-020", text)
+            given = without_nulls(spec.result_optional, given)
+            fault = misshapen_result(spec, False, given)
+            if fault is not None and self._shape:
+                raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {fault}")
+            checked[name] = given
+        if unknown := responses.keys() - questions.keys():
+            raise LocalProtocolError("MRTR-019", f"{min(unknown, key=str)!r} was not asked")
+        return checked
+
+    def _with_meta(self, body: bytes, meta: JSONObject) -> bytes:
+        """The params of an earlier round with a `_meta` of this round over theirs."""
+        params: Any = self._codec.decode(body)
+        params["_meta"] = {
+            name: value for name, value in params["_meta"].items() if name not in OURS
+        }
+        return self._enveloped(params, meta)
+
+    def _renewed_body(
+        self,
+        body: bytes,
+        token: ProgressToken | None,
+        responses: dict[str, JSONObject],
+        state: str | None,
+    ) -> bytes:
+        if token is not None:
+            body = self._with_token(body, token)
+        if responses:
+            body = b'%b,"inputResponses":%b}' % (body[:-1], self._encode(responses))
+        if state is not None:
+            body = b'%b,"requestState":%b}' % (body[:-1], self._encode(state))
+        return body
+
+    # ----------------------------------------------------------------------------- receiving
+
+    def _interim(
+        self, call: OutgoingRequest, kind: object, result: JSONObject
+    ) -> tuple[Outcome | InputRequired | None, Breach | None]:
+        if kind != "input_required":
+            return super()._interim(call, kind, result)
+        fault = self._judge_questions(call, result)
+        if fault is not None:
+            return self._invalid(call, fault, result), fault
+        if call._rounds >= self._config.max_input_rounds:
+            text = f"{call._method} was answered with questions {call._rounds} times"
+            reason = FailureReason.TOO_MANY_ROUNDS
+            return RequestFailed(request=call, reason=reason, text=text), None
+        call._rounds += 1
+        questions: Any = result.get("inputRequests") or {}
+        state: Any = result.get("requestState")
+        if not questions:
+            if self._state is State.OPEN:
+                self._ask_again(call, state)
+                return None, None
+            text = f"{call._method} is to be sent again, and sending has failed"
+            return RequestFailed(request=call, reason=FailureReason.LOST, text=text), None
+        asked = {name: question["method"] for name, question in questions.items()}
+        call._asked = asked, state, self._peer
+        return InputRequired(request=call, questions=questions), None
+
+    def _judge_questions(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
+        if call._spec is None or not call._spec.asks:
+            return Breach("MRTR-003", f"{call._method} was answered with questions")
+        if call._body is None:
+            return Breach("MRTR-026", f"{call._method} was sent with inputs of the caller's own")
+        fault = judge_input_required(result)
+        if fault is not None:
+            return fault
+        conversation = self._conversation
+        gates = conversation.gates[self._side]
+        questions: Any = result.get("inputRequests", {})
+        for key, question in questions.items():
+            if is_object(question):
+                question, nulls = question_without_nulls(conversation.dialect, question)
+                questions[key] = question
+                for name in nulls:
+                    self._report(null_member(name), request=call)
+            breach = judge_question(conversation.dialect, gates, question, self._shape)
+            if breach is not None:
+                if not breach.tolerated:
+                    return breach
+                self._report(breach, request=call)
+        return None
+
+    def _ask_again(self, call: OutgoingRequest, state: str) -> None:
+        """Nothing is asked: the same call goes on under a new id, with the state alone."""
+        assert call._body is not None  # `_judge_questions` has seen it
+        body = self._renewed_body(call._body, call._token, {}, state)
+        call._progress = None  # the server begins anew, and cannot know how far it was
+        del self._outgoing[call._id]
+        self._last_id += 1
+        call._id = self._last_id
+        self._outgoing[call._id] = call
+        self._sent += 1
+        call._order = self._sent
+        self._extend(call)
+        message = self._request_bytes(call._id, call._method, call._spec, body)
+        self._hand_over(call, message)

@@ -1,0 +1,171 @@
+"""What the library writes into the messages of the modern revision, besides what it is given.
+
+Everything that is the same in every message is encoded once, and put in by its bytes.
+
+Source: MCP 2026-07-28, basic/index, `_meta` and Responses; server/utilities/caching.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._rules.messages import judge_caching_hints, judge_reserved_code
+from .._rules.request_meta import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    LOG_LEVEL,
+    OURS,
+    PROTOCOL_VERSION,
+    SERVER_INFO,
+)
+from .._spec.errors import ErrorCode, LocalProtocolError
+from .._spec.methods import Method
+from .._spec.modern_methods import MODERN_REVISION
+from .._spec.registry import LOG_LEVELS
+from .._wire.values import JSONObject, ProgressToken, Side, is_object
+from .core import Core
+
+_WRITTEN = frozenset({"_meta", "cacheScope", "resultType", "ttlMs"})
+"""What the library writes into a result that may be cached, if it is not there."""
+_RESOURCE_NOT_FOUND = -32002  # in the revisions with a handshake
+
+
+class Composing(Core):
+    """Params of requests and results, with what each of them has to say for itself."""
+
+    __slots__ = ("_plain_tail", "_said")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._plain_tail = self._said = b""
+        if not self._modern_revisions:
+            return
+        if self._side is Side.SERVER:
+            meta = self._server_meta()
+            self._plain_tail = b'"resultType":"complete"}'
+            if meta:
+                self._plain_tail = b'"_meta":%b,%b' % (self._encode(meta), self._plain_tail)
+            return
+        said: JSONObject = {
+            PROTOCOL_VERSION: MODERN_REVISION,
+            CLIENT_CAPABILITIES: self._codec.decode(self._capabilities_in(MODERN_REVISION)),
+        }
+        if self._config.send_info:
+            said[CLIENT_INFO] = self._codec.decode(self._info)
+        self._said = self._encode(said)[1:-1]
+
+    def _server_meta(self) -> JSONObject:
+        """The `_meta` of every result."""
+        return {SERVER_INFO: self._codec.decode(self._info)} if self._config.send_info else {}
+
+    # ------------------------------------------------------------------------------- requests
+
+    def _enveloped(self, params: JSONObject, meta: JSONObject | None) -> bytes:
+        """The params of a request with its envelope, which comes last, without progress token."""
+        said = self._said
+        if not meta and "_meta" not in params:
+            body = self._encode_object(params, None)
+            separator = b"," if params else b""
+        else:
+            merged = self._merged(params.get("_meta"), meta)
+            rest = {name: value for name, value in params.items() if name != "_meta"}
+            body = self._encode_object(rest, None)
+            separator = b"," if rest else b""
+            if merged:
+                said = b"%b,%b" % (said, self._encode(merged)[1:-1])
+        return b'%b%b"_meta":{%b}}' % (body[:-1], separator, said)
+
+    def _with_token(self, body: bytes, token: ProgressToken) -> bytes:
+        """Params out of `_enveloped`, and a progress token."""
+        return b'%b,"progressToken":%b}}' % (body[:-2], self._encode_id(token))
+
+    @staticmethod
+    def _with_level(meta: JSONObject | None, level: str) -> JSONObject:
+        """A caller's `_meta`, and the least severe level that it wants logged."""
+        if meta is not None and not is_object(meta):
+            raise LocalProtocolError("OWN-014", "_meta must be an object")
+        return {**(meta or {}), LOG_LEVEL: level}
+
+    def _merged(self, own: object, meta: object) -> JSONObject:
+        merged: JSONObject = {}
+        for part in (own, meta):
+            if part is None:
+                continue
+            if not is_object(part):
+                raise LocalProtocolError("OWN-014", "_meta must be an object")
+            merged.update(part)
+        merged.pop("progressToken", None)  # the caller of this knows it
+        if taken := OURS & merged.keys():
+            raise LocalProtocolError("OWN-025", f"{min(taken)} is written by the library")
+        level: Any = merged.get(LOG_LEVEL)
+        if level is not None and (not isinstance(level, str) or level not in LOG_LEVELS):
+            raise LocalProtocolError(
+                "LOG-010", f"a log level is one of {', '.join(LOG_LEVELS)}, not {level!r}"
+            )
+        return merged
+
+    # -------------------------------------------------------------------------------- answers
+
+    def _complete(self, spec: Method | None, result: JSONObject, meta: JSONObject | None) -> bytes:
+        """A result with what every result of the modern revision has."""
+        cacheable = spec is not None and spec.cacheable
+        if not meta and (
+            result.keys().isdisjoint(_WRITTEN)
+            if cacheable
+            else "resultType" not in result and "_meta" not in result
+        ):
+            body = self._encode_object(result, None)
+            hints = b""
+            if cacheable:
+                config = self._config
+                hints = b'"ttlMs":%d,"cacheScope":"%b",' % (
+                    config.cache_ttl_ms,
+                    config.cache_scope.encode(),
+                )
+            return b"%b%b%b%b" % (body[:-1], b"," if result else b"", hints, self._plain_tail)
+        whole: JSONObject = {
+            name: value
+            for name, value in result.items()
+            if value is not None or name not in _WRITTEN
+        }
+        kind = whole.setdefault("resultType", "complete")
+        if kind == "input_required":
+            raise LocalProtocolError("OWN-025", "questions are sent by require_input()")
+        if kind != "complete" and not self._is_added(whole):
+            raise LocalProtocolError("JSON-023", f"resultType {kind!r} is not known")
+        if cacheable:
+            self._add_caching_hints(whole)
+        merged = self._result_meta(whole.pop("_meta", None), meta)
+        if merged:
+            whole["_meta"] = merged
+        return self._encode_object(whole, None)
+
+    def _is_added(self, result: JSONObject) -> bool:
+        """Whether a result is of a kind that an extension has added."""
+        types = self._registry.result_types
+        kind: Any = result.get("resultType") if types else None
+        return isinstance(kind, str) and kind in types
+
+    def _result_meta(self, *parts: object) -> JSONObject:
+        """What is given, over what every result says."""
+        merged = self._server_meta()
+        for part in parts:
+            if part is not None:
+                if not is_object(part):
+                    raise LocalProtocolError("OWN-014", "_meta must be an object")
+                merged.update(part)
+        return merged
+
+    def _add_caching_hints(self, result: JSONObject) -> None:
+        result.setdefault("ttlMs", self._config.cache_ttl_ms)
+        result.setdefault("cacheScope", self._config.cache_scope)
+        if (breach := judge_caching_hints(result)) is not None:
+            raise breach.error()
+
+    def _modern_code(self, code: int, data: object) -> int:
+        """The code that an error of ours has in the modern revision."""
+        if code == _RESOURCE_NOT_FOUND:
+            return ErrorCode.INVALID_PARAMS
+        if (breach := judge_reserved_code(code, data)) is not None:
+            raise breach.error()
+        return code

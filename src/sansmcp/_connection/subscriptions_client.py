@@ -1,0 +1,239 @@
+"""Subscriptions of the modern revision: the client's half.
+
+Source: MCP 2026-07-28, basic/patterns/subscriptions.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from .._rules.granted_resources import Resources
+from .._rules.messages import null_member
+from .._rules.request_meta import SUBSCRIPTION_ID
+from .._rules.sending import (
+    FILTERS,
+    RESOURCES,
+    Breach,
+    judge_filter,
+    judge_honoured,
+    judge_request,
+    null_members,
+    without_nulls,
+)
+from .._spec.errors import LocalProtocolError
+from .._spec.methods import FILTER
+from .._wire.values import JSONObject, id_key, is_object
+from .events import (
+    ErrorReceived,
+    FailureReason,
+    MessageIgnored,
+    NotificationReceived,
+    RequestFailed,
+    SubscriptionAcknowledged,
+    SubscriptionEnd,
+    SubscriptionEnded,
+)
+from .handles import OutgoingRequest, Purpose, Subscription
+from .input_required_server import Requiring
+from .notifications import LISTEN
+from .outgoing import Outcome
+
+_FAILURES: Final = {
+    FailureReason.CANCELLED: SubscriptionEnd.CANCELLED,
+    FailureReason.TIMED_OUT: SubscriptionEnd.TIMED_OUT,
+    FailureReason.LOST: SubscriptionEnd.LOST,
+    FailureReason.REFUSED: SubscriptionEnd.REFUSED,
+    FailureReason.INVALID_ANSWER: SubscriptionEnd.INVALID_ANSWER,
+}
+_ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
+
+def _is_tagged(params: JSONObject) -> bool:
+    meta: Any = params.get("_meta")
+    return is_object(meta) and SUBSCRIPTION_ID in meta
+
+
+class Subscribing(Requiring):
+    """`listen`, and what comes for a subscription."""
+
+    __slots__ = ()
+
+    def _listen(
+        self,
+        notifications: JSONObject,
+        meta: JSONObject | None,
+        timeout: float | None,
+        data: Any,
+        now: float | None,
+    ) -> Subscription:
+        self._may_send(LISTEN)
+        conversation, side = self._conversation, self._side
+        spec = conversation.dialect.requests[side].get(LISTEN)
+        if is_object(notifications):
+            notifications = without_nulls(FILTER, notifications)
+        params: JSONObject = {"notifications": notifications}
+        breach = judge_request(conversation, side, LISTEN, spec, params, True)
+        breach = breach or judge_filter(notifications)
+        if breach is not None:
+            raise breach.error()
+        if timeout is not None:
+            self._check_timeouts(timeout, None, now)
+        self._check_room()
+        body = self._enveloped(params, meta)
+        asked: Any = self._codec.decode(self._encode(notifications))
+        if now is not None:
+            self._tell(now)
+        subscription = Subscription(asked)
+        subscription.data = data
+        subscription._call = self._send_own(LISTEN, body, Purpose.LISTEN, subscription, timeout)
+        if self._restless:
+            self._settle()
+        return subscription
+
+    # ----------------------------------------------------------------------------- receiving
+
+    def _notified(self, method: str, params: JSONObject) -> None:
+        if self._conversation.dialect.is_modern and (method in FILTERS or method == _ACKNOWLEDGED):
+            self._notified_subscription(method, params)
+        elif method == "notifications/message" and _is_tagged(params):
+            self._report(Breach("SUBS-017", "a log message names a subscription", tolerated=True))
+            super()._notified(method, params)
+        else:
+            super()._notified(method, params)
+
+    def _notified_subscription(self, method: str, params: JSONObject) -> None:
+        meta: Any = params.get("_meta")
+        key = id_key(meta.get(SUBSCRIPTION_ID)) if is_object(meta) else None
+        if key is None:
+            text = f"{method} names no subscription"
+            self._report(Breach("SUBS-009", text, tolerated=method != _ACKNOWLEDGED))
+            if method != _ACKNOWLEDGED:
+                self._events.append(
+                    NotificationReceived(method=method, params=params, peer=self._peer)
+                )
+            return
+        call = self._outgoing.get(key)
+        subscription = None if call is None else call._owner
+        if call is None or not isinstance(subscription, Subscription):
+            text = "a notification for no open subscription"
+            self._events.append(MessageIgnored(rule="SUBS-010", text=text, method=method, id=key))
+        elif method == _ACKNOWLEDGED:
+            self._acknowledged(subscription, call, params.get("notifications"))
+        else:
+            self._judge_wanted(subscription, call, method, params)
+            self._events.append(
+                NotificationReceived(
+                    method=method, params=params, subscription=subscription, peer=self._peer
+                )
+            )
+
+    def _acknowledged(
+        self, subscription: Subscription, call: OutgoingRequest, honoured: Any
+    ) -> None:
+        kept = self._filter_of(honoured)
+        if subscription._acknowledged is not None:
+            kept = Breach("SUBS-004", "a subscription was acknowledged a second time")
+        if isinstance(kept, Breach):
+            self._report(kept, request=call)
+            return
+        if (excess := judge_honoured(subscription._asked, kept)) is not None:
+            self._report(excess, request=call)
+        self._timers.drop(call)  # from here on silence is what is to be expected
+        subscription._acknowledged = kept
+        uris: Any = kept.get(RESOURCES, ())
+        subscription._granted = Resources(uris)
+        self._events.append(
+            SubscriptionAcknowledged(subscription=subscription, notifications=honoured)
+        )
+
+    def _filter_of(self, honoured: object) -> JSONObject | Breach:
+        """A copy of a filter for the handle: the event's belongs to the caller."""
+        if not is_object(honoured):
+            return Breach("OWN-014", "notifications is no object")
+        for name in null_members(FILTER, honoured):
+            del honoured[name]
+            self._report(null_member(name))
+        if (breach := judge_filter(honoured)) is not None:
+            return breach
+        try:
+            copied: Any = self._codec.decode(self._encode(honoured))
+        except (LocalProtocolError, ValueError, RecursionError):
+            return Breach("OWN-002", "the filter in an acknowledgement is nested too deep")
+        kept: JSONObject = copied
+        return kept
+
+    def _judge_wanted(
+        self, subscription: Subscription, call: OutgoingRequest, method: str, params: JSONObject
+    ) -> None:
+        name = FILTERS[method]
+        granted = subscription._acknowledged
+        rule, uri = "SUBS-002", params.get("uri")
+        if granted is None:
+            rule, text = "SUBS-005", f"{method} came before the acknowledgement"
+        elif not subscription._asked.get(name):
+            text = f"{method} was not asked for"
+        elif not granted.get(name):
+            text = f"{method} was asked for, and the acknowledgement does not grant it"
+        elif name == RESOURCES and isinstance(uri, str) and not subscription._granted.covers(uri):
+            rule, text = "SUBS-003", f"the acknowledgement does not grant {uri[:200]!r}"
+        else:
+            return
+        self._report(Breach(rule, text, tolerated=True), request=call)
+
+    def _judge_end(
+        self, subscription: Subscription, call: OutgoingRequest, result: JSONObject
+    ) -> None:
+        meta: Any = result.get("_meta")
+        if not is_object(meta) or id_key(meta.get(SUBSCRIPTION_ID)) != call._id:
+            text = "the result of a subscription does not name it"
+            self._report(Breach("SUBS-014", text, tolerated=True), request=call)
+        if subscription._acknowledged is None:
+            text = "a subscription ended before it was acknowledged"
+            self._report(Breach("SUBS-004", text, tolerated=True), request=call)
+
+    def _receive_cancelled(self, params: JSONObject) -> None:
+        if not self._conversation.dialect.is_modern or self._modern is not None:
+            super()._receive_cancelled(params)
+            return
+        key = id_key(params.get("requestId"))
+        call = None if key is None else self._outgoing.get(key)
+        if call is None:
+            self._ignore_cancel("CANC-013", "a cancellation of nothing in flight", key)
+        elif isinstance(subscription := call._owner, Subscription):
+            subscription._ended_by_server = True
+            self._abandon(call, FailureReason.CANCELLED, "the server ended it", None)
+        else:
+            text = f"the server cancelled {call._method}"
+            self._report(Breach("CANC-019", text), request=call)
+
+    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        if call._purpose is not Purpose.LISTEN:
+            super()._ended(call, outcome)
+            return
+        subscription = call._owner
+        assert isinstance(subscription, Subscription)
+        code = message = data = status = retry_after = None
+        text = ""
+        if isinstance(outcome, RequestFailed):
+            reason, text = _FAILURES[outcome.reason], outcome.text
+            if subscription._ended_by_server:
+                reason = SubscriptionEnd.ENDED
+        elif isinstance(outcome, ErrorReceived):
+            reason = SubscriptionEnd.ERROR
+            code, message, data = outcome.code, outcome.message, outcome.data
+            status, retry_after = outcome.status, outcome.retry_after
+        else:
+            reason = SubscriptionEnd.ENDED
+            self._judge_end(subscription, call, outcome.result)
+        self._events.append(
+            SubscriptionEnded(
+                subscription=subscription,
+                reason=reason,
+                code=code,
+                message=message,
+                data=data,
+                status=status,
+                retry_after=retry_after,
+                text=text,
+            )
+        )

@@ -1,0 +1,127 @@
+"""Which request ids were used before, remembered in bounded space."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+import attrs
+
+from .._wire.values import MISSING, IdKey
+
+_NAME_CHARACTERS: Final = 256
+"""A longer string is not remembered: what is kept for ever must be small."""
+
+
+@attrs.define(eq=False)
+class CancelledIds:
+    """Ids of requests that were cancelled, so that no answer to them will come.
+
+    In 2026-07-28 an id may be used again once it was answered: these were not. Past `bound` the
+    oldest is forgotten and counted: a later reuse of it goes unnoticed.
+
+    Attributes:
+        bound: How many are remembered.
+        forgotten: How many were forgotten.
+
+    Source: MCP 2026-07-28, basic/index, Requests.
+    """
+
+    bound: int
+    forgotten: int = 0
+    # By their `repr`, whose hash a peer cannot choose, and which keeps 5 and "5" apart.
+    _keys: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
+
+    def add(self, key: IdKey) -> None:
+        """Remember the id of a request that was cancelled."""
+        if isinstance(key, str) and len(key) > _NAME_CHARACTERS:
+            self.forgotten += 1
+            return
+        self._keys[repr(key)] = None
+        if len(self._keys) > self.bound:
+            del self._keys[next(iter(self._keys))]
+            self.forgotten += 1
+
+    def discard(self, key: IdKey) -> bool:
+        """Forget an id that is used again; True if it was remembered."""
+        return bool(self._keys) and self._keys.pop(repr(key), MISSING) is None
+
+
+@attrs.define(eq=False)
+class UsedIds:
+    """Ids that one side has used: integers as ranges, strings one by one.
+
+    Nearly every peer counts upwards, so that one range holds a whole session. Past `bound`
+    ranges or strings the oldest is forgotten and counted: a later reuse of it goes unnoticed,
+    which is harmless, while a table without end is not.
+
+    Attributes:
+        bound: How many ranges, and how many strings, are remembered.
+        forgotten: How many were forgotten.
+        expected: One above the last integer. The caller may count it up by itself when it sees
+            just this id, which is what nearly every message brings.
+
+    Source: MCP 2025-11-25, basic/index, Requests (an id is never reused within a session).
+    """
+
+    bound: int
+    forgotten: int = 0
+    expected: int = attrs.field(default=0, init=False)
+    # The first range is empty and stands where `expected` says, so that there always is one.
+    _starts: list[int] = attrs.field(factory=lambda: [0], init=False)
+    _ends: list[int] = attrs.field(factory=lambda: [-1], init=False)
+    _names: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
+
+    def add(self, key: IdKey) -> bool:
+        """Remember `key`; True if it was known already."""
+        if isinstance(key, str):
+            return self._add_name(key)
+        self._ends[-1] = self.expected - 1
+        known = self._add_number(key)
+        self.expected = self._ends[-1] + 1
+        return known
+
+    def __contains__(self, key: IdKey) -> bool:
+        """Whether `key` is remembered."""
+        if isinstance(key, str):
+            return key in self._names
+        self._ends[-1] = self.expected - 1
+        at = bisect_left(self._ends, key)
+        return at < len(self._ends) and self._starts[at] <= key
+
+    def _add_name(self, key: str) -> bool:
+        names = self._names
+        if len(key) > _NAME_CHARACTERS:
+            self.forgotten += 1
+            return False
+        if key in names:
+            return True
+        names[key] = None
+        if len(names) > self.bound:
+            del names[next(iter(names))]
+            self.forgotten += 1
+        return False
+
+    def _add_number(self, key: int) -> bool:
+        starts, ends = self._starts, self._ends
+        at = bisect_left(ends, key)  # the first range that ends at or after the key
+        if at < len(ends) and starts[at] <= key:
+            return True
+        joins_left = at > 0 and ends[at - 1] == key - 1
+        joins_right = at < len(ends) and starts[at] == key + 1
+        if joins_left and joins_right:
+            ends[at - 1] = ends.pop(at)
+            del starts[at]
+        elif joins_left:
+            ends[at - 1] = key
+        elif joins_right:
+            starts[at] = key
+        else:
+            starts.insert(at, key)
+            ends.insert(at, key)
+            if len(ends) > self.bound:
+                # Ids grow with time: the lowest range is the oldest, unless it is the new one.
+                oldest = 1 if at == 0 else 0
+                self.forgotten += starts[oldest] <= ends[oldest]
+                del starts[oldest], ends[oldest]
+        return False

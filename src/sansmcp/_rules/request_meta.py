@@ -1,0 +1,137 @@
+"""What each message of the modern revision says for itself in `_meta`.
+
+Source: MCP 2026-07-28, basic/index, `_meta`.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Final
+
+import attrs
+
+from .._rules.conversation import Peer
+from .._spec.errors import ErrorCode
+from .._spec.methods import OBJECT, STRING, OptionalMembers
+from .._spec.modern_methods import META_PREFIX
+from .._spec.registry import LOG_LEVELS
+from .._wire.values import MISSING, JSONObject, Missing, is_list, is_object
+from .sending import Breach
+
+PROTOCOL_VERSION: Final = META_PREFIX + "protocolVersion"
+CLIENT_CAPABILITIES: Final = META_PREFIX + "clientCapabilities"
+CLIENT_INFO: Final = META_PREFIX + "clientInfo"
+SERVER_INFO: Final = META_PREFIX + "serverInfo"
+LOG_LEVEL: Final = META_PREFIX + "logLevel"
+SUBSCRIPTION_ID: Final = META_PREFIX + "subscriptionId"
+
+_NAMED: Final = ("name", "version")
+
+OURS: Final = frozenset({PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO})
+"""What the library writes into every request of a client; nobody else may."""
+
+
+OPTIONAL: Final[OptionalMembers] = ((CLIENT_INFO, OBJECT), (LOG_LEVEL, STRING))
+"""What a request may say of its sender, and may leave out."""
+
+
+@attrs.frozen
+class Envelope:
+    """What one request says of its sender, read once.
+
+    `peer` is shared by all requests with equal envelopes, so nobody may change it.
+    """
+
+    version: str
+    capabilities: JSONObject
+    info: JSONObject | None
+    level: str | None
+    peer: Peer
+    meta: JSONObject | Missing
+    """All of a `_meta` that says just this, where a look at it is enough to know another one.
+
+    MISSING if there is a number or boolean in it: to Python, `True`, `1` and `1.0` are equal.
+    """
+
+    def says(self, meta: JSONObject) -> bool:
+        """Whether another request says the same, which spares reading it."""
+        return (
+            meta.get(PROTOCOL_VERSION) == self.version
+            and meta.get(CLIENT_CAPABILITIES) == self.capabilities
+            and meta.get(CLIENT_INFO) == self.info
+            and meta.get(LOG_LEVEL) == self.level
+            and (
+                self.meta is not MISSING
+                or (
+                    _is_alike(meta[CLIENT_CAPABILITIES], self.capabilities)
+                    and _is_alike(meta.get(CLIENT_INFO), self.info)
+                )
+            )
+        )
+
+
+def read_envelope(meta: JSONObject, speaks: tuple[str, ...], shape: bool) -> Envelope | Breach:
+    """The envelope of a request, or what is wrong with it.
+
+    Args:
+        meta: The request's `params._meta`.
+        speaks: The modern revisions that the server speaks.
+        shape: Whether the members of the client's info are looked at.
+    """
+    version: Any = meta.get(PROTOCOL_VERSION)
+    if not isinstance(version, str):
+        return _lacks(PROTOCOL_VERSION, "a string")
+    if version not in speaks:
+        return Breach(
+            "VER-008",
+            f"revision {version[:80]} is not served",
+            ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+        )
+    capabilities: Any = meta.get(CLIENT_CAPABILITIES)
+    if not is_object(capabilities):
+        return _lacks(CLIENT_CAPABILITIES, "an object")
+    info: Any = meta.get(CLIENT_INFO)
+    if info is not None and not is_object(info):
+        return _lacks(CLIENT_INFO, "an object, where it is given")
+    if shape and info is not None and not all(isinstance(info.get(m), str) for m in _NAMED):
+        return _lacks(CLIENT_INFO, "with name and version, where it is given")
+    level: Any = meta.get(LOG_LEVEL)
+    if level is not None and (not isinstance(level, str) or level not in LOG_LEVELS):
+        return Breach(
+            "LOG-010",
+            f"the log level is none of {', '.join(LOG_LEVELS)}",
+            ErrorCode.INVALID_PARAMS,
+        )
+    # The params belong to the application, which may change them.
+    capabilities, info = deepcopy(capabilities), deepcopy(info)
+    peer = Peer()
+    peer.revision, peer.info, peer.capabilities, peer.log_level = version, info, capabilities, level
+    whole: JSONObject = {PROTOCOL_VERSION: version, CLIENT_CAPABILITIES: capabilities}
+    whole |= {} if info is None else {CLIENT_INFO: info}
+    whole |= {} if level is None else {LOG_LEVEL: level}
+    return Envelope(
+        version, capabilities, info, level, peer, whole if _has_text_only(whole) else MISSING
+    )
+
+
+def _has_text_only(value: object) -> bool:
+    if is_object(value):
+        return all(map(_has_text_only, value.values()))
+    if is_list(value):
+        return all(map(_has_text_only, value))
+    return value is None or isinstance(value, str)
+
+
+def _is_alike(value: object, equal: object) -> bool:
+    """Whether two equal values are the same JSON."""
+    if is_object(value):
+        assert is_object(equal)
+        return all(_is_alike(member, equal[name]) for name, member in value.items())
+    if is_list(value):
+        assert is_list(equal)
+        return all(map(_is_alike, value, equal))
+    return type(value) is type(equal)
+
+
+def _lacks(key: str, kind: str) -> Breach:
+    return Breach("META-010", f"_meta needs {key}, {kind}", ErrorCode.INVALID_PARAMS)

@@ -1,0 +1,428 @@
+"""The rules that decide whether a message may be sent, by the side that sends it.
+
+Nothing here changes anything. The same judgement becomes an exception for our caller and an event
+for the peer's message; what a side may send never depends on which of the two we are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from .._spec.errors import ErrorCode, LocalProtocolError
+from .._spec.legacy_methods import TASK, TASK_OPTIONAL
+from .._spec.methods import META, OBJECT, QUESTION, Dialect, Members, Method, OptionalMembers
+from .._spec.modern_methods import META_PREFIX
+from .._spec.registry import KNOWN_METHODS
+from .._wire.values import (
+    MISSING,
+    JSONObject,
+    JSONValue,
+    Missing,
+    Side,
+    is_list_of_strings,
+    is_object,
+)
+from .conversation import Conversation
+from .state_tables import Phase
+
+_OPERATING = Phase.OPERATING
+
+RESOURCES: Final = "resourceSubscriptions"
+"""The member of a subscription's filter that lists URIs."""
+
+FILTERS: Final = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": RESOURCES,
+}
+"""The member of a subscription's filter that asks for a notification."""
+
+
+_BROKEN_BY_SENDER: Final = {"MRTR-027": "MRTR-020", "PAGE-008": "OWN-014", "TOOL-026": "OWN-014"}
+
+
+@attrs.frozen
+class Breach:
+    """A rule that a message breaks. `tolerated`: it is reported, and handled all the same.
+
+    `data` goes into the error that answers it.
+    """
+
+    rule: str
+    text: str
+    code: int = ErrorCode.INVALID_REQUEST
+    tolerated: bool = False
+    data: JSONValue | Missing = MISSING
+
+    def error(self) -> LocalProtocolError:
+        """The same breach as an exception for our own caller."""
+        return LocalProtocolError(self.rule_of_sender, self.text)
+
+    @property
+    def rule_of_sender(self) -> str:
+        """The rule that the sender broke, where `rule` is how its receiver has to answer."""
+        return _BROKEN_BY_SENDER.get(self.rule, self.rule)
+
+
+def refuse_to_ask(method: str) -> LocalProtocolError:
+    """What is raised where a server sends a request to a client of 2026-07-28.
+
+    Source: MCP 2026-07-28, basic/patterns/index.
+    """
+    return LocalProtocolError(
+        "STATE-006",
+        f"{method} was not sent: in revision 2026-07-28 a server sends no requests; to ask the "
+        "client, a handler returns RequireInput (the verb is require_input)",
+    )
+
+
+def refuse_to_notify(method: str) -> LocalProtocolError:
+    """What is raised where a notification to a client of 2026-07-28 belongs to nothing.
+
+    Source: MCP 2026-07-28, basic/patterns/index.
+    """
+    return LocalProtocolError(
+        "STATE-008",
+        f"{method} was not sent: in revision 2026-07-28 a notification of the server belongs to a "
+        "request or to a subscription; a client is told of its request by progress and log "
+        "messages, and of changes by publish (for others, the verb is send_notification with "
+        "request=)",
+    )
+
+
+def judge_request(
+    conversation: Conversation,
+    sender: Side,
+    method: str,
+    spec: Method | None,
+    params: JSONObject,
+    shape: bool,
+) -> Breach | None:
+    """Whether `sender` may send this request now; `spec` is what the agreed revision says of it."""
+    early: Breach | None = None
+    if conversation.phase is not _OPERATING:
+        early = judge_phase(conversation.phase, sender, method)
+        if early is not None and not early.tolerated:
+            return early
+    elif method == "initialize" and spec is not None:
+        return Breach("LIFE-001", "initialize came a second time")
+    if spec is None:
+        return _unknown_request(conversation, sender, method) or early
+    gates = conversation.gates[1 - sender]
+    if spec.gate not in gates:
+        return Breach(
+            capability_rule(conversation),
+            f"{method} needs the capability {spec.gate}, which the {sender.other.name.lower()} "
+            "did not declare",
+            ErrorCode.METHOD_NOT_FOUND,
+        )
+    for condition in spec.conditions:
+        if condition.gate not in gates and condition.applies(params):
+            return Breach(
+                condition.rule,
+                f"{method} with this {condition.member} needs the capability {condition.gate}, "
+                f"which the {sender.other.name.lower()} did not declare",
+                ErrorCode.INVALID_PARAMS,
+            )
+    if (
+        shape
+        and (spec.modes or not is_plain(spec.params, spec.params_kinds, params))
+        and (breach := judge_params(spec, params)) is not None
+    ):
+        return breach
+    return early
+
+
+def judge_phase(phase: Phase, sender: Side, method: str) -> Breach | None:
+    """Whether a request comes too early; `phase` is one before `OPERATING`."""
+    if phase is Phase.PROBING:
+        text = f"not open: {method} came before the answer to server/discover"
+        return Breach("LIFE-005", text)
+    if method == "ping":
+        return None
+    if method == "initialize" and sender is Side.CLIENT:
+        if phase is Phase.NEW:
+            return None
+        return Breach("LIFE-001", "initialize came a second time")
+    if sender is Side.SERVER:
+        return Breach("LIFE-006", f"the server sent {method} before notifications/initialized")
+    if phase is Phase.AGREED:
+        return too_early(method)
+    return Breach("LIFE-005", f"not initialized: {method} came before the answer to initialize")
+
+
+def too_early(method: str) -> Breach:
+    """The client goes on before it has said `notifications/initialized`."""
+    return Breach("LIFE-004", f"{method} came before notifications/initialized", tolerated=True)
+
+
+def _unknown_request(conversation: Conversation, sender: Side, method: str) -> Breach | None:
+    """A method of another revision or direction is a breach.
+
+    One that no revision has is an extension, which only the receiver can judge.
+    """
+    if method in KNOWN_METHODS or method in conversation.dialect.added:
+        return Breach(
+            "OWN-020",
+            f"{method} is no request that the {sender.name.lower()} may send in revision "
+            f"{conversation.dialect.revision}",
+            ErrorCode.METHOD_NOT_FOUND,
+        )
+    return None
+
+
+def judge_notification(
+    conversation: Conversation,
+    sender: Side,
+    method: str,
+    spec: Method | None,
+    params: JSONObject,
+    shape: bool,
+) -> Breach | None:
+    """Whether `sender` may send this notification now."""
+    early: Breach | None = None
+    if method == "notifications/initialized" and sender is Side.CLIENT:
+        if conversation.phase is Phase.AGREED:
+            return None
+        return Breach("LIFE-004", f"{method} came while {conversation.phase.name}")
+    if conversation.phase is not _OPERATING and not (spec is not None and spec.early):
+        if sender is Side.SERVER or conversation.phase is not Phase.AGREED:
+            return Breach("LIFE-001", f"{method} came before the handshake was done")
+        early = too_early(method)
+    if spec is None:
+        if method in KNOWN_METHODS or method in conversation.dialect.added:
+            return Breach(
+                "OWN-020",
+                f"{method} is no notification that the {sender.name.lower()} may send in "
+                f"revision {conversation.dialect.revision}",
+            )
+        return early
+    if shape and (breach := judge_params(spec, params)) is not None:
+        return breach
+    if not conversation.agreed:
+        return early  # what either side declares is not known before
+    for side, gate in ((sender, spec.sender_gate), (sender.other, spec.gate)):
+        if gate not in conversation.gates[side]:
+            return Breach(
+                capability_rule(conversation),
+                f"{method} needs the capability {gate}, which the {side.name.lower()} did not "
+                "declare",
+                tolerated=True,
+            )
+    return early
+
+
+def _speaks(params: JSONObject) -> bool:
+    """Whether there is something in `_meta` that requests say for themselves."""
+    meta: Any = params.get("_meta")
+    return is_object(meta) and any(name.startswith(META_PREFIX) for name in meta)
+
+
+def lacking(spec: Method, gates: frozenset[str], params: JSONObject) -> list[str]:
+    """The gates that a question with these params needs, and a client with `gates` lacks."""
+    needed = [spec.gate]
+    needed += [condition.gate for condition in spec.conditions if condition.applies(params)]
+    return [gate for gate in needed if gate not in gates]
+
+
+def judge_question(
+    dialect: Dialect, gates: frozenset[str], question: object, shape: bool
+) -> Breach | None:
+    """Whether a server may ask this of a client with these gates, inside of a result."""
+    if not is_object(question) or not isinstance(method := question.get("method"), str):
+        return Breach("MRTR-007", "a question is an object with a method")
+    params: Any = question.get("params", {})
+    if not is_object(params) or _speaks(params):
+        text = f"{method[:80]}: a question has params, and no fields of a request in _meta"
+        return Breach("MRTR-007", text)
+    spec = dialect.inputs.get(method)
+    if spec is None:
+        return Breach("MRTR-006", f"{method[:80]} cannot be asked inside of a result")
+    if missing := lacking(spec, gates, params):
+        return Breach("MRTR-008", f"{method} needs {missing[0]}, which the client did not declare")
+    if shape and (breach := judge_params(spec, without_nulls(spec.params_optional, params))):
+        return breach
+    if "id" in question or "jsonrpc" in question:
+        text = f"{method}: a question has method and params, and nothing of an envelope"
+        return Breach("MRTR-007", text, tolerated=True)
+    return None
+
+
+def judge_filter(value: JSONObject) -> Breach | None:
+    """Whether this is a filter of a subscription, as far as its members are known."""
+    for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
+        if not isinstance(value.get(name, False), bool):
+            return Breach("OWN-014", f"{name} is no boolean", ErrorCode.INVALID_PARAMS)
+    if not is_list_of_strings(value.get(RESOURCES, [])):
+        text = "resourceSubscriptions is no list of strings"
+        return Breach("OWN-014", text, ErrorCode.INVALID_PARAMS)
+    return None
+
+
+def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | None:
+    """Whether a filter that was acknowledged is one that was asked for, or less."""
+    for name in FILTERS.values():
+        value: Any = honoured.get(name)
+        wish: Any = asked.get(name)
+        beyond = value and not wish
+        if value.__class__ is list:
+            beyond = not set(value).issubset(wish or ())
+        if beyond:
+            text = f"{name} is honoured beyond what was asked for"
+            return Breach("SUBS-007", text, tolerated=True)
+    return None
+
+
+def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
+    """Whether a request may ask for a task, where the receiver has opened these gates."""
+    if spec.task_gate in gates:
+        return None
+    return Breach(
+        "TASK-002", f"{spec.name} as a task needs the capability {spec.task_gate} of the peer"
+    )
+
+
+def capability_rule(conversation: Conversation) -> str:
+    """The rule on undeclared capabilities: a SHOULD until 2025-03-26, a MUST since."""
+    if conversation.dialect.is_modern:
+        return "CAP-004"
+    return "CAP-001" if conversation.dialect.revision < "2025-06-18" else "CAP-002"
+
+
+def judge_params(spec: Method, params: JSONObject) -> Breach | None:
+    """Whether params have the required members, and the known ones their JSON types.
+
+    `NULLS` where an optional member is null: it is to be left out, and the rest judged.
+    """
+    members = spec.params
+    if spec.modes:
+        mode: Any = params.get("mode")
+        if mode is None:
+            mode = "form"
+        if not isinstance(mode, str) or mode not in spec.modes:
+            text = f"{spec.name} in an unknown mode"
+            return Breach("ELIC-005", text, ErrorCode.INVALID_PARAMS)
+        members = spec.modes[mode]
+    fault = misshapen(members, spec.params_optional, params)
+    if fault is None:
+        return None
+    if fault is NULL:
+        return NULLS
+    rule = spec.member_rules.get(fault.partition(" ")[0], spec.params_rule)
+    return Breach(rule, f"params of {spec.name}: {fault}", ErrorCode.INVALID_PARAMS)
+
+
+def mistyped(optional: OptionalMembers, value: JSONObject) -> str | None:
+    """The first optional member of an object that has the wrong type; null counts as absent."""
+    for name, kinds in optional:
+        member: Any = value.get(name)
+        if member is not None and _is_no(member, kinds):
+            return name
+    return None
+
+
+def null_members(optional: OptionalMembers, value: JSONObject) -> list[str]:
+    """The optional members of an object that are null, and so count as absent."""
+    for name, _ in optional:
+        if value.get(name, MISSING) is None:  # never ==, which values of our caller may refuse
+            break
+    else:
+        return []
+    return [name for name, _ in optional if name in value and value[name] is None]
+
+
+def without_nulls(optional: OptionalMembers, value: JSONObject) -> JSONObject:
+    """An object as it is sent: optional members that are null are left out."""
+    if nulls := null_members(optional, value):
+        return {name: member for name, member in value.items() if name not in nulls}
+    return value
+
+
+def question_without_nulls(dialect: Dialect, question: JSONObject) -> tuple[JSONObject, list[str]]:
+    """A question without the optional members that are null, and their names."""
+    nulls = null_members(QUESTION, question)
+    question = without_nulls(QUESTION, question)
+    method, params = question.get("method"), question.get("params")
+    spec = dialect.inputs.get(method) if isinstance(method, str) else None
+    if spec is not None and is_object(params):
+        inner = null_members(spec.params_optional, params)
+        if inner:
+            nulls += inner
+            question = {**question, "params": without_nulls(spec.params_optional, params)}
+    return question, nulls
+
+
+def _is_no(member: object, kinds: tuple[type, ...]) -> bool:
+    """Our own caller may hand over subclasses; a bool is no number in JSON."""
+    return not isinstance(member, kinds) or (isinstance(member, bool) and bool not in kinds)
+
+
+NULL: Final = "an optional member is null"
+"""What `misshapen` says where it is to be asked again without such members."""
+NULLS: Final = Breach("OWN-015", NULL, tolerated=True)
+
+
+def is_plain(members: Members, kinds: Mapping[str, tuple[type, ...]], value: JSONObject) -> bool:
+    """Whether an object has the members that it must have, and none that needs a closer look.
+
+    Most messages are so, and `misshapen` finds what is wrong with the others, if anything is.
+    """
+    for name, _ in members:
+        if name not in value:
+            return False
+    try:
+        for name in value:
+            if type(value[name]) not in kinds[name]:
+                return False
+    except KeyError:  # a member that is not known
+        return False
+    return True
+
+
+def misshapen(members: Members, optional: OptionalMembers, value: JSONObject) -> str | None:
+    """What is wrong with the members of an object, or None: it begins with the member's name."""
+    for name, kinds in members:
+        if name not in value:
+            return f"{name} is missing"
+        if kinds is not None and type(value[name]) not in kinds and _is_no(value[name], kinds):
+            return f"{name} has the wrong type"
+    for name, kinds in optional:
+        if name in value:
+            member: Any = value[name]
+            if type(member) not in kinds:
+                if member is None:
+                    return NULL
+                if _is_no(member, kinds):
+                    return f"{name} has the wrong type"
+    return None
+
+
+_TASK_RESULT: Members = (("task", OBJECT),)
+
+
+def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str | None:
+    """What is wrong with a result of a method, or None.
+
+    Where a task was accepted, a `CreateTaskResult` may stand in its place (MCP 2025-11-25,
+    basic/utilities/tasks).
+    """
+    if as_task and "task" in result:
+        fault = misshapen(_TASK_RESULT, META, result)
+        return misshapen(TASK, TASK_OPTIONAL, result["task"]) if fault is None else fault
+    if is_plain(spec.result, spec.result_kinds, result):
+        return None
+    return misshapen(spec.result, spec.result_optional, result)
+
+
+def result_without_nulls(
+    optional: OptionalMembers, as_task: object, result: JSONObject
+) -> JSONObject:
+    """A result as it is sent: optional members that are null are left out, also in its task."""
+    result = without_nulls(optional, result)
+    if as_task and is_object(task := result.get("task")):
+        return {**result, "task": without_nulls(TASK_OPTIONAL, task)}
+    return result

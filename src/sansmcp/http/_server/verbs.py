@@ -1,0 +1,270 @@
+"""What an application says on an endpoint by itself: the verbs of a server, found by their handle.
+
+What belongs to a request goes out on the stream of its answer. What belongs to none, in a session,
+goes to the newest of its GET streams, and where none is open waits in its event log.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._connection.changes import Change
+from ..._connection.events import CancelCause
+from ..._connection.handles import IncomingRequest, Listener, Listing, OutgoingRequest, Ping
+from ..._rules.conversation import Peer
+from ..._rules.sending import refuse_to_ask, refuse_to_notify
+from ..._spec.errors import LocalProtocolError
+from ..._spec.registry import MODERN_REVISIONS
+from ..._wire.values import JSONObject, JSONValue
+from .answers import Answers
+from .connection import SessionMachine
+from .events import SessionEnd
+from .sessions import Session
+from .shared_connections import SharedMachine, needs_session
+
+
+class Verbs(Answers):
+    """The application's side of `ServerEndpoint`."""
+
+    __slots__ = ()
+
+    # ---------------------------------------------------------------------- asking and telling
+
+    def send_request(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        meta: JSONObject | None = None,
+        progress: bool = False,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        id: int | str | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Ask a client of a legacy session: as `ServerConnection.send_request`.
+
+        One of `request` and `session` says whom. Where no stream of the client could carry it,
+        it ends at once in `RequestFailed(NO_STREAM)`.
+
+        Raises:
+            LocalProtocolError: As there; and where there is no session.
+        """
+        machine = self._machine_for(request, session, now, method)
+        if not isinstance(machine, SessionMachine):
+            assert request is not None  # a session has a machine of its own
+            raise _not_asked(request.peer, method)
+        call = machine.send_request(
+            method,
+            params,
+            meta=meta,
+            progress=progress,
+            timeout=timeout,
+            max_timeout=max_timeout,
+            id=id,
+            request=request,
+            data=data,
+        )
+        self._settle()
+        return call
+
+    def session_to_ask(self, peer: Peer, method: str) -> Session:
+        """The session in which a client can be sent a request that belongs to none of its own.
+
+        Args:
+            peer: The client: `IncomingRequest.peer`.
+            method: What it is to be asked, for the message.
+
+        Raises:
+            LocalProtocolError: There is none. The message says what can be done instead.
+        """
+        session: Session | None = peer.session
+        if session is None:
+            raise _not_asked(peer, method)
+        return session
+
+    def session_to_notify(self, peer: Peer, method: str) -> Session:
+        """The session in which a client can be sent a notification that belongs to no request.
+
+        Args:
+            peer: The client: `IncomingRequest.peer`.
+            method: The method of the notification, for the message.
+
+        Raises:
+            LocalProtocolError: There is none. The message says what can be done instead.
+        """
+        session: Session | None = peer.session
+        if session is None:
+            raise _not_notified(peer, method)
+        return session
+
+    def ping(
+        self,
+        session: Session,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Ping:
+        """Ping the client of a session: as `ServerConnection.ping`."""
+        machine = self._at_session(session, now)
+        ping = machine.ping(meta=meta, timeout=timeout, data=data)
+        self._settle()
+        return ping
+
+    def cancel(
+        self,
+        call: OutgoingRequest | Listing | Ping,
+        *,
+        reason: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Cancel a request of ours: as `ServerConnection.cancel`."""
+        if not call.open:
+            return False
+        inner = call if isinstance(call, OutgoingRequest) else call._call
+        route: Any = None if inner is None else inner._route
+        machine = self._own(None if route is None else route._machine, call, now)
+        done = machine.cancel(call, reason=reason, meta=meta)
+        self._settle()
+        return done
+
+    def send_notification(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> None:
+        """Tell a client something: as `ServerConnection.send_notification`.
+
+        One of `request` and `session` says whom.
+        """
+        machine = self._machine_for(request, session, now, method)
+        machine.send_notification(method, params, meta=meta, request=request)
+        self._settle()
+
+    def send_log(
+        self,
+        level: str,
+        data: JSONValue,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        logger: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Send a log message: as `ServerConnection.send_log`.
+
+        One of `request` and `session` says to whom.
+        """
+        machine = self._machine_for(request, session, now, "a log message")
+        done = machine._send_log(level, data, logger, meta, request, None)
+        self._settle()
+        return done
+
+    def publish(
+        self, change: Change, *, meta: JSONObject | None = None, now: float | None = None
+    ) -> bool:
+        """Tell all clients that are to be told that a list or a resource has changed.
+
+        As `ServerConnection.publish`, in every session and to every subscription. What finds no
+        stream open in a session waits there, each change once.
+
+        Returns:
+            Whether anybody is, or will be, told.
+        """
+        if now is not None:
+            self._tell(now)
+        whole = self._whole_machine  # which has the listeners, and judges the change in any case
+        whole._now = self._now
+        told = whole._publish(change, meta, None)
+        for machine in () if self._table is None else self._table.told_of(change):
+            machine._now = self._now
+            told = machine._publish(change, meta, None) or told
+        self._settle()
+        return told
+
+    # -------------------------------------------------------------------------- subscriptions
+
+    def acknowledge(
+        self,
+        request: IncomingRequest,
+        notifications: JSONObject | None = None,
+        *,
+        now: float | None = None,
+    ) -> Listener | None:
+        """Take a subscription: as `ServerConnection.acknowledge`."""
+        machine = self._enter(request, now)
+        listener = machine._acknowledge(request, notifications, None)
+        self._settle()
+        return listener
+
+    def end_listener(self, listener: Listener, *, now: float | None = None) -> bool:
+        """End a subscription: as `ServerConnection.end_listener`. Its stream ends, too."""
+        machine = self._enter(listener._request, now)
+        done = machine._end_listener(listener, None)
+        self._settle()
+        return done
+
+    # --------------------------------------------------------------------------------- ending
+
+    def end_session(self, session: Session, *, now: float | None = None) -> bool:
+        """End a session: all that is open in it has its ending, then comes `SessionEnded`.
+
+        Returns:
+            Whether it was open until now.
+        """
+        self._at_session(session, now)
+        if not session.open:
+            return False
+        session._table.end(session, SessionEnd.CLOSED)
+        self._settle()
+        return True
+
+    def close(self, *, now: float | None = None) -> None:
+        """Serve nobody any more: new requests get 503, and what is open ends.
+
+        Subscriptions are answered with their result, other requests cancelled, sessions and
+        streams ended. Output queued before may still be sent. A second call does nothing.
+        """
+        if now is not None:
+            self._tell(now)
+        self._closing = True
+        self._whole()._heads.forget()
+        for machine in self._machines():
+            machine._now = self._now
+            if isinstance(machine, SharedMachine):
+                for listener in list(machine._listeners.values()):
+                    if listener._held is None:
+                        machine._end_listener(listener, None)
+                for request in list(machine._incoming.values()):
+                    machine._cancel_incoming(request, CancelCause.CLOSED)
+        for session in self.sessions:
+            self.end_session(session)
+        self._settle()
+
+
+def _not_asked(peer: Peer, method: str) -> LocalProtocolError:
+    if peer.revision in MODERN_REVISIONS:
+        return refuse_to_ask(method)
+    return LocalProtocolError("STATE-006", needs_session(method, peer))
+
+
+def _not_notified(peer: Peer, method: str) -> LocalProtocolError:
+    if peer.revision in MODERN_REVISIONS:
+        return refuse_to_notify(method)
+    return LocalProtocolError(
+        "OWN-038",
+        f"{method} needs a session: without one, a client of revision {peer.revision} is told of "
+        "its request by progress messages only",
+    )
