@@ -41,7 +41,12 @@ def test_modules_are_private() -> None:
     """Each name has one place to be imported from."""
     modules = {module.name for module in pkgutil.iter_modules(sansmcp.__path__)}
 
-    assert {name for name in modules if not name.startswith("_")} == {"http", "testing", "types"}
+    assert {name for name in modules if not name.startswith("_")} == {
+        "http",
+        "observer",
+        "testing",
+        "types",
+    }
 
 
 def explained() -> dict[str, Any]:

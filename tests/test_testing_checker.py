@@ -281,9 +281,9 @@ def test_a_full_table_is_no_fault_and_a_fuller_one_is() -> None:
     assert isinstance(books.ask(), LocalProtocolError)
     check_bounds(books.pair.client)
 
-    table: Any = books.pair.client._outgoing
+    table: Any = books.pair.client._outgoing.calls
     table.update({"a": None, "b": None})
-    broken(lambda: check_bounds(books.pair.client), "_outgoing holds 4, above 3")
+    broken(lambda: check_bounds(books.pair.client), "outgoing.calls holds 4, above 3")
 
 
 def test_every_table_has_a_bound_that_is_checked() -> None:
@@ -293,8 +293,8 @@ def test_every_table_has_a_bound_that_is_checked() -> None:
     check_tables(books.pair.server)
 
     forged: Any = Pair().client
-    forged._instructions = {}
-    broken(lambda: check_tables(forged), "what bounds _instructions")
+    forged._core.fault = {}
+    broken(lambda: check_tables(forged), "what bounds core.fault")
 
 
 def test_many_deadlines_that_no_longer_matter_are_thrown_away() -> None:
@@ -305,7 +305,7 @@ def test_many_deadlines_that_no_longer_matter_are_thrown_away() -> None:
     books.pair.deliver()
     check_bounds(books.pair.client)
 
-    timers: Any = books.pair.client._timers
+    timers: Any = books.pair.client._core.timers
     for number in range(100):
         timers.arm(books.pair.client, Idle(), float(number))
     check_bounds(books.pair.client)

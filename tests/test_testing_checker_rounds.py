@@ -332,7 +332,7 @@ def test_subscriptions_have_bounds() -> None:
     server: Any = books.pair.server
     server.publish(ToolsListChanged())
     check_bounds(server)
-    [listener] = server._listeners.values()
+    [listener] = server._server.listeners.listeners.values()
     listener._held[ResourceUpdated("a")] = b""
     broken(lambda: check_bounds(server), "2 changes wait for")
 
@@ -340,5 +340,5 @@ def test_subscriptions_have_bounds() -> None:
     books.listen(resourceSubscriptions=["a"])
     server = books.pair.server
     check_bounds(server)
-    server._subscriptions["b"] = None
+    server._server.resource_subscriptions.uris["b"] = None
     broken(lambda: check_bounds(server), "3 subscriptions")

@@ -219,7 +219,7 @@ def test_the_callers_own_things_do_not_count() -> None:
     one, other = Pair(), Pair()
     for pair, data in ((one, object()), (other, None)):
         pair.client.send_request("tools/call", CALL, data=data)
-    other.client._wake = print
+    other.client._core.wake = print
 
     assert canonical(one) == canonical(other)
 

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any, final
 from .._spec.registry import ALL_REVISIONS
 from .._wire.values import JSONObject, Side
 from .config import Config
+from .connection import ByteStream
+from .core import Core
 from .handles import OutgoingRequest, Start, Subscription
+from .machine import ClientMachine
 
 if TYPE_CHECKING:  # the same, with overloads of `send_request` over method names
     from .typed_requests import ClientRequests as Connection
@@ -35,7 +38,7 @@ class ClientConnection(Connection):
         LocalProtocolError: `info` or `capabilities` have no JSON form.
     """
 
-    __slots__ = ()
+    __slots__ = ("_client",)
 
     def __init__(
         self,
@@ -47,16 +50,21 @@ class ClientConnection(Connection):
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(
+        stream = ByteStream()
+        core = Core(
             Side.CLIENT,
+            stream,
             info=info,
             capabilities=capabilities,
             revisions=revisions,
-            requires=requires,
-            instructions=None,
             config=config,
             wake=wake,
+            newline=b"\n",
+            timers=None,
         )
+        machine = ClientMachine(core, requires)
+        super().__init__(machine, stream)
+        self._client = machine
 
     def start(
         self,
@@ -92,7 +100,7 @@ class ClientConnection(Connection):
         Source: MCP 2025-11-25, basic/lifecycle, Initialization; 2026-07-28,
         basic/transports/stdio, Backward Compatibility.
         """
-        return self._start(meta, timeout, probe_timeout, hint, data, now)
+        return self._client.discovery.start(meta, timeout, probe_timeout, hint, data, now)
 
     def listen(
         self,
@@ -120,7 +128,7 @@ class ClientConnection(Connection):
 
         Source: MCP 2026-07-28, basic/patterns/subscriptions.
         """
-        return self._listen(notifications, meta, timeout, data, now)
+        return self._client.subscriptions.listen(notifications, meta, timeout, data, now)
 
     def provide_input(
         self,
@@ -160,6 +168,6 @@ class ClientConnection(Connection):
 
         Source: MCP 2026-07-28, basic/patterns/mrtr.
         """
-        return self._provide_input(
+        return self._client.input_required.provide(
             call, responses, meta, log_level, progress, timeout, max_timeout, data, now
         )

@@ -13,10 +13,14 @@ from .._rules.state_tables import Phase, PhaseTrigger, State
 from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.modern_methods import MODERN_REVISION
 from .._wire.values import JSONObject, is_object
+from .core import Core
 from .events import ErrorReceived, FailureCause, FailureReason, Ready, RequestFailed
 from .handles import IncomingRequest, OutgoingRequest, Purpose, Start
-from .handshake import Handshake, listed
-from .outgoing import Outcome
+from .handshake import ClientHandshake, listed
+from .incoming import IncomingRequests, MethodPart
+from .modern_messages import ModernMessages
+from .outgoing import Outcome, OutgoingRequests
+from .pings import Pings
 
 _DISCOVER: Final = "server/discover"
 _MODERN_ERRORS: Final = frozenset(
@@ -27,22 +31,29 @@ _MODERN_ERRORS: Final = frozenset(
     }
 )
 """Only a server of the modern era answers with one of these."""
-
 _OTHER_ERA: Final = "; it may speak revisions with a handshake only"
 
 
-class Opening(Handshake):
+class Discovery:
     """`start`, which probes where it must, and the answer to the probe."""
 
-    __slots__ = ("_discovered",)
+    __slots__ = ("_core", "_handshake", "_messages", "_outgoing", "_pings")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._discovered: bytes | None = None
+    def __init__(
+        self,
+        core: Core,
+        messages: ModernMessages,
+        outgoing: OutgoingRequests,
+        pings: Pings,
+        handshake: ClientHandshake,
+    ) -> None:
+        self._core = core
+        self._messages = messages
+        self._outgoing = outgoing
+        self._pings = pings
+        self._handshake = handshake
 
-    # -------------------------------------------------------------------------- as the client
-
-    def _start(
+    def start(
         self,
         meta: JSONObject | None,
         timeout: float | None,
@@ -51,49 +62,54 @@ class Opening(Handshake):
         data: Any,
         now: float | None,
     ) -> Start:
-        self._may_send("initialize" if self._legacy_revisions else _DISCOVER)
-        if self._conversation.phase is not Phase.NEW:
+        self._core.check_open("initialize" if self._core.legacy_revisions else _DISCOVER)
+        if self._core.conversation.phase is not Phase.NEW:
             raise LocalProtocolError("LIFE-001", "start() was called before")
-        if hint is not None and hint not in tuple(self._registry.dialects):  # or has no hash
+        if hint is not None and hint not in tuple(self._core.registry.dialects):  # or has no hash
             raise LocalProtocolError("VER-009", f"a hint is a revision, not {hint!r}")
-        if timeout is not None or probe_timeout is not None or self._keep_alive is not None:
-            self._check_timeouts(timeout, probe_timeout, now)
-        text = self._encode_object(meta, None) if meta else b""
-        probe = self._enveloped({}, meta) if self._modern_revisions else b""
+        if timeout is not None or probe_timeout is not None or self._pings.keep_alive is not None:
+            self._outgoing.check_timeouts(timeout, probe_timeout, now)
+        text = self._core.encode_object(meta, None) if meta else b""
+        probe = self._messages.enveloped({}, meta) if self._core.modern_revisions else b""
         if now is not None:
-            self._tell(now)
-        until = None if timeout is None or self._now is None else self._now + timeout
+            self._core.tell(now)
+        until = None if timeout is None or self._core.now is None else self._core.now + timeout
         start = Start(text, probe, until)
         start.data = data
-        if self._modern_revisions and (hint not in self._legacy_revisions):
-            if hint in self._modern_revisions or not self._legacy_revisions:
+        if self._core.modern_revisions and (hint not in self._core.legacy_revisions):
+            if hint in self._core.modern_revisions or not self._core.legacy_revisions:
                 probe_timeout = None  # the server is known, or has to be, of this era
-            self._probe(start, probe_timeout)
+            self.probe(start, probe_timeout)
         else:
-            self._initialize(start, self._legacy_revisions[-1], timeout)
-        if self._restless:
-            self._settle()
+            self._handshake.initialize(start, self._core.legacy_revisions[-1], timeout, self)
+        if self._core.restless:
+            self._core.settle()
         return start
 
-    def _probe(self, start: Start, timeout: float | None) -> None:
+    def probe(self, start: Start, timeout: float | None) -> None:
+        """Ask the server with `server/discover` what it speaks."""
         left = self._left(start)
-        self._conversation.dialect = self._registry.dialects[MODERN_REVISION]
-        self._conversation.move(PhaseTrigger.DISCOVER)
-        start._call = self._send_own(
-            _DISCOVER, start._probe, Purpose.DISCOVER, start, timeout, left
+        self._core.conversation.dialect = self._core.registry.dialects[MODERN_REVISION]
+        self._core.conversation.move(PhaseTrigger.DISCOVER)
+        start._call = self._outgoing.send_own(
+            _DISCOVER, start._probe, Purpose.DISCOVER, self, start, timeout, left
         )
 
     def _left(self, start: Start) -> float | None:
         """How many seconds a start still has."""
-        return None if start._until is None else start._until - (self._now or 0.0)
+        return None if start._until is None else start._until - (self._core.now or 0.0)
 
-    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        if call._purpose is not Purpose.DISCOVER:
-            super()._ended(call, outcome)
-            return
-        start = call._owner
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """`server/discover` or `initialize` is over."""
+        start = call._subject
         assert isinstance(start, Start)
-        if isinstance(outcome, RequestFailed):
+        if call._purpose is Purpose.INITIALIZE:
+            if isinstance(outcome, ErrorReceived):
+                self._core.transport.initialize_refused()
+                if self._probes_again(start, outcome):
+                    return
+            self._handshake.ended(start, outcome)
+        elif isinstance(outcome, RequestFailed):
             self._probe_failed(start, outcome)
         elif isinstance(outcome, ErrorReceived):
             self._probe_refused(start, outcome, call._timeout)
@@ -102,13 +118,13 @@ class Opening(Handshake):
 
     def _probe_failed(self, start: Start, outcome: RequestFailed) -> None:
         text = outcome.text
-        if not self._legacy_revisions:
+        if not self._core.legacy_revisions:
             text += _OTHER_ERA
         if outcome.reason is FailureReason.LOST:
-            if self._legacy_revisions:
+            if self._core.legacy_revisions:
                 text += "; if the server does not survive server/discover, start it again with "
-                text += f"the hint {self._legacy_revisions[-1]}, for which it is not probed"
-            self._start_failed(start, FailureCause.LOST, text)
+                text += f"the hint {self._core.legacy_revisions[-1]}, for which it is not probed"
+            self._handshake.start_failed(start, FailureCause.LOST, text)
             return
         cause = FailureCause.INVALID_ANSWER
         if outcome.reason is FailureReason.TIMED_OUT:
@@ -131,36 +147,37 @@ class Opening(Handshake):
             if MODERN_REVISION in supported and asked != MODERN_REVISION and not start._again:
                 start._again = True  # it refused another revision than that of the probe
                 left = self._left(start)
-                if self._state is State.OPEN and (left is None or left > 0):
-                    self._conversation.move(PhaseTrigger.DISCOVER_ERROR)
-                    self._probe(start, timeout)
+                if self._core.state is State.OPEN and (left is None or left > 0):
+                    self._core.conversation.move(PhaseTrigger.DISCOVER_ERROR)
+                    self.probe(start, timeout)
                     return
-            common = [name for name in self._legacy_revisions if name in supported]
+            common = [name for name in self._core.legacy_revisions if name in supported]
             if common:
                 self._fall_back(start, FailureCause.REFUSED, text, error, common[-1])
                 return
         cause = FailureCause.REFUSED
         if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             cause = FailureCause.UNSUPPORTED_REVISION
-        self._start_failed(start, cause, text, error)
+        self._handshake.start_failed(start, cause, text, error)
 
-    def _start_refused(self, start: Start, error: ErrorReceived) -> None:
+    def _probes_again(self, start: Start, error: ErrorReceived) -> bool:
+        """Whether the server turns out to be modern by its refusal of `initialize`."""
         data: Any = error.data
         supported: Any = data.get("supported") if is_object(data) else None
         left = self._left(start)
         if (
             supported.__class__ is list
-            and any(name in supported for name in self._modern_revisions)
+            and any(name in supported for name in self._core.modern_revisions)
             and not start._again
-            and self._state is State.OPEN
+            and self._core.state is State.OPEN
             and (left is None or left > 0)
         ):
             # A server that was slow to start has read the probe after all, and keeps to its era.
             start._again = True
-            self._conversation.move(PhaseTrigger.INITIALIZE_ERROR)
-            self._probe(start, None)
-            return
-        super()._start_refused(start, error)
+            self._core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
+            self.probe(start, None)
+            return True
+        return False
 
     def _fall_back(
         self,
@@ -172,23 +189,23 @@ class Opening(Handshake):
     ) -> None:
         """The server is of the era with a handshake: use it, or fail for this cause."""
         left = self._left(start)
-        if not self._legacy_revisions or self._state is not State.OPEN:
-            self._start_failed(start, cause, text, error)
+        if not self._core.legacy_revisions or self._core.state is not State.OPEN:
+            self._handshake.start_failed(start, cause, text, error)
         elif left is not None and left <= 0:
-            self._start_failed(start, FailureCause.TIMED_OUT, text)
+            self._handshake.start_failed(start, FailureCause.TIMED_OUT, text)
         else:
-            newest = self._legacy_revisions[-1]
-            self._conversation.move(PhaseTrigger.DISCOVER_ERROR)
-            self._conversation.dialect = self._registry.dialects[newest]
-            self._initialize(start, revision or newest, left)
+            newest = self._core.legacy_revisions[-1]
+            self._core.conversation.move(PhaseTrigger.DISCOVER_ERROR)
+            self._core.conversation.dialect = self._core.registry.dialects[newest]
+            self._handshake.initialize(start, revision or newest, left, self)
 
-    def _nameless_error(self) -> None:
+    def nameless_error(self) -> None:
         """Nothing but the probe is in flight: the server could not read that."""
-        if self._conversation.phase is not Phase.PROBING:
+        if self._core.conversation.phase is not Phase.PROBING:
             return
-        for call in list(self._outgoing.values()):
+        for call in list(self._outgoing.calls.values()):
             text = f"the server could not read {call._method}"
-            self._abandon(call, FailureReason.INVALID_ANSWER, text, None)
+            self._outgoing.abandon(call, FailureReason.INVALID_ANSWER, text, None)
 
     def _discovered_server(self, start: Start, result: JSONObject) -> None:
         versions: Any = result.get("supportedVersions")
@@ -196,49 +213,67 @@ class Opening(Handshake):
         if versions.__class__ is not list or not is_object(capabilities):
             # Only where shapes are not checked.
             text = f"the answer to {_DISCOVER} lacks supportedVersions or capabilities"
-            self._start_failed(start, FailureCause.INVALID_ANSWER, text)
+            self._handshake.start_failed(start, FailureCause.INVALID_ANSWER, text)
             return
         if MODERN_REVISION not in versions:
             text = f"the server speaks {listed(versions)}"
-            text += f"; this client speaks {', '.join(self._revisions)}"
-            common = [name for name in self._legacy_revisions if name in versions]
+            text += f"; this client speaks {', '.join(self._core.revisions)}"
+            common = [name for name in self._core.legacy_revisions if name in versions]
             newest = common[-1] if common else None
             if newest is None:
-                self._start_failed(start, FailureCause.UNSUPPORTED_REVISION, text)
+                self._handshake.start_failed(start, FailureCause.UNSUPPORTED_REVISION, text)
             else:
                 self._fall_back(start, FailureCause.UNSUPPORTED_REVISION, text, None, newest)
             return
-        capabilities = self._declared(MODERN_REVISION, capabilities)
-        if not self._has_required(start, capabilities):
+        capabilities = self._core.declared(MODERN_REVISION, capabilities)
+        if not self._handshake.has_required(start, capabilities):
             return
-        if self._state is not State.OPEN:
-            self._start_failed(start, FailureCause.LOST, "sending has failed meanwhile")
+        if self._core.state is not State.OPEN:
+            self._handshake.start_failed(start, FailureCause.LOST, "sending has failed meanwhile")
             return
         meta: Any = result.get("_meta")
         info: Any = meta.get(SERVER_INFO) if is_object(meta) else None
         instructions: Any = result.get("instructions")
-        peer = self._peer
+        peer = self._core.peer
         peer.revision, peer.capabilities = MODERN_REVISION, capabilities
         peer.info = info if is_object(info) else None
         peer.instructions = instructions if isinstance(instructions, str) else None
         peer.supported_versions = tuple(name for name in versions if isinstance(name, str))
-        conversation = self._conversation
-        conversation.gates[self._other] = self._registry.open_gates(capabilities)
+        conversation = self._core.conversation
+        conversation.gates[self._core.other] = self._core.registry.open_gates(capabilities)
         conversation.move(PhaseTrigger.DISCOVER_RESULT)
-        self._events.append(Ready(revision=MODERN_REVISION, peer=peer, start=start))
+        self._core.events.append(Ready(revision=MODERN_REVISION, peer=peer, start=start))
 
-    # -------------------------------------------------------------------------- as the server
 
-    def _handled(self, request: IncomingRequest) -> bool:
-        if request._method != _DISCOVER:
-            return super()._handled(request)
+class DiscoverAnswer(MethodPart):
+    """The answer of a server to `server/discover`: always the same, and encoded once."""
+
+    __slots__ = ("_core", "_discovered", "_incoming", "_instructions", "_messages")
+
+    def __init__(
+        self,
+        core: Core,
+        messages: ModernMessages,
+        incoming: IncomingRequests,
+        instructions: str | None,
+    ) -> None:
+        self._core = core
+        self._messages = messages
+        self._incoming = incoming
+        self._instructions = instructions
+        self._discovered: bytes | None = None
+
+    def take(self, request: IncomingRequest) -> bool:
+        """Answer `server/discover`."""
         if self._discovered is None:
             result: JSONObject = {
-                "supportedVersions": list(reversed(self._revisions)),
-                "capabilities": self._codec.decode(self._capabilities_in(MODERN_REVISION)),
+                "supportedVersions": list(reversed(self._core.revisions)),
+                "capabilities": self._core.codec.decode(
+                    self._core.capabilities_in(MODERN_REVISION)
+                ),
             }
             if self._instructions is not None:
                 result["instructions"] = self._instructions
-            self._discovered = self._complete(request._spec, result, None)
-        self._answer_self(request, self._discovered)
+            self._discovered = self._messages.complete(request._spec, result, None)
+        self._incoming.answer_self(request, self._discovered)
         return True

@@ -7,8 +7,7 @@ connection keeps no reference to them.
 from __future__ import annotations
 
 import enum
-from collections import deque
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import attrs
 
@@ -494,20 +493,46 @@ Event: TypeAlias = (
 
 Item = TypeVar("Item")
 
+_TAKEN_TOGETHER: Final = 32
+"""So many events that were taken are let go of at a time, while others wait."""
+
 
 @final
-class EventQueue(deque[Item]):
+class EventQueue(list[Item]):
     """Events that the caller has not taken yet, and how much of what was received they may hold.
+
+    It is a list whose first items may have been taken already, and empty as soon as all of them
+    are: without items it takes a tenth of what a deque takes, and most connections are idle.
 
     Attributes:
         n_bytes: Bytes of the messages that were received since it was empty.
     """
 
-    __slots__ = ("n_bytes",)
+    __slots__ = ("_n_taken", "n_bytes")
 
     def __init__(self) -> None:
         super().__init__()
         self.n_bytes = 0
+        self._n_taken = 0
+
+    def take(self) -> Item:
+        """Take the oldest event; there is one as long as the queue is true."""
+        n_taken = self._n_taken
+        event = self[n_taken]
+        n_taken += 1
+        if n_taken == len(self):
+            self.clear()
+            n_taken = 0
+        elif n_taken == _TAKEN_TOGETHER:
+            del self[:n_taken]
+            n_taken = 0
+        self._n_taken = n_taken
+        return event
+
+    @property
+    def waiting(self) -> list[Item]:
+        """A list of the events that were not taken, the oldest first."""
+        return self[self._n_taken :]
 
     def message_came(self, size: int) -> None:
         """Count a message of so many bytes, whose events follow."""
@@ -515,6 +540,7 @@ class EventQueue(deque[Item]):
 
     def is_over(self, config: Config) -> bool:
         """Whether more waits than the limits say."""
-        return len(self) > config.max_events or (
-            self.n_bytes > config.max_event_bytes and len(self) > 0
+        n_waiting = len(self) - self._n_taken
+        return n_waiting > config.max_events or (
+            self.n_bytes > config.max_event_bytes and n_waiting > 0
         )

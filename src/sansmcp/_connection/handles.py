@@ -7,13 +7,16 @@ has no method that sends anything. The underscored slots belong to the machine.
 from __future__ import annotations
 
 import enum
-from typing import Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from .._rules.conversation import Peer
 from .._rules.granted_resources import NO_RESOURCES
 from .._rules.state_tables import RequestState
 from .._spec.methods import Method
 from .._wire.values import JSONObject, ProgressToken, RequestId, RequestKey
+
+if TYPE_CHECKING:
+    from .outgoing import RequestOwner
 
 _OPEN: Final = RequestState.OPEN  # looking a member up in its enum costs more than all the slots
 
@@ -245,6 +248,7 @@ class OutgoingRequest:
         "_route",
         "_spec",
         "_state",
+        "_subject",
         "_task",
         "_timeout",
         "_token",
@@ -252,13 +256,20 @@ class OutgoingRequest:
     )
 
     def __init__(
-        self, id: int | str, method: str, spec: Method | None, purpose: Purpose, owner: object
+        self,
+        id: int | str,
+        method: str,
+        spec: Method | None,
+        purpose: Purpose,
+        owner: RequestOwner,
+        subject: Any,
     ) -> None:
         self._id = id
         self._method = method
         self._spec = spec
         self._purpose = purpose
-        self._owner = owner
+        self._owner = owner  # the part that takes the ending
+        self._subject = subject  # the handle or object that it is sent for
         self._state = _OPEN
         self._is_modern = False
         self._body: bytes | None = None  # the params, where the server may ask before it answers

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._rules.messages import judge_capabilities
-from .._rules.state_tables import Phase, PhaseTrigger, State, StateTrigger
+from .._rules.state_tables import PhaseTrigger, State, StateTrigger
 from .._spec.errors import LocalProtocolError
-from .._wire.setting_checks import check_text, names_in
 from .._wire.values import JSONObject, is_list, is_object
+from .core import Core
 from .events import (
     CancelCause,
     CloseCause,
@@ -24,9 +24,10 @@ from .events import (
     RequestAnswered,
     RequestFailed,
 )
-from .handles import IncomingRequest, OutgoingRequest, Purpose, Start
-from .outgoing import Outcome
-from .subscriptions_server import Serving
+from .handles import IncomingRequest, Purpose, Start
+from .incoming import IncomingRequests, MethodPart
+from .outgoing import Outcome, OutgoingRequests, RequestOwner
+from .pings import Pings
 
 _FAILURES = {
     FailureReason.TIMED_OUT: FailureCause.TIMED_OUT,
@@ -41,113 +42,110 @@ def listed(names: object) -> str:
     return (", ".join(map(str, names)) if is_list(names) else str(names))[:300]
 
 
-class Handshake(Serving):
-    """`initialize` sent or answered, and what both sides have agreed on afterwards."""
+class ClientHandshake:
+    """`initialize` sent, and what both sides have agreed on afterwards."""
 
-    __slots__ = (
-        "_instructions",
-        "_requires",
-    )
+    __slots__ = ("_core", "_outgoing", "_pings", "_requires")
 
     def __init__(
-        self, *args: Any, requires: Iterable[str], instructions: str | None, **kwargs: Any
+        self, core: Core, outgoing: OutgoingRequests, pings: Pings, requires: Iterable[str]
     ) -> None:
-        super().__init__(*args, **kwargs)
-        self._requires = names_in("requires", requires)
-        check_text("instructions", instructions, optional=True)
-        if unknown := set(self._requires) - self._registry.gates.keys():
+        self._core = core
+        self._outgoing = outgoing
+        self._pings = pings
+        self._requires = tuple(requires)
+        if unknown := set(self._requires) - core.registry.gates.keys():
             raise ValueError(f"no method needs the capability {', '.join(sorted(unknown))}")
-        self._instructions = instructions
 
-    # -------------------------------------------------------------------------- as the client
-
-    def _initialize(self, start: Start, revision: str, timeout: float | None) -> None:
-        """Offer a revision."""
+    def initialize(
+        self, start: Start, revision: str, timeout: float | None, owner: RequestOwner
+    ) -> None:
+        """Offer a revision; `owner` takes the ending of the request, and hands it to `ended`."""
         body = b'{"protocolVersion":"%b","capabilities":%b,"clientInfo":%b%b}' % (
             revision.encode(),
-            self._capabilities_in(revision),
-            self._info,
+            self._core.capabilities_in(revision),
+            self._core.info,
             b',"_meta":' + start._meta if start._meta else b"",
         )
-        self._conversation.move(PhaseTrigger.INITIALIZE)
-        start._call = self._send_own("initialize", body, Purpose.INITIALIZE, start, timeout)
+        self._core.conversation.move(PhaseTrigger.INITIALIZE)
+        start._call = self._outgoing.send_own(
+            "initialize", body, Purpose.INITIALIZE, owner, start, timeout
+        )
 
-    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        if call._purpose is not Purpose.INITIALIZE:
-            super()._ended(call, outcome)
-            return
-        start = call._owner
-        assert isinstance(start, Start)
+    def ended(self, start: Start, outcome: Outcome) -> None:
+        """`initialize` is over."""
         if isinstance(outcome, RequestFailed):
-            self._start_failed(start, _FAILURES[outcome.reason], outcome.text)
+            self.start_failed(start, _FAILURES[outcome.reason], outcome.text)
         elif isinstance(outcome, ErrorReceived):
             self._start_refused(start, outcome)
         else:
-            self._agree_as_client(start, outcome.result)
+            self._agree(start, outcome.result)
 
     def _start_refused(self, start: Start, error: ErrorReceived) -> None:
         text = f"the server refused initialize: {error.message[:300]} ({error.code})"
         data: Any = error.data
         if is_object(data) and "supported" in data:
             text += f"; it supports {listed(data['supported'])}"
-        self._start_failed(start, FailureCause.REFUSED, text, error)
+        self.start_failed(start, FailureCause.REFUSED, text, error)
 
-    def _agree_as_client(self, start: Start, result: JSONObject) -> None:
+    def _agree(self, start: Start, result: JSONObject) -> None:
         revision: Any = result.get("protocolVersion")
         capabilities: Any = result.get("capabilities")
         info: Any = result.get("serverInfo")
         if not is_object(capabilities) or not is_object(info):
             # Only where shapes are not checked.
             text = "the answer to initialize lacks capabilities or serverInfo"
-            self._start_failed(start, FailureCause.INVALID_ANSWER, text)
+            self.start_failed(start, FailureCause.INVALID_ANSWER, text)
             return
-        if revision not in self._legacy_revisions:
+        if revision not in self._core.legacy_revisions:
             text = (
                 f"the server speaks revision {revision!r}; this client speaks "
-                f"{', '.join(self._legacy_revisions)}"
+                f"{', '.join(self._core.legacy_revisions)}"
             )
-            self._start_failed(start, FailureCause.UNSUPPORTED_REVISION, text)
+            self.start_failed(start, FailureCause.UNSUPPORTED_REVISION, text)
             return
-        if self._state is not State.OPEN:
+        if self._core.state is not State.OPEN:
             text = "the server has answered initialize, but sending has failed meanwhile"
-            self._start_failed(start, FailureCause.LOST, text)
+            self.start_failed(start, FailureCause.LOST, text)
             return
-        capabilities = self._declared(revision, capabilities)
-        if not self._has_required(start, capabilities):
+        capabilities = self._core.declared(revision, capabilities)
+        if not self.has_required(start, capabilities):
             return
-        peer = self._peer
+        peer = self._core.peer
         peer.revision, peer.info, peer.capabilities = revision, info, capabilities
         instructions: Any = result.get("instructions")
         peer.instructions = instructions if isinstance(instructions, str) else None
-        conversation = self._conversation
-        conversation.dialect = self._registry.dialects[revision]
-        conversation.gates[self._other] = self._registry.open_gates(capabilities)
+        conversation = self._core.conversation
+        conversation.dialect = self._core.registry.dialects[revision]
+        conversation.gates[self._core.other] = self._core.registry.open_gates(capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
         conversation.move(PhaseTrigger.INITIALIZED)
-        self._events.append(Ready(revision=revision, peer=peer, start=start))
-        self._start_keep_alive()
-        self._queue(b'{"jsonrpc":"2.0","method":"notifications/initialized"}' + self._newline, None)
+        self._core.events.append(Ready(revision=revision, peer=peer, start=start))
+        self._pings.start_keep_alive()
+        self._core.transport.queue_initialized(
+            b'{"jsonrpc":"2.0","method":"notifications/initialized"}' + self._core.newline
+        )
+        self._core.transport.client_agreed()
 
-    def _has_required(self, start: Start, capabilities: JSONObject) -> bool:
+    def has_required(self, start: Start, capabilities: JSONObject) -> bool:
         """Whether the server declares what this client requires; if not, the start has failed."""
-        gates = self._registry.open_gates(capabilities)
+        gates = self._core.registry.open_gates(capabilities)
         missing = [name for name in self._requires if name not in gates]
         if missing:
             text = f"the server does not declare {', '.join(missing)}, which this client requires"
-            self._start_failed(start, FailureCause.MISSING_CAPABILITY, text)
+            self.start_failed(start, FailureCause.MISSING_CAPABILITY, text)
         return not missing
 
-    def _start_failed(
+    def start_failed(
         self,
         start: Start,
         cause: FailureCause,
         text: str,
         error: ErrorReceived | None = None,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
     ) -> None:
-        self._events.append(
+        """The start is over without a conversation."""
+        status, retry_after = self._core.transport.start_failed(start, cause, text)
+        self._core.events.append(
             ConnectionFailed(
                 start=start,
                 cause=cause,
@@ -160,86 +158,94 @@ class Handshake(Serving):
             )
         )
         # Where the connection is ending already, that is what this failure is part of.
-        self._end(StateTrigger.CLOSE, CloseCause.START_FAILED, CancelCause.FAILED)
+        self._core.end(StateTrigger.CLOSE, CloseCause.START_FAILED, CancelCause.FAILED)
 
-    # -------------------------------------------------------------------------- as the server
 
-    def _handled(self, request: IncomingRequest) -> bool:
-        if request._method != "initialize":
-            return super()._handled(request)
+class ServerHandshake(MethodPart):
+    """`initialize` answered, and what both sides have agreed on afterwards."""
+
+    __slots__ = ("_core", "_incoming", "_instructions", "_pings")
+
+    def __init__(
+        self, core: Core, incoming: IncomingRequests, pings: Pings, instructions: str | None
+    ) -> None:
+        self._core = core
+        self._incoming = incoming
+        self._pings = pings
+        self._instructions = instructions
+
+    def take(self, request: IncomingRequest) -> bool:
+        """Answer `initialize`."""
         params = request._params
-        self._conversation.move(PhaseTrigger.INITIALIZE)
+        self._core.conversation.move(PhaseTrigger.INITIALIZE)
         request._subject = (params.get("clientInfo"), params.get("capabilities"))
-        if "initialize" in self._config.manual:
+        if "initialize" in self._core.config.manual:
             return False
         wish = params.get("protocolVersion")
-        revision = wish if wish in self._legacy_revisions else self._legacy_revisions[-1]
+        revision = wish if wish in self._core.legacy_revisions else self._core.legacy_revisions[-1]
         body = b'{"protocolVersion":"%b","capabilities":%b,"serverInfo":%b' % (
             revision.encode(),
-            self._capabilities_in(revision),
-            self._info,
+            self._core.capabilities_in(revision),
+            self._core.info,
         )
         if self._instructions is not None:
-            body += b',"instructions":' + self._encode(self._instructions)
-        self._agree_as_server(request, revision)
-        self._events.append(RequestAnswered(request=request))
-        self._answer(request, b'"result":', body + b"}")
+            body += b',"instructions":' + self._core.encode(self._instructions)
+        self._agree(request, revision)
+        self._core.events.append(RequestAnswered(request=request))
+        self._incoming.answer(request, b'"result":', body + b"}")
         return True
 
-    def _agree_as_server(self, request: IncomingRequest, revision: str) -> None:
+    def _agree(self, request: IncomingRequest, revision: str) -> None:
         info, capabilities = request._subject
-        peer = self._peer
+        peer = self._core.peer
         peer.revision = revision
         peer.info = info if is_object(info) else None
         peer.capabilities = {}
         if is_object(capabilities):
-            peer.capabilities = self._declared(revision, capabilities)
-        conversation = self._conversation
-        conversation.dialect = self._registry.dialects[revision]
-        conversation.gates[self._other] = self._registry.open_gates(peer.capabilities)
+            peer.capabilities = self._core.declared(revision, capabilities)
+        conversation = self._core.conversation
+        conversation.dialect = self._core.registry.dialects[revision]
+        conversation.gates[self._core.other] = self._core.registry.open_gates(peer.capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
+        self._core.transport.server_agreed(request)
 
-    def _as_sent(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
+    def as_sent(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
+        """The application's answer to `initialize`, without null capabilities."""
         capabilities: Any = result.get("capabilities")
-        if request._method != "initialize" or not is_object(capabilities):
-            return super()._as_sent(request, result)
-        return {**result, "capabilities": self._registry.without_nulls(capabilities)}
+        if not is_object(capabilities):
+            return result
+        return {**result, "capabilities": self._core.registry.without_nulls(capabilities)}
 
-    def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:
+    def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
         """The application answers `initialize` itself (`Config.manual`)."""
-        if request._method != "initialize":
-            super()._check_own_result(request, result)
-        elif result.get("protocolVersion") not in self._legacy_revisions:
+        if result.get("protocolVersion") not in self._core.legacy_revisions:
             raise LocalProtocolError(
-                "VER-004", f"protocolVersion must be one of {', '.join(self._legacy_revisions)}"
+                "VER-004",
+                f"protocolVersion must be one of {', '.join(self._core.legacy_revisions)}",
             )
         elif is_object(capabilities := result.get("capabilities")):
-            for breach in judge_capabilities(self._registry, None, capabilities):
+            for breach in judge_capabilities(self._core.registry, None, capabilities):
                 raise breach.error()
 
-    def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        if request._method != "initialize":
-            super()._result_accepted(request, result)
+    def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
+        """The application has answered `initialize`."""
+        if self._core.is_shared:
+            self.came_to_nothing(request)
             return
-        self._conversation.gates[self._side] = self._registry.open_gates(
+        self._core.conversation.gates[self._core.side] = self._core.registry.open_gates(
             result.get("capabilities") or {}
         )
-        self._agree_as_server(request, result["protocolVersion"])
+        self._agree(request, result["protocolVersion"])
 
-    def _came_to_nothing(self, request: IncomingRequest) -> None:
-        if request._method != "initialize":
-            super()._came_to_nothing(request)
-        elif self._state is State.OPEN:
-            self._conversation.move(PhaseTrigger.INITIALIZE_ERROR)
+    def came_to_nothing(self, request: IncomingRequest) -> None:
+        """`initialize` was refused: it may come again."""
+        if self._core.state is State.OPEN:
+            self._core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
 
-    def _receive_initialized(self) -> None:
-        conversation = self._conversation
+    def receive_initialized(self) -> None:
+        """The client says that the handshake is done."""
+        conversation = self._core.conversation
         conversation.move(PhaseTrigger.INITIALIZED)
         revision = conversation.dialect.revision
-        self._events.append(Ready(revision=revision, peer=self._peer))
-        self._start_keep_alive()
-
-    def _clock_started(self) -> None:
-        super()._clock_started()
-        if self._conversation.phase is Phase.OPERATING:
-            self._start_keep_alive()
+        self._core.events.append(Ready(revision=revision, peer=self._core.peer))
+        self._pings.start_keep_alive()

@@ -1,13 +1,21 @@
-"""Requests that the peer sends: accepted or refused, answered once, or cancelled."""
+"""Requests that the peer sends: answered once, refused, or cancelled."""
 
 from __future__ import annotations
 
 from math import isfinite
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from .._rules.messages import no_increase
-from .._rules.sending import NULL, misshapen_result, result_without_nulls
-from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger, State
+from .._rules.messages import (
+    judge_cancellation,
+    no_increase,
+)
+from .._rules.sending import (
+    NULL,
+    Breach,
+    misshapen_result,
+    result_without_nulls,
+)
+from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger, State, StateTrigger
 from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import META
 from .._spec.tasks import finished_tasks, new_task
@@ -18,20 +26,31 @@ from .._wire.values import (
     Missing,
     ProgressToken,
     RequestId,
+    Side,
     is_object,
     table_key,
 )
-from .events import CancelCause, LimitReached, RequestCancelled
-from .handles import Batch, Bridge, IncomingRequest, Route
-from .listings import ListingLayer
+from .core import Core
+from .events import (
+    CancelCause,
+    CloseCause,
+    LimitReached,
+    MessageIgnored,
+    RequestAnswered,
+    RequestCancelled,
+)
+from .handles import Batch, IncomingRequest, Route
+from .modern_messages import ModernMessages
+from .outgoing import OutgoingRequests
 from .used_ids import CancelledIds, UsedIds
+
+if TYPE_CHECKING:
+    from .input_required_server import InputRequiredServer
 
 _OPEN = RequestState.OPEN
 _OPEN_STATE = State.OPEN
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
-
-
 _RESULT_BYTES: Final = len(b'{"jsonrpc":"2.0","id":,"result":}')
 _BATCH_BYTES: Final = 3
 """Brackets and newline around the answers of a batch."""
@@ -40,71 +59,116 @@ _ERROR_BYTES: Final = 1 + len(
     b'{"jsonrpc":"2.0","id":,"error":{"code":-32603,"message":"%b"}}' % _TOO_LARGE.encode()
 )
 """Size of the shortest error that replaces an answer, without its id, with a comma."""
-
 _SILENT = frozenset({CancelCause.SEND_FAILED, CancelCause.FAILED})
 """Endings after which nothing is sent any more; else the answers that a batch has go out."""
+_TEXT_CHARACTERS: Final = 300
+"""An error message is one sentence, however long the method is that it quotes (JSON-016)."""
 
 
-class Answering(ListingLayer):
-    """The table of requests that this side is handling."""
+class MethodPart:
+    """A part that answers some methods itself, or acts when the application answers them.
+
+    These are its steps, each with what it does for a part to which the step means nothing.
+    """
+
+    __slots__ = ()
+
+    def take(self, request: IncomingRequest) -> bool:
+        """Answer a request; False hands it to the application."""
+        return False
+
+    def as_sent(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
+        """The application's result, without what counts as absent in one of its members."""
+        return result
+
+    def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
+        """Raise `LocalProtocolError` if the conversation cannot go on from this result."""
+
+    def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
+        """The request is being answered with this result of the application."""
+
+    def came_to_nothing(self, request: IncomingRequest) -> None:
+        """The request is being answered with an error, or was cancelled."""
+
+    def reports_cancelled(
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None,
+        meta: JSONObject | None,
+    ) -> bool:
+        """Whether this part has reported the cancellation, by an event of its own."""
+        return False
+
+
+class PartFinder(Protocol):
+    """The table from methods to the parts that answer them."""
+
+    def part_for(self, method: str) -> MethodPart | None:
+        """The part for a method, if there is one."""
+        ...
+
+
+class IncomingRequests(MethodPart):
+    """The table of requests that this side is handling, and their answers.
+
+    Attributes:
+        requests: The requests in flight.
+        tokens: Progress tokens of the peer that are in use.
+        tasks: Requests that were answered with a task which is not over, by the id of the task.
+        used: The ids that were used in a conversation with a handshake.
+        unanswered: The ids of modern requests that were cancelled.
+        finder: Who knows which part answers a method, or acts when it is answered.
+        bridge: On a server, who asks the client with requests before an answer; else None.
+    """
 
     __slots__ = (
-        "_peer_tasks",
-        "_peer_tokens",
+        "_core",
+        "_messages",
+        "_outgoing",
         "_told_forgotten",
-        "_unanswered",
-        "_used",
+        "bridge",
+        "finder",
+        "requests",
+        "tasks",
+        "tokens",
+        "unanswered",
+        "used",
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._used = UsedIds(self._config.max_used_ids)
-        self._unanswered = CancelledIds(self._config.max_used_ids)
+    def __init__(self, core: Core, messages: ModernMessages, outgoing: OutgoingRequests) -> None:
+        self._core = core
+        self._messages = messages
+        self._outgoing = outgoing
+        self.requests = core.requests
+        self.finder: PartFinder | None = None
+        self.bridge: InputRequiredServer | None = None
+        self.used = UsedIds(self._core.config.max_used_ids)
+        self.unanswered = CancelledIds(self._core.config.max_used_ids)
         self._told_forgotten = False
-        self._peer_tokens: set[ProgressToken] = set()
-        self._peer_tasks: dict[str, IncomingRequest] = {}
-
-    # ---------------------------------------------------------------------------------- verbs
+        self.tokens: dict[ProgressToken, None] = {}
+        self.tasks: dict[str, IncomingRequest] = {}
 
     def send_result(
         self,
         request: IncomingRequest,
         result: JSONObject,
-        *,
-        meta: JSONObject | None = None,
-        now: float | None = None,
+        meta: JSONObject | None,
+        now: float | None,
     ) -> bool:
-        """Answer a request with a result.
-
-        Args:
-            request: The handle from `RequestReceived`.
-            result: The result object; nothing of it is kept.
-            meta: Merged into `result._meta`.
-            now: The caller's clock in seconds.
-
-        Returns:
-            Whether the answer was queued. False: the request was cancelled meanwhile, or the
-            connection ended, and nothing is sent; or the answer alone has more than
-            `Config.max_unsent_bytes`, and the error -32603 was queued in its place.
-
-        Raises:
-            LocalProtocolError: It was answered before, belongs to another connection, or the
-                result lacks a member that the method requires. The request stays open.
-
-        Source: MCP 2025-11-25, basic/index, Responses.
-        """
+        """Answer a request with a result."""
         if request._state is not _OPEN:
-            return self._too_late(request)
-        if self._incoming.get(request._key) is not request:
+            return self.too_late(request)
+        if self.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         spec = request._spec
         if type(result) is not dict and not is_object(result):
             raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {result!r:.40}")
-        special = spec is not None and spec.special
-        if special:
-            result = self._as_sent(request, result)
+        part = self.part_of(request)
+        if part is not None:
+            result = part.as_sent(request, result)
         fault: str | None = None
-        if spec is None or not self._shape:
+        if spec is None or not self._core.checks_shape:
             optional = META if spec is None else spec.result_optional
             result = result_without_nulls(optional, request._task, result)
         else:
@@ -113,102 +177,63 @@ class Answering(ListingLayer):
                 result = result_without_nulls(spec.result_optional, request._task, result)
                 fault = misshapen_result(spec, request._task, result)
         if request._is_modern:
-            body = self._complete(spec, result, meta)
+            body = self._messages.complete(spec, result, meta)
         else:
-            body = self._encode_object(result, meta)
-        if fault is not None and not (request._is_modern and self._is_added(result)):
+            body = self._core.encode_object(result, meta)
+        if fault is not None and not (request._is_modern and self._messages.is_added(result)):
             rule = "OWN-014" if spec is None else spec.result_rule
             raise LocalProtocolError(rule, f"result of {request._method}: {fault}")
-        if special:
-            self._check_own_result(request, result)
+        if part is not None:
+            part.check_result(request, result)
         # Everything is checked: from here on nothing raises.
         if now is not None:
-            self._tell(now)
-        if (special or request._task) and not self._would_fit(request, body):
-            special = False  # an error is sent in its place, and nothing follows from the result
-            self._came_to_nothing(request)
+            self._core.tell(now)
+        if (part is not None or request._task) and not self._would_fit(request, body):
+            if part is not None:
+                part.came_to_nothing(request)
+            part = None  # an error is sent in its place, and nothing follows from the result
         elif request._task:
             self._keep_token_of_task(request, result)
-        if special:
+        if part is not None:
             if meta is not None:
                 result = {**result, "_meta": {**result.get("_meta", {}), **meta}}
-            self._result_accepted(request, result)
-        whole = self._answer(request, b'"result":', body)
-        return (self._settle() if self._restless else True) and whole
+            part.accepted(request, result)
+        whole = self.answer(request, b'"result":', body)
+        return (self._core.settle() if self._core.restless else True) and whole
 
     def send_error(
         self,
         request: IncomingRequest,
         code: int,
         message: str,
-        data: JSONValue | Missing = MISSING,
-        *,
-        now: float | None = None,
+        data: JSONValue | Missing,
+        now: float | None,
     ) -> bool:
-        """Answer a request with an error.
-
-        Args:
-            request: The handle from `RequestReceived`.
-            code: A JSON-RPC error code. -32002 (resource not found, up to 2025-11-25) becomes
-                -32602 where the request is one of 2026-07-28.
-            message: One concise sentence.
-            data: Any JSON value; left out if not given.
-            now: The caller's clock in seconds.
-
-        Returns:
-            Whether the answer was queued, as for `send_result`.
-
-        Raises:
-            LocalProtocolError: It was answered before, belongs to another connection, or the
-                error is not well formed. The request stays open.
-
-        Source: MCP 2025-11-25, basic/index, Responses.
-        """
+        """Answer a request with an error."""
         if request._state is not _OPEN:
-            return self._too_late(request)
-        if self._incoming.get(request._key) is not request:
+            return self.too_late(request)
+        if self.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
-        body = self._error_bytes(code, message, data)
-        if request._is_modern and (right := self._modern_code(code, data)) != code:
-            body = self._error_bytes(right, message, data)
+        body = self.error_bytes(code, message, data)
+        if request._is_modern and (right := self._messages.modern_code(code, data)) != code:
+            body = self.error_bytes(right, message, data)
         if now is not None:
-            self._tell(now)
-        if request._spec is not None and request._spec.special:
-            self._came_to_nothing(request)
-        whole = self._answer(request, b'"error":', body)
-        return (self._settle() if self._restless else True) and whole
+            self._core.tell(now)
+        if (part := self.part_of(request)) is not None:
+            part.came_to_nothing(request)
+        whole = self.answer(request, b'"error":', body)
+        return (self._core.settle() if self._core.restless else True) and whole
 
     def send_progress(
         self,
         request: IncomingRequest,
         progress: float,
-        *,
-        total: float | None = None,
-        message: str | None = None,
-        meta: JSONObject | None = None,
-        now: float | None = None,
+        total: float | None,
+        message: str | None,
+        meta: JSONObject | None,
+        now: float | None,
     ) -> bool:
-        """Tell the peer how far a request of its has come.
-
-        Args:
-            request: The handle from `RequestReceived`.
-            progress: More than at the last call for this request.
-            total: The value of `progress` at the end, in the same unit, if known.
-            message: What is going on, for people (left out in 2024-11-05, which has no such
-                member).
-            meta: The notification's `_meta`.
-            now: The caller's clock in seconds; `Config.progress_interval` needs one.
-
-        Returns:
-            Whether it was queued. False: the request is over, the peer wants no progress, the
-            last one is too recent, or too much output waits already.
-
-        Raises:
-            LocalProtocolError: A number is not finite, or `progress` does not increase (without
-                `Config.coalesce_progress`).
-
-        Source: MCP 2025-11-25, basic/utilities/progress.
-        """
+        """Tell the peer how far a request of its has come."""
         for number in (progress, 0 if total is None else total):
             if type(number) is not int and not (type(number) is float and isfinite(number)):
                 raise LocalProtocolError("OWN-024", f"progress needs finite numbers, not {number}")
@@ -216,11 +241,11 @@ class Answering(ListingLayer):
         if token is None:
             return False
         if not self._is_in_progress(request):
-            self._check_ours(request)
+            self._core.check_ours(request)
             return False
         last = request._progress
         if last is not None and progress <= last:
-            if self._config.coalesce_progress:
+            if self._core.config.coalesce_progress:
                 return False
             raise no_increase(last, progress).error()
         params: JSONObject = {"progressToken": token, "progress": progress}
@@ -230,56 +255,71 @@ class Answering(ListingLayer):
             raise LocalProtocolError("OWN-014", "message must be a string")
         if message is not None and request._peer.revision != "2024-11-05":
             params["message"] = message
-        body = self._encode_object(params, meta)
+        body = self._core.encode_object(params, meta)
         if now is not None:
-            self._tell(now)
+            self._core.tell(now)
         is_last = total is not None and progress >= total
-        if self._choked(request._route) or (not is_last and self._too_soon(request)):
+        if self._core.transport.is_choked(request._route) or (
+            not is_last and self._too_soon(request)
+        ):
             return False
         message_bytes = b'{"jsonrpc":"2.0","method":"notifications/progress","params":%b}%b' % (
             body,
-            self._newline,
+            self._core.newline,
         )
-        if self._is_refused(message_bytes, "notifications/progress"):
-            return self._settle()
+        if self._core.is_refused(message_bytes, "notifications/progress"):
+            return self._core.settle()
         request._progress = progress
-        request._progress_at = self._now
-        self._queue(message_bytes, request._route)
-        return self._settle() if self._restless else True
+        request._progress_at = self._core.now
+        self._core.transport.queue(message_bytes, request._route)
+        return self._core.settle() if self._core.restless else True
 
     @property
-    def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of the peer that still wait for an answer from this side, oldest first."""
-        return tuple(request for request in self._incoming.values() if request._bridge is None)
+    def open(self) -> tuple[IncomingRequest, ...]:
+        """The requests that still wait for an answer from this side, oldest first."""
+        return tuple(request for request in self.requests.values() if request._bridge is None)
 
     @property
     def forgotten_ids(self) -> int:
         """How many ranges of the peer's ids were forgotten, so that a reuse goes unnoticed."""
-        return self._used.forgotten + self._unanswered.forgotten
+        return self.used.forgotten + self.unanswered.forgotten
 
-    # ------------------------------------------------------------------------------- sending
+    def part_of(self, request: IncomingRequest) -> MethodPart | None:
+        """The part to which it matters how a request is answered; None for most methods.
 
-    def _too_late(self, request: IncomingRequest) -> bool:
+        The methods of tasks have a lasting effect and no part of their own: this one stands in.
+        """
+        if request._spec is None or not request._spec.special:
+            return None
+        assert self.finder is not None  # set when the connection was made
+        return self.finder.part_for(request._method) or self
+
+    def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
+        """One of the methods of tasks is being answered: a task may be over."""
+        if not self._core.is_shared:
+            self.own_tasks_seen(request._method, result)
+
+    def too_late(self, request: IncomingRequest) -> bool:
         if (request._state, RequestTrigger.ANSWER) not in REQUESTS:
             raise LocalProtocolError("OWN-026", f"{request!r} was answered before")
         return False
 
     def _is_in_progress(self, request: IncomingRequest) -> bool:
-        if self._incoming.get(request._key) is request:
+        if self.requests.get(request._key) is request:
             return True
         task = request._task
-        return type(task) is str and self._peer_tasks.get(task) is request
+        return type(task) is str and self.tasks.get(task) is request
 
     def _too_soon(self, request: IncomingRequest) -> bool:
-        interval, last = self._config.progress_interval, request._progress_at
+        interval, last = self._core.config.progress_interval, request._progress_at
         return (
             interval is not None
             and last is not None
-            and self._now is not None
-            and self._now < last + interval
+            and self._core.now is not None
+            and self._core.now < last + interval
         )
 
-    def _error_bytes(self, code: int, message: str, data: object = MISSING) -> bytes:
+    def error_bytes(self, code: int, message: str, data: object = MISSING) -> bytes:
         if type(code) is not int or not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError(
                 "JSON-008", f"an error needs an integer code and a string, not {code!r}"
@@ -287,9 +327,9 @@ class Answering(ListingLayer):
         error: JSONObject = {"code": code, "message": message}
         if data is not MISSING:
             error["data"] = data
-        return self._encode(error)
+        return self._core.encode(error)
 
-    def _answer(self, request: IncomingRequest, member: bytes, body: bytes) -> bool:
+    def answer(self, request: IncomingRequest, member: bytes, body: bytes) -> bool:
         """Queue an answer, or put it in its batch. The request is in the table.
 
         Returns:
@@ -297,16 +337,16 @@ class Answering(ListingLayer):
         """
         self._forget(request, _ANSWERED)
         id = request._id
-        text = b"%d" % id if type(id) is int else self._encode(id)
+        text = b"%d" % id if type(id) is int else self._core.encode(id)
         batch = request._batch
         whole = True
         if batch is None:
-            message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._newline)
-            limit = self._config.max_unsent_bytes
+            message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._core.newline)
+            limit = self._core.config.max_unsent_bytes
             if len(message) > limit:
-                message = self._error_instead(request, message, limit) + self._newline
+                message = self._error_instead(request, message, limit) + self._core.newline
                 whole = False
-            self._queue(message, request._route)
+            self._core.transport.queue(message, request._route)
         else:
             answer = b'{"jsonrpc":"2.0","id":%b,%b%b}' % (text, member, body)
             own = _ERROR_BYTES + len(text)
@@ -317,16 +357,16 @@ class Answering(ListingLayer):
             batch.answers.append(answer)
             batch.size += len(answer) + 1
             self._leave_batch(batch, own, request._route)
-        if self._state is not _OPEN_STATE:
-            self._drained()
+        if self._core.state is not _OPEN_STATE:
+            self._end_if_drained()
         return whole
 
     def _would_fit(self, request: IncomingRequest, body: bytes) -> bool:
-        id_bytes = len(self._encode_id(request._id))
+        id_bytes = len(self._core.encode_id(request._id))
         size = len(body) + id_bytes + _RESULT_BYTES
         if request._batch is not None:
             return size <= self._room_in(request._batch, _ERROR_BYTES + id_bytes)
-        return size + len(self._newline) <= self._config.max_unsent_bytes
+        return size + len(self._core.newline) <= self._core.config.max_unsent_bytes
 
     def _room_in(self, batch: Batch, own: int) -> int:
         """Bytes left for the next answer, with room reserved for an error per later request.
@@ -334,145 +374,267 @@ class Answering(ListingLayer):
         An answer that is no larger than the error in its place (`own`) always has room.
         """
         taken = batch.size + _BATCH_BYTES + batch.reserved - own
-        return max(self._config.max_unsent_bytes - taken, own - 1)
+        return max(self._core.config.max_unsent_bytes - taken, own - 1)
 
     def _error_instead(self, request: IncomingRequest, answer: bytes, room: int) -> bytes:
         """The error in place of an answer without room: with the reason, if that has room."""
         error = self._refusal_of(request, answer)
-        if len(error) + len(self._newline) > room:
-            body = self._error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE)
-            error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._encode(request._id), body)
+        if len(error) + len(self._core.newline) > room:
+            body = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE)
+            error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(request._id), body)
         return error
 
     def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
         """The error that is sent in place of an answer that would never fit (OWN-044)."""
-        limit = self._config.max_unsent_bytes
+        self._core.transport.answer_replaced(request)
+        limit = self._core.config.max_unsent_bytes
         text = (
             f"the answer to {request._method[:80]} has {len(answer)} bytes; "
             f"the limit of Config.max_unsent_bytes is {limit}"
         )
         if request._batch is not None:
             text += " for a batch"
-        self._events.append(LimitReached(rule="OWN-044", text=f"{text}; an error was sent instead"))
-        error = self._error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE, {"reason": text})
-        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._encode(request._id), error)
+        self._core.events.append(
+            LimitReached(rule="OWN-044", text=f"{text}; an error was sent instead")
+        )
+        error = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE, {"reason": text})
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(request._id), error)
 
     def _forget(self, request: IncomingRequest, state: RequestState) -> None:
-        del self._incoming[request._key]
+        del self.requests[request._key]
         request._state = state
-        if self._standstill.since is not None:
+        still = self._outgoing.standstill
+        if still is not None and still.waits:
             self._count_questions()
         if request._token is not None and type(request._task) is not str:
-            self._free_peer_token(request._token)
+            self.free_peer_token(request._token)
+        self._core.transport.request_answered(request)
 
     def _count_questions(self) -> None:
         """End the pause of timeouts if the peer waits for no answer and for no task of ours."""
-        if not self._incoming and not self._peer_tasks:
-            self._peer_waits_no_more()
+        if not self.requests and not self.tasks:
+            self._outgoing.peer_waits_no_more()
 
-    def _join_batch(self, batch: Batch, id: RequestId) -> None:
+    def join_batch(self, batch: Batch, id: RequestId) -> None:
         batch.pending += 1
-        batch.reserved += _ERROR_BYTES + len(self._encode_id(id))
+        batch.reserved += _ERROR_BYTES + len(self._core.encode_id(id))
 
     def _leave_batch(self, batch: Batch, reserved: int, route: Route | None) -> None:
         batch.pending -= 1
         batch.reserved -= reserved
-        self._flush_batch(batch, route)
+        self.flush_batch(batch, route)
 
-    def _flush_batch(self, batch: Batch, route: Route | None) -> None:
-        if batch.pending == 0 and batch.complete and batch.answers:
-            self._queue(b"[%b]%b" % (b",".join(batch.answers), self._newline), route)
+    def flush_batch(self, batch: Batch, route: Route | None) -> None:
+        if batch.pending or not batch.complete:
+            return
+        self._core.transport.batch_answered(batch, route)
+        if batch.answers:
+            self._core.transport.queue(
+                b"[%b]%b" % (b",".join(batch.answers), self._core.newline), route
+            )
             batch.answers = []
 
-    # What some methods do lasts beyond their answer (`Method.special`); layers above know how.
-
-    def _as_sent(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
-        """A result of ours without what counts as absent in one of its members."""
-        return result
-
-    def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:
-        """Whether the conversation can go on from this result of ours; raises if not."""
-
-    def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        """Such a request is being answered with this result."""
-        self._own_tasks_seen(request._method, result)
-
-    def _came_to_nothing(self, request: IncomingRequest) -> None:
-        """Such a request is being answered with an error, or was cancelled."""
-
-    def _drained(self) -> None:
-        """An answer went out after the peer's end of stream; the last one ends the connection."""
-
-    # -------------------------------------------------------------------------------- ending
-
-    def _cancel_incoming(
+    def cancel(
         self,
         request: IncomingRequest,
         cause: CancelCause,
         reason: str | None = None,
         meta: JSONObject | None = None,
     ) -> None:
+        """End a request without an answer, for this cause."""
         bridge, request._bridge = request._bridge, None
         self._forget(request, _CANCELLED)
-        if request._spec is not None and request._spec.special:
-            self._came_to_nothing(request)
-        # The application knows only the handle that it was given.
-        self._cancelled(request if bridge is None else bridge.asked, cause, reason, meta)
-        if bridge is not None:
-            self._withdraw(bridge)
+        part = self.part_of(request)
+        if part is not None:
+            part.came_to_nothing(request)
+        if part is None or not part.reports_cancelled(request, cause, reason, meta):
+            # The application knows only the handle that it was given.
+            known = request if bridge is None else bridge.asked
+            self._core.events.append(
+                RequestCancelled(request=known, cause=cause, reason=reason, meta=meta)
+            )
+        if bridge is not None and self.bridge is not None:
+            self.bridge.withdraw(bridge)
         if request._batch is not None and cause not in _SILENT:
-            reserved = _ERROR_BYTES + len(self._encode_id(request._id))
+            reserved = _ERROR_BYTES + len(self._core.encode_id(request._id))
             self._leave_batch(request._batch, reserved, request._route)
+        self._core.transport.request_cancelled(request, cause)
 
-    def _cancelled(
-        self,
-        request: IncomingRequest,
-        cause: CancelCause,
-        reason: str | None,
-        meta: JSONObject | None,
-    ) -> None:
-        self._events.append(
-            RequestCancelled(request=request, cause=cause, reason=reason, meta=meta)
-        )
+    def _end_if_drained(self) -> None:
+        """The last answer after the peer's end of stream ends the connection."""
+        core = self._core
+        if core.state is State.DRAINING and not self.requests and not core.overflowing:
+            core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
 
-    def _withdraw(self, bridge: Bridge) -> None:
-        """Cancel questions that nobody needs any more; a layer above knows how."""
-
-    def _end_requests(self, cause: CancelCause) -> None:
-        self._peer_tasks.clear()
-        for request in list(self._incoming.values()):
-            self._cancel_incoming(request, cause)
-        self._peer_tokens.clear()
-        super()._end_requests(cause)
-
-    # --------------------------------------------------------------------------------- tasks
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over: every request is cancelled."""
+        self.tasks.clear()
+        for request in list(self.requests.values()):
+            self.cancel(request, cause)
+        self.tokens.clear()
 
     def _keep_token_of_task(self, request: IncomingRequest, result: JSONObject) -> None:
         """Progress for a task may go on until the task is over (PROG-011)."""
         task_id = new_task(result)
-        if task_id is None:
+        if task_id is None or self._core.is_shared:
             return
-        self._release_peer_token(task_id)
-        if len(self._peer_tasks) < self._config.max_requests:
+        self.release_peer_token(task_id)
+        if len(self.tasks) < self._core.config.max_requests:
             request._task = task_id
-            self._peer_tasks[task_id] = request
+            self.tasks[task_id] = request
         else:
-            text = f"progress of {len(self._peer_tasks)} tasks may be sent, which is the limit"
-            self._events.append(LimitReached(rule="OWN-004", text=text))
+            text = f"progress of {len(self.tasks)} tasks may be sent, which is the limit"
+            self._core.events.append(LimitReached(rule="OWN-004", text=text))
 
-    def _own_tasks_seen(self, method: str, content: JSONObject) -> None:
+    def own_tasks_seen(self, method: str, content: JSONObject) -> None:
         """Tasks of ours go out, in a result or a notification."""
-        if self._peer_tasks and method.startswith(("tasks/", "notifications/tasks/")):
+        if self.tasks and method.startswith(("tasks/", "notifications/tasks/")):
             for task_id in finished_tasks(method, content):
-                self._release_peer_token(task_id)
+                self.release_peer_token(task_id)
 
-    def _free_peer_token(self, token: ProgressToken) -> None:
+    def free_peer_token(self, token: ProgressToken) -> None:
         key: Any = token if type(token) is str else table_key(token)
-        self._peer_tokens.discard(key)
+        self.tokens.pop(key, None)
 
-    def _release_peer_token(self, task_id: str) -> None:
-        request = self._peer_tasks.pop(task_id, None)
+    def release_peer_token(self, task_id: str) -> None:
+        request = self.tasks.pop(task_id, None)
         if request is not None and request._token is not None:
-            self._free_peer_token(request._token)
-        if self._standstill.since is not None:
+            self.free_peer_token(request._token)
+        still = self._outgoing.standstill
+        if still is not None and still.waits:
             self._count_questions()
+
+    def tell_forgotten(self) -> None:
+        """Say once that an id of the peer was forgotten."""
+        if not self._told_forgotten:
+            self._told_forgotten = True
+            text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
+            self._core.events.append(LimitReached(rule="OWN-007", text=text))
+
+    def answer_self(self, request: IncomingRequest, body: bytes) -> None:
+        self._core.events.append(RequestAnswered(request=request))
+        self.answer(request, b'"result":', body)
+
+    def refuse_duplicate(
+        self, raw: RequestId, route: Route | None, batch: Batch | None, rule: str
+    ) -> None:
+        """An error would answer the first request of that id: nothing can be sent."""
+        text = f"a second request with the id {raw!r} while one is in flight"
+        self._core.report(Breach(rule, text))
+        self._core.transport.duplicate_refused(raw, route, batch)
+
+    def refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
+        self._core.transport.request_refused(request, code)
+        self._core.events.append(RequestAnswered(request=request, code=code))
+        self.answer(request, b'"error":', self.error_bytes(code, text[:_TEXT_CHARACTERS], data))
+
+    def refuse_breach(
+        self, request: IncomingRequest, breach: Breach, said: str | None = None
+    ) -> None:
+        """Report a request that breaks a rule, and answer it with an error.
+
+        Args:
+            request: The request. Its id could be read.
+            breach: The rule, and the error code and data of the answer.
+            said: The message of the error; None: the text of the breach. For a text that the peer
+                must not learn.
+        """
+        self._core.transport.request_refused(request, breach.code)
+        self._core.report(breach, request=request, code=breach.code)
+        text = breach.text[:_TEXT_CHARACTERS] if said is None else said
+        self.answer(request, b'"error":', self.error_bytes(breach.code, text, breach.data))
+
+    def refuse_for_limit(self, request: IncomingRequest) -> None:
+        self._core.transport.request_refused(request, ErrorCode.INTERNAL_ERROR)
+        text = f"{self._core.config.max_requests} requests are in flight, which is the limit"
+        self._core.events.append(LimitReached(rule="OWN-004", text=text))
+        self.answer(
+            request,
+            b'"error":',
+            self.error_bytes(
+                ErrorCode.INTERNAL_ERROR, "too many requests in flight", {"reason": text}
+            ),
+        )
+
+    def refuse_unreadable(
+        self,
+        breach: Breach,
+        route: Route | None,
+        *,
+        excerpt: bytes | None = None,
+        raw_id: Any = None,
+        batch: Batch | None = None,
+    ) -> None:
+        """Report something that is no message.
+
+        A server answers it where the revision has a form for the answer: with the id if it could
+        be read, else without one from 2025-11-25 on.
+        """
+        self._core.report(breach, excerpt=excerpt, code=breach.code)
+        if not self._core.transport.answers_unreadable(breach, route, raw_id, batch):
+            self.answer_unreadable(breach, route, raw_id=raw_id, batch=batch)
+
+    def answer_unreadable(
+        self,
+        breach: Breach,
+        route: Route | None,
+        *,
+        raw_id: Any = None,
+        batch: Batch | None = None,
+    ) -> None:
+        if self._core.side is Side.CLIENT or self._core.state is not State.OPEN:
+            return
+        body = self.error_bytes(breach.code, breach.text)
+        key = table_key(raw_id)
+        if key is not None:
+            if key in self.requests:
+                return  # the error would answer that one
+            answer = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(raw_id), body)
+            if batch is not None:
+                batch.answers.append(answer)
+                batch.size += len(answer) + 1
+                return
+        elif self._core.dialect_of_unreadable().has_idless_errors and batch is None:
+            answer = b'{"jsonrpc":"2.0","error":%b}' % body
+        else:
+            return
+        self._core.transport.queue(answer + self._core.newline, route)
+
+    def receive_cancelled(self, params: JSONObject) -> None:
+        if self._core.is_shared:
+            text = "a cancellation that was posted: many clients share the ids, so it cancels "
+            text += "nothing"
+            self.ignore_cancel("OWN-034", text, params.get("requestId"))
+            return
+        breach = judge_cancellation(params, self._core.conversation.dialect)
+        if breach is not None:
+            self._core.report(breach)
+            return
+        raw: Any = params["requestId"]
+        key = table_key(raw)
+        assert key is not None  # it was judged
+        reason: Any = params.get("reason")
+        request = self.requests.get(key)
+        if request is None:
+            self.ignore_cancel("CANC-013", "a cancellation of no request in flight", raw)
+        elif request._method == "initialize":
+            self.ignore_cancel("CANC-004", "a cancellation of initialize", raw)
+        elif request._task:
+            self.ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
+        else:
+            if request._is_modern:  # before, an id is used once, and `_used` has it
+                self.unanswered.add(key)
+                if self.unanswered.forgotten:
+                    self.tell_forgotten()
+            meta: Any = params.get("_meta")
+            self.cancel(
+                request,
+                CancelCause.PEER,
+                reason if isinstance(reason, str) else None,
+                meta if is_object(meta) else None,
+            )
+
+    def ignore_cancel(self, rule: str, text: str, raw: Any) -> None:
+        self._core.events.append(
+            MessageIgnored(rule=rule, text=text, method="notifications/cancelled", id=raw)
+        )

@@ -21,21 +21,28 @@ from .._rules.state_tables import State
 from .._spec.errors import LocalProtocolError
 from .._wire.setting_checks import check_flag
 from .._wire.values import JSONObject, ProgressToken, is_object
+from .answers import invalid
+from .core import Core
 from .events import FailureReason, InputRequired, RequestFailed
 from .handles import OutgoingRequest, Purpose
-from .notifications import Notifying
-from .outgoing import Outcome
+from .modern_messages import ModernMessages
+from .outgoing import Outcome, OutgoingRequests
 
 _EMPTY: JSONObject = {}
 _ALIEN = frozenset({"id", "jsonrpc", "resultType"})
 
 
-class Providing(Notifying):
+class InputRequiredClient:
     """The next round of a request, and what becomes of results that are questions."""
 
-    __slots__ = ()
+    __slots__ = ("_core", "_messages", "_outgoing")
 
-    def _provide_input(
+    def __init__(self, core: Core, messages: ModernMessages, outgoing: OutgoingRequests) -> None:
+        self._core = core
+        self._messages = messages
+        self._outgoing = outgoing
+
+    def provide(
         self,
         call: OutgoingRequest,
         responses: Mapping[str, JSONObject],
@@ -48,31 +55,33 @@ class Providing(Notifying):
         now: float | None,
     ) -> OutgoingRequest:
         check_flag("progress", progress)
-        self._may_send(call.method)
+        self._core.check_open(call.method)
         asked = call._asked
         if asked is None or call._body is None:
             raise LocalProtocolError("OWN-022", f"nothing is asked about {call!r}")
         if timeout is not None or max_timeout is not None:
-            self._check_timeouts(timeout, max_timeout, now)
+            self._outgoing.check_timeouts(timeout, max_timeout, now)
         questions, state, peer = asked
-        if peer is not self._peer:
+        if peer is not self._core.peer:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
         responses = self._checked_responses(questions, responses)
-        self._check_room()
+        self._outgoing.check_room()
         if log_level is not None:
-            meta = self._with_level(meta, log_level)
+            meta = self._messages.with_level(meta, log_level)
         bare = self._with_meta(call._body, meta) if meta else call._body
-        key = self._last_id + 1
-        renewed = OutgoingRequest(key, call._method, call._spec, Purpose.APPLICATION, None)
-        renewed._token = self._asked_token(_EMPTY, meta)
+        key = self._outgoing.last_id + 1
+        renewed = OutgoingRequest(
+            key, call._method, call._spec, Purpose.APPLICATION, self._outgoing, None
+        )
+        renewed._token = self._outgoing.asked_token(_EMPTY, meta)
         if renewed._token is None and progress:
-            renewed._token = self._free_token(key)
+            renewed._token = self._outgoing.free_token(key)
         body = self._renewed_body(bare, renewed._token, responses, state)
-        message = self._request_bytes(key, call._method, call._spec, body)
-        self._check_size(message, call._method)
+        message = self._outgoing.request_bytes(key, call._method, call._spec, body)
+        self._core.check_size(message, call._method)
         # Everything is checked: from here on nothing raises.
         if now is not None:
-            self._tell(now)
+            self._core.tell(now)
         call._asked = call._body = None
         renewed._is_modern = True
         renewed._body = bare
@@ -80,10 +89,10 @@ class Providing(Notifying):
         renewed._route = call._route
         renewed.data = data
         if renewed._token is not None:
-            self._tokens[renewed._token] = renewed
-        self._launch(renewed, message, timeout, max_timeout)
-        if self._restless:
-            self._settle()
+            self._outgoing.tokens[renewed._token] = renewed
+        self._outgoing.launch(renewed, message, timeout, max_timeout)
+        if self._core.restless:
+            self._core.settle()
         return renewed
 
     def _checked_responses(
@@ -97,7 +106,7 @@ class Providing(Notifying):
             given = responses.get(name)
             if given is None:
                 raise LocalProtocolError("MRTR-019", f"the answer to {name!r} is missing")
-            spec = self._conversation.dialect.inputs[method]
+            spec = self._core.conversation.dialect.inputs[method]
             if not is_object(given):
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r} is no object")
             if alien := _ALIEN & given.keys():
@@ -105,7 +114,7 @@ class Providing(Notifying):
                 raise LocalProtocolError("MRTR-020", text)
             given = without_nulls(spec.result_optional, given)
             fault = misshapen_result(spec, False, given)
-            if fault is not None and self._shape:
+            if fault is not None and self._core.checks_shape:
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {fault}")
             checked[name] = given
         if unknown := responses.keys() - questions.keys():
@@ -114,11 +123,11 @@ class Providing(Notifying):
 
     def _with_meta(self, body: bytes, meta: JSONObject) -> bytes:
         """The params of an earlier round with a `_meta` of this round over theirs."""
-        params: Any = self._codec.decode(body)
+        params: Any = self._core.codec.decode(body)
         params["_meta"] = {
             name: value for name, value in params["_meta"].items() if name not in OURS
         }
-        return self._enveloped(params, meta)
+        return self._messages.enveloped(params, meta)
 
     def _renewed_body(
         self,
@@ -128,24 +137,21 @@ class Providing(Notifying):
         state: str | None,
     ) -> bytes:
         if token is not None:
-            body = self._with_token(body, token)
+            body = self._messages.with_token(body, token)
         if responses:
-            body = b'%b,"inputResponses":%b}' % (body[:-1], self._encode(responses))
+            body = b'%b,"inputResponses":%b}' % (body[:-1], self._core.encode(responses))
         if state is not None:
-            body = b'%b,"requestState":%b}' % (body[:-1], self._encode(state))
+            body = b'%b,"requestState":%b}' % (body[:-1], self._core.encode(state))
         return body
 
-    # ----------------------------------------------------------------------------- receiving
-
-    def _interim(
-        self, call: OutgoingRequest, kind: object, result: JSONObject
+    def interim(
+        self, call: OutgoingRequest, result: JSONObject
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
-        if kind != "input_required":
-            return super()._interim(call, kind, result)
+        """The outcome of a result that is a set of questions; None: it was asked again."""
         fault = self._judge_questions(call, result)
         if fault is not None:
-            return self._invalid(call, fault, result), fault
-        if call._rounds >= self._config.max_input_rounds:
+            return invalid(call, fault, result), fault
+        if call._rounds >= self._core.config.max_input_rounds:
             text = f"{call._method} was answered with questions {call._rounds} times"
             reason = FailureReason.TOO_MANY_ROUNDS
             return RequestFailed(request=call, reason=reason, text=text), None
@@ -153,13 +159,13 @@ class Providing(Notifying):
         questions: Any = result.get("inputRequests") or {}
         state: Any = result.get("requestState")
         if not questions:
-            if self._state is State.OPEN:
+            if self._core.state is State.OPEN:
                 self._ask_again(call, state)
                 return None, None
             text = f"{call._method} is to be sent again, and sending has failed"
             return RequestFailed(request=call, reason=FailureReason.LOST, text=text), None
         asked = {name: question["method"] for name, question in questions.items()}
-        call._asked = asked, state, self._peer
+        call._asked = asked, state, self._core.peer
         return InputRequired(request=call, questions=questions), None
 
     def _judge_questions(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
@@ -170,20 +176,20 @@ class Providing(Notifying):
         fault = judge_input_required(result)
         if fault is not None:
             return fault
-        conversation = self._conversation
-        gates = conversation.gates[self._side]
+        conversation = self._core.conversation
+        gates = conversation.gates[self._core.side]
         questions: Any = result.get("inputRequests", {})
         for key, question in questions.items():
             if is_object(question):
                 question, nulls = question_without_nulls(conversation.dialect, question)
                 questions[key] = question
                 for name in nulls:
-                    self._report(null_member(name), request=call)
-            breach = judge_question(conversation.dialect, gates, question, self._shape)
+                    self._core.report(null_member(name), request=call)
+            breach = judge_question(conversation.dialect, gates, question, self._core.checks_shape)
             if breach is not None:
                 if not breach.tolerated:
                     return breach
-                self._report(breach, request=call)
+                self._core.report(breach, request=call)
         return None
 
     def _ask_again(self, call: OutgoingRequest, state: str) -> None:
@@ -191,12 +197,12 @@ class Providing(Notifying):
         assert call._body is not None  # `_judge_questions` has seen it
         body = self._renewed_body(call._body, call._token, {}, state)
         call._progress = None  # the server begins anew, and cannot know how far it was
-        del self._outgoing[call._id]
-        self._last_id += 1
-        call._id = self._last_id
-        self._outgoing[call._id] = call
-        self._sent += 1
-        call._order = self._sent
-        self._extend(call)
-        message = self._request_bytes(call._id, call._method, call._spec, body)
-        self._hand_over(call, message)
+        del self._outgoing.calls[call._id]
+        self._outgoing.last_id += 1
+        call._id = self._outgoing.last_id
+        self._outgoing.calls[call._id] = call
+        self._outgoing.sent += 1
+        call._order = self._outgoing.sent
+        self._outgoing.extend(call)
+        message = self._outgoing.request_bytes(call._id, call._method, call._spec, body)
+        self._outgoing.hand_over(call, message)

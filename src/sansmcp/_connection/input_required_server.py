@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .._rules.conversation import Peer
 from .._rules.sending import (
     Breach,
     judge_question,
@@ -25,11 +26,13 @@ from .._spec.methods import META
 from .._spec.modern_methods import MODERN_REVISION
 from .._wire.setting_checks import is_number
 from .._wire.values import JSONObject, is_object
-from .acceptance import BAD_STATE
+from .core import Core
 from .events import ErrorReceived, FailureReason, RequestAnswered, RequestReceived, ResponseReceived
 from .handles import Bridge, IncomingRequest, OutgoingRequest, Purpose
-from .input_required_client import Providing
-from .outgoing import INPUT_MEMBERS, Outcome
+from .incoming import IncomingRequests
+from .intake import BAD_STATE, Intake
+from .modern_messages import ModernMessages
+from .outgoing import INPUT_MEMBERS, Outcome, OutgoingRequests
 from .request_state import LAST, NO_PRINCIPAL_KEY, seal
 
 _OPEN = RequestState.OPEN
@@ -37,14 +40,35 @@ _REFUSED = REQUESTS[RequestState.OPEN, RequestTrigger.REFUSE]
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 
 
-class Requiring(Providing):
+def needs_session(method: str, peer: Peer) -> str:
+    """Why a legacy client outside of a session is not asked: its answer could not come back."""
+    return (
+        f"{method} needs a session: a client of revision {peer.revision} cannot be asked by a "
+        "server without sessions"
+    )
+
+
+class InputRequiredServer:
     """`require_input`, and the bridge to clients that expect requests."""
 
-    __slots__ = ()
+    __slots__ = ("_core", "_incoming", "_intake", "_messages", "_outgoing")
 
-    # ---------------------------------------------------------------------------------- verbs
+    def __init__(
+        self,
+        core: Core,
+        messages: ModernMessages,
+        outgoing: OutgoingRequests,
+        incoming: IncomingRequests,
+        intake: Intake,
+    ) -> None:
+        self._core = core
+        self._messages = messages
+        self._outgoing = outgoing
+        self._incoming = incoming
+        self._intake = intake
+        incoming.bridge = self
 
-    def _require_input(
+    def require(
         self,
         request: IncomingRequest,
         questions: Mapping[str, JSONObject],
@@ -55,32 +79,32 @@ class Requiring(Providing):
         now: float | None,
     ) -> bool:
         if request._state is not _OPEN:
-            return self._too_late(request)
-        if self._incoming.get(request._key) is not request:
+            return self._incoming.too_late(request)
+        if self._incoming.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         questions = self._checked_questions(request, questions, state)
         if timeout is not None:
-            self._check_timeouts(timeout, None, now)
+            self._outgoing.check_timeouts(timeout, None, now)
         if request._is_modern:
             body = self._questions_body(request, questions, state, meta, at)
             if now is not None:
-                self._tell(now)
-            self._answer(request, b'"result":', body)
+                self._core.tell(now)
+            self._incoming.answer(request, b'"result":', body)
         else:
-            self._may_send(f"questions about {request._method}")
+            self._core.check_open(f"questions about {request._method}")
             bodies = self._bridged(request, questions)
             if now is not None:
-                self._tell(now)
+                self._core.tell(now)
             self._bridge(request, bodies, state, timeout)
-        return self._settle() if self._restless else True
+        return self._core.settle() if self._core.restless else True
 
     def _checked_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
     ) -> dict[str, JSONObject]:
         """The questions as they are asked."""
         spec = request._spec
-        dialect = self._registry.dialects[MODERN_REVISION]
-        modern = dialect.requests[self._other].get(request._method)
+        dialect = self._core.registry.dialects[MODERN_REVISION]
+        modern = dialect.requests[self._core.other].get(request._method)
         if modern is None or not modern.asks or spec is None:
             text = f"{request._method} is not answered with questions"
             raise LocalProtocolError("MRTR-003", text)
@@ -90,7 +114,7 @@ class Requiring(Providing):
             raise LocalProtocolError("MRTR-004", "neither questions nor a state were given")
         if state is not None and not isinstance(state, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"a state is a string, not {state!r:.40}")
-        gates = self._registry.open_gates(request._peer.capabilities)
+        gates = self._core.registry.open_gates(request._peer.capabilities)
         checked: dict[str, JSONObject] = {}
         undeclared: Breach | None = None
         needed: JSONObject = {}
@@ -99,7 +123,7 @@ class Requiring(Providing):
                 raise LocalProtocolError("MRTR-005", f"a key is a string, not {name!r:.40}")
             if is_object(question):
                 question, _ = question_without_nulls(dialect, question)
-            breach = judge_question(dialect, gates, question, self._shape)
+            breach = judge_question(dialect, gates, question, self._core.checks_shape)
             checked[name] = question
             if breach is None:
                 continue
@@ -109,13 +133,15 @@ class Requiring(Providing):
             params = question.get("params", {})
             for gate in lacking(dialect.inputs[question["method"]], gates, params):
                 node = needed
-                for part in self._registry.gates[gate]:
+                for part in self._core.registry.gates[gate]:
                     node = node.setdefault(part, {})
         if undeclared is not None:
+            if self._core.is_shared and not request._is_modern:
+                # What the client has declared is not known here, and would make no difference.
+                method = next(iter(questions.values()))["method"]
+                raise LocalProtocolError("STATE-006", needs_session(method, request._peer), needed)
             raise LocalProtocolError(undeclared.rule, undeclared.text, needed)
         return checked
-
-    # ---------------------------------------------------------------- in the modern revision
 
     def _questions_body(
         self,
@@ -129,31 +155,31 @@ class Requiring(Providing):
         if questions:
             result["inputRequests"] = questions
         if state is not None:
-            keys = self._config.state_keys
+            keys = self._core.config.state_keys
             if keys:
                 if request.principal is not None and request.principal_key is None:
                     raise LocalProtocolError("OWN-050", NO_PRINCIPAL_KEY)
                 if not is_number(at):
                     text = f"sealing a state needs the time in Unix seconds: pass at=, not {at!r}"
                     raise LocalProtocolError("OWN-023", text)
-                expires = at + self._config.state_seconds
+                expires = at + self._core.config.state_seconds
                 if not expires >= 0:  # which also refuses NaN
                     raise LocalProtocolError("OWN-023", f"at is in Unix seconds, not {at}")
                 state = seal(state, request, keys, expires=int(min(expires, LAST)))
             result["requestState"] = state
-        if whole := self._result_meta(meta):
+        if whole := self._messages.result_meta(meta):
             result["_meta"] = whole
-        return self._encode_object(result, None)
+        return self._core.encode_object(result, None)
 
-    def _read_state(
+    def read_state(
         self, request: IncomingRequest, at: float | None, now: float | None
     ) -> str | None:
-        if request.open and self._incoming.get(request._key) is not request:
+        if request.open and self._incoming.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         if not request._is_modern and request._rounds == 0:
             return None  # nothing was given away: what stands there is not ours
         state: str | None = request._params.get("requestState")
-        keys = self._config.state_keys
+        keys = self._core.config.state_keys
         if state is None or not keys or not request._is_modern:
             return state
         if request._opened is not None:
@@ -161,44 +187,44 @@ class Requiring(Providing):
         if not is_number(at):
             text = f"opening a seal needs the time in Unix seconds: pass at=, not {at!r}"
             raise LocalProtocolError("OWN-023", text)
-        breach = self._judge_seal(request, at)
+        breach = self._intake.judge_seal(request, at)
         if breach is None:
             return request._opened
         if request.open:
             if now is not None:
-                self._tell(now)
-            self._refuse_breach(request, breach, BAD_STATE)
+                self._core.tell(now)
+            self._incoming.refuse_breach(request, breach, BAD_STATE)
             request._state = _REFUSED
-            if self._restless:
-                self._settle()
+            if self._core.restless:
+                self._core.settle()
         return None
-
-    # -------------------------------------------------------- in a conversation with handshake
 
     def _bridged(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject]
     ) -> dict[str, tuple[str, bytes]]:
         """Method and encoded params of each question, if all of them may be sent."""
-        if request._rounds >= self._config.max_input_rounds:
+        if request._rounds >= self._core.config.max_input_rounds:
             raise LocalProtocolError(
                 "OWN-027", f"{request!r} has asked {request._rounds} times, which is the limit"
             )
-        conversation, side = self._conversation, self._side
+        conversation, side = self._core.conversation, self._core.side
         bodies: dict[str, tuple[str, bytes]] = {}
         for name, question in questions.items():
             method, params = question["method"], question.get("params", {})
             if params.get("mode") == "url" and "elicitationId" not in params:
                 # The id that the question will have: no other request of the session has it.
-                params = {**params, "elicitationId": str(self._last_id + 1 + len(bodies))}
+                params = {**params, "elicitationId": str(self._outgoing.last_id + 1 + len(bodies))}
             spec = conversation.dialect.requests[side].get(method)
             params = without_nulls(META if spec is None else spec.params_optional, params)
-            breach = judge_request(conversation, side, method, spec, params, self._shape)
+            breach = judge_request(
+                conversation, side, method, spec, params, self._core.checks_shape
+            )
             if breach is not None and not breach.tolerated:
                 raise breach.error()
-            bodies[name] = method, self._encode_object(params, None) if params else b""
-        if len(self._outgoing) + len(bodies) > self._config.max_requests:
+            bodies[name] = method, self._core.encode_object(params, None) if params else b""
+        if len(self._outgoing.calls) + len(bodies) > self._core.config.max_requests:
             raise LocalProtocolError(
-                "OWN-005", f"{len(self._outgoing)} requests are in flight, near the limit"
+                "OWN-005", f"{len(self._outgoing.calls)} requests are in flight, near the limit"
             )
         return bodies
 
@@ -231,20 +257,18 @@ class Requiring(Providing):
         renewed._held_bytes = request._held_bytes
         renewed.data = request.data
         request._state = _ANSWERED
-        self._incoming[request._key] = renewed
+        self._incoming.requests[request._key] = renewed
         bridge = renewed._bridge = Bridge(request, renewed)
         for name, (method, body) in bodies.items():
-            call = self._send_own(
-                method, body, Purpose.QUESTION, bridge, timeout, route=request._route
+            call = self._outgoing.send_own(
+                method, body, Purpose.QUESTION, self, bridge, timeout, route=request._route
             )
             bridge.pending[call] = name
         self._deliver_if_complete(bridge)
 
-    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        if call._purpose is not Purpose.QUESTION:
-            super()._ended(call, outcome)
-            return
-        bridge = call._owner
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """A question to a client with a handshake is over."""
+        bridge = call._subject
         assert isinstance(bridge, Bridge)
         name = bridge.pending.pop(call, None)
         if name is None:
@@ -254,11 +278,11 @@ class Requiring(Providing):
             self._deliver_if_complete(bridge)
             return
         said = outcome.message if isinstance(outcome, ErrorReceived) else outcome.text
-        self._withdraw(bridge)
+        self.withdraw(bridge)
         code = ErrorCode.INTERNAL_ERROR
         text = f"{call._method} was not answered: {said[:200]}"
-        self._events.append(RequestAnswered(request=bridge.asked, code=code))
-        self._answer(bridge.renewed, b'"error":', self._error_bytes(code, text))
+        self._core.events.append(RequestAnswered(request=bridge.asked, code=code))
+        self._incoming.answer(bridge.renewed, b'"error":', self._incoming.error_bytes(code, text))
 
     def _deliver_if_complete(self, bridge: Bridge) -> None:
         if bridge.pending:
@@ -267,11 +291,12 @@ class Requiring(Providing):
         renewed._bridge = None
         if bridge.responses:
             renewed._params["inputResponses"] = bridge.responses
-        self._events.append(RequestReceived(request=renewed))
+        self._core.events.append(RequestReceived(request=renewed))
 
-    def _withdraw(self, bridge: Bridge) -> None:
+    def withdraw(self, bridge: Bridge) -> None:
+        """Cancel the questions that are not answered yet."""
         pending, bridge.pending = bridge.pending, {}
         for call in pending:
             text = "the question is not needed any more"
-            message = self._cancellation(call, text)
-            self._abandon(call, FailureReason.CANCELLED, text, message)
+            message = self._outgoing.cancellation(call, text)
+            self._outgoing.abandon(call, FailureReason.CANCELLED, text, message)

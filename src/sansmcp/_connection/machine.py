@@ -1,22 +1,46 @@
-"""The protocol machine: one message in, events and messages out. It speaks for one peer."""
+"""The protocol machine: the parts of one end of a conversation, and which message is for which."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-from .._rules.conversation import Peer
 from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
 from .._rules.sending import Breach
-from .._rules.state_tables import STATES, Phase, State, StateTrigger
+from .._rules.state_tables import STATES, State, StateTrigger
 from .._spec.errors import ErrorCode
 from .._wire.codec import refusal
 from .._wire.framing import BOM, HEAD_BYTES, MARKED, TAIL_BYTES, OverlongEnd
 from .._wire.outline import Kind, read_head, read_tail
 from .._wire.setting_checks import check_clock, check_wait
 from .._wire.values import JSONObject, JSONValue, id_key
-from .discovery import Opening
-from .events import CancelCause, CloseCause, Event, MessageIgnored
-from .handles import Batch, Route
+from .answers import Answers
+from .changes import Change
+from .core import Core
+from .discovery import DiscoverAnswer, Discovery
+from .events import CancelCause, CloseCause, MessageIgnored
+from .handles import (
+    Batch,
+    IncomingRequest,
+    Listing,
+    OutgoingRequest,
+    Ping,
+    Route,
+    Start,
+    Subscription,
+)
+from .handshake import ClientHandshake, ServerHandshake
+from .incoming import IncomingRequests, MethodPart
+from .input_required_client import InputRequiredClient
+from .input_required_server import InputRequiredServer
+from .intake import Intake
+from .listings import Listings
+from .modern_messages import ModernMessages
+from .notifications import Notifications
+from .outgoing import OutgoingRequests
+from .pings import Pings
+from .subscriptions_client import ClientSubscriptions
+from .subscriptions_server import Listeners, Publisher, ResourceSubscriptions
 from .timers import Timed
 
 _OPEN = State.OPEN
@@ -31,17 +55,74 @@ class DrainTimer:
         self._deadline: float | None = None
 
 
-class Machine(Opening):
-    """Message-level entry points, endings, and the properties to look at."""
+ANSWERED_HERE: Final[Mapping[str, str]] = {
+    "ping": "pings",
+    "initialize": "handshake",
+    "server/discover": "discover_answer",
+    "logging/setLevel": "notifications",
+    "resources/subscribe": "resource_subscriptions",
+    "resources/unsubscribe": "resource_subscriptions",
+    "subscriptions/listen": "listeners",
+}
+"""Which part of a machine answers a method by itself, or acts when the application answers it."""
 
-    __slots__ = ("_drain", "_spoilt")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+END_ORDER: Final = (
+    "resource_subscriptions",
+    "publisher",
+    "incoming",
+    "pings",
+    "outgoing",
+    "listings",
+)
+"""The parts that have something to end when the connection ends, in this order."""
+
+
+class Machine:
+    """The parts of one end of a conversation, and the way of each message to the part it is for.
+
+    `ClientMachine` and `ServerMachine` add the parts that only one side has. The public connections
+    have their verbs from the parts, HTTP endpoints use them directly.
+
+    Attributes:
+        core: What all parts share.
+        held: Published changes that wait for output to drain.
+    """
+
+    __slots__ = (
+        "_drain",
+        "_listeners",
+        "_publisher",
+        "_spoilt",
+        "answers",
+        "core",
+        "held",
+        "incoming",
+        "intake",
+        "listings",
+        "messages",
+        "notifications",
+        "outgoing",
+        "pings",
+    )
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self.messages = messages = ModernMessages(core)
+        self.outgoing = outgoing = OutgoingRequests(core, messages)
+        self.incoming = incoming = IncomingRequests(core, messages, outgoing)
+        self.answers = answers = Answers(core, messages, outgoing)
+        self.pings = Pings(core, outgoing, incoming)
+        self.listings = Listings(core, messages, outgoing, incoming)
+        self.intake = Intake(core, outgoing, incoming)
+        self.notifications = Notifications(core, answers, self.listings, incoming, self.intake)
+        self.held: dict[Change, tuple[bytes, bytes]] = {}
+        self._publisher: Publisher | None = None
+        self._listeners: Listeners | None = None
+        incoming.finder = self
+        core.parts = self
         self._drain = DrainTimer()
         self._spoilt: Kind | None = None  # of the message over the limit without an id so far
-
-    # -------------------------------------------------------------------- from the transport
 
     def receive_message(
         self,
@@ -50,229 +131,174 @@ class Machine(Opening):
         at: float | None = None,
         now: float | None = None,
     ) -> None:
-        """Take one whole encoded message, for transports that keep messages apart.
-
-        Args:
-            message: One JSON text without framing.
-            at: The time in Unix seconds, as for `receive_data`.
-            now: The caller's clock in seconds.
-
-        Never raises for what the peer did: bad messages become events.
-        """
+        """Take one whole encoded message, for transports that keep messages apart."""
         if now is not None:
-            self._tell(now)
+            self.core.tell(now)
         if at is not None and at.__class__ is not float:
             check_clock("at", at)
-        self._at = at
+        self.core.at = at
         if isinstance(message, str):
             # Lone surrogates have no UTF-8 form; the decoder refuses the bytes they become.
             message = message.encode("utf-8", "surrogatepass")
-        if len(message) > self._config.max_message_bytes:
+        if len(message) > self.core.config.max_message_bytes:
             if message.startswith(BOM):
-                self._note(MARKED)
+                self.note(MARKED)
             end = OverlongEnd(bytes(message[-TAIL_BYTES:]), len(message))
-            self._receive_overlong(bytes(message[:HEAD_BYTES]), end)
+            self.receive_overlong(bytes(message[:HEAD_BYTES]), end)
         else:
-            self._receive_whole(message)
-        if self._restless:
-            self._settle()
+            self.receive_whole(message)
+        if self.core.restless:
+            self.core.settle()
 
     def receive_eof(
         self, *, drain: float = 0.0, at: float | None = None, now: float | None = None
     ) -> None:
-        """The peer has ended its stream: no more input will come.
-
-        Requests of ours that wait for an answer end as lost. Requests that we are handling are
-        cancelled, at once or when `drain` is over, and `ConnectionClosed` comes last.
-
-        Args:
-            drain: Seconds in which answers to requests already read may still be sent.
-            at: The time in Unix seconds, as for `receive_data`: the last line may have no newline.
-            now: The caller's clock in seconds. Without any clock, `drain` does nothing.
-
-        Raises:
-            ValueError: `drain` is negative, or no number.
-        """
+        """The peer has ended its stream: no more input will come."""
         check_wait("drain", drain)
         if now is not None:
-            self._tell(now)
+            self.core.tell(now)
         if at is not None and at.__class__ is not float:
             check_clock("at", at)
-        self._at = at
-        self._input_ended()
-        self._end_listeners(CancelCause.EOF)
-        if self._state is _OPEN and drain > 0 and self._incoming and self._now is not None:
-            self._state = STATES[self._state, StateTrigger.EOF_WITH_DRAIN]
-            if self._keep_alive is not None:
-                self._timers.drop(self._keep_alive)
-            self._timers.arm(self, self._drain, self._now + drain)
-            self._lose(list(self._outgoing.values()))
-        elif self._state is not State.DRAINING:
-            cause = CloseCause.SEND_FAILED if self._state is State.SEND_CLOSED else CloseCause.EOF
-            self._end(StateTrigger.EOF, cause, CancelCause.EOF)
-        if self._restless:
-            self._settle()
+        self.core.at = at
+        if self._listeners is not None:
+            self._listeners.end_listeners(CancelCause.EOF)
+        if (
+            self.core.state is _OPEN
+            and drain > 0
+            and self.incoming.requests
+            and self.core.now is not None
+        ):
+            self.core.state = STATES[self.core.state, StateTrigger.EOF_WITH_DRAIN]
+            self.pings.stop_keep_alive()
+            self.core.timers.arm(self, self._drain, self.core.now + drain)
+            self.outgoing.lose(list(self.outgoing.calls.values()))
+            self.listings.lose_idle()
+        elif self.core.state is not State.DRAINING:
+            cause = (
+                CloseCause.SEND_FAILED if self.core.state is State.SEND_CLOSED else CloseCause.EOF
+            )
+            self.core.end(StateTrigger.EOF, cause, CancelCause.EOF)
+        if self.core.restless:
+            self.core.settle()
 
     def send_failed(self, *, now: float | None = None) -> None:
-        """Writing to the peer has failed, perhaps in the middle of a message.
-
-        Output is dropped. Requests that we are handling are cancelled, and requests of ours that
-        were not handed over end as lost; those that were may still be answered, until the end of
-        the stream or their timeout.
-        """
+        """Writing to the peer has failed, perhaps in the middle of a message."""
         if now is not None:
-            self._tell(now)
-        self._output.clear()
-        self._unsent = 0
-        if self._state is State.DRAINING:
-            self._end(StateTrigger.SEND_FAILED, CloseCause.EOF, CancelCause.SEND_FAILED)
-        elif self._state is _OPEN:
-            self._state = STATES[self._state, StateTrigger.SEND_FAILED]
-            self._held.clear()
-            if self._keep_alive is not None:
-                self._timers.drop(self._keep_alive)
-            for request in list(self._incoming.values()):
-                self._cancel_incoming(request, CancelCause.SEND_FAILED)
-            for task_id in list(self._peer_tasks):  # nobody learns of their ends
-                self._release_peer_token(task_id)
-            handed_over = self._handed_over
-            self._lose([c for c in self._outgoing.values() if c._order > handed_over])
-        if self._restless:
-            self._settle()
+            self.core.tell(now)
+        self.core.output.clear()
+        self.core.unsent = 0
+        if self.core.state is State.DRAINING:
+            self.core.end(StateTrigger.SEND_FAILED, CloseCause.EOF, CancelCause.SEND_FAILED)
+        elif self.core.state is _OPEN:
+            self.core.state = STATES[self.core.state, StateTrigger.SEND_FAILED]
+            self.held.clear()
+            self.pings.stop_keep_alive()
+            for request in list(self.incoming.requests.values()):
+                self.incoming.cancel(request, CancelCause.SEND_FAILED)
+            for task_id in list(self.incoming.tasks):  # nobody learns of their ends
+                self.incoming.release_peer_token(task_id)
+            handed_over = self.outgoing.handed_over
+            self.outgoing.lose([c for c in self.outgoing.calls.values() if c._order > handed_over])
+            self.listings.lose_idle()
+        if self.core.restless:
+            self.core.settle()
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`: fire what is due. Spare calls do nothing.
-
-        Timers fire only here, so that an answer received first wins even past its deadline.
-        """
-        self._tell(now)
-        if self._now is None:
+        """The time is `now`: fire what is due. Spare calls do nothing."""
+        self.core.tell(now)
+        if self.core.now is None:
             return  # it was told NaN, which is no time
-        self._timers.fire(self._now)
-        if self._restless:
-            self._settle()
-
-    # ------------------------------------------------------------------- from the application
+        self.core.timers.fire(self.core.now)
+        if self.core.restless:
+            self.core.settle()
 
     def close(self, *, now: float | None = None) -> None:
-        """End the connection from this side. Output queued before may still be written.
-
-        Every open request ends: ours as lost, the peer's as cancelled; `ConnectionClosed` comes
-        last. A server answers the open subscriptions of its client with a result, which is queued
-        behind the output that waits: write it before the transport is closed. What does not fit
-        into `Config.max_unsent_bytes` is left out. A second call does nothing.
-
-        Source: MCP 2026-07-28, basic/patterns/subscriptions.
-        """
+        """End the connection from this side. Output queued before may still be written."""
         if now is not None:
-            self._tell(now)
-        if self._state is _OPEN:
-            self._complete_listeners()
-            self._overflowing = False  # what has no room is left out
-        self._end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
-        if self._restless:
-            self._settle()
+            self.core.tell(now)
+        if self.core.state is _OPEN:
+            if self._listeners is not None:
+                self._listeners.complete()
+            self.core.overflowing = False  # what has no room is left out
+        self.core.end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
+        if self.core.restless:
+            self.core.settle()
 
-    # ------------------------------------------------------------------------- to the caller
+    def part_for(self, method: str) -> MethodPart | None:
+        """The part that answers a method, or acts when it is answered."""
+        name = ANSWERED_HERE.get(method)
+        return None if name is None else getattr(self, name)
 
-    def next_event(self) -> Event | None:
-        """Take the oldest event; None means that there is none now."""
-        events = self._events
-        if not events:
-            return None
-        event = events.popleft()
-        if not events:
-            self._told_events = False
-        return event
+    def cancel(
+        self,
+        call: OutgoingRequest | Listing | Ping | Start | Subscription,
+        reason: str | None,
+        meta: JSONObject | None,
+        now: float | None,
+    ) -> bool:
+        """Cancel what is in flight; return whether it was."""
+        if not call.open:
+            return False
+        if isinstance(call, Listing) and self.listings.cancel_idle(call, now):
+            return True
+        inner = call if isinstance(call, OutgoingRequest) else call._call
+        assert inner is not None  # it is open
+        self.outgoing.cancel(inner, reason, meta, now)
+        return True
 
-    def messages_to_send(self) -> list[bytes]:
-        """Take all queued messages, each a JSON text without framing, in order."""
-        cut = len(self._newline)
-        return [message[: len(message) - cut] for message, _ in self._take_output()]
-
-    def next_timeout(self) -> float | None:
-        """When to call `handle_timeout`, on the caller's clock; None means never."""
-        return self._timers.earliest()
-
-    def _take_output(self) -> list[tuple[bytes, Route | None]]:
-        output, self._output = self._output, []
-        self._unsent = 0
-        self._told_output = False
-        self._handed_over = self._sent
-        if self._held:
-            self._release_held()
-            self._settle()
+    def take_output(self) -> list[tuple[bytes, Route | None]]:
+        """Take all queued output, each message with its route."""
+        core = self.core
+        output, core.output = core.output, []
+        core.unsent = 0
+        core.told_output = False
+        self.outgoing.handed_over = self.outgoing.sent
+        if self._publisher is not None and self.held:
+            self._publisher.release_held()
+            core.settle()
         return output
 
-    # ------------------------------------------------------------------------------- looking
-
     @property
-    def state(self) -> State:
-        """What still works on the connection."""
-        return self._state
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """The requests of the peer that still wait for an answer from this side, oldest first."""
+        waiting = self.incoming.open
+        return waiting if self._listeners is None else self._listeners.without_served(waiting)
 
-    @property
-    def phase(self) -> Phase:
-        """How far the handshake has come."""
-        return self._conversation.phase
-
-    @property
-    def revision(self) -> str | None:
-        """The agreed revision; None before there is one."""
-        return self._peer.revision
-
-    @property
-    def peer(self) -> Peer:
-        """What is known of the other side."""
-        return self._peer
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Bytes of output not yet taken."""
-        return self._unsent
-
-    @property
-    def paused(self) -> bool:
-        """Advice to stop reading until events were taken. Nothing is refused because of it."""
-        return self._events.is_over(self._config)
-
-    # ----------------------------------------------------------------------------- receiving
-
-    def _receive_whole(self, data: bytes | bytearray) -> None:
+    def receive_whole(self, data: bytes | bytearray) -> None:
         """One message that came by itself: a byte order mark may stand before it (OWN-017)."""
         if data.startswith(BOM):
-            self._note(MARKED)
+            self.note(MARKED)
             data = data[len(BOM) :]
-        self._receive(data)
+        self.receive(data)
 
-    def _receive(self, data: bytes | bytearray, route: Route | None = None) -> None:
+    def receive(self, data: bytes | bytearray, route: Route | None = None) -> None:
         """One JSON text of the peer."""
-        if self._state is not _OPEN and self._state is not State.SEND_CLOSED:
+        if self.core.state is not _OPEN and self.core.state is not State.SEND_CLOSED:
             return
-        self._heard_at = self._now
-        self._events.message_came(len(data))
+        self.pings.heard_at = self.core.now
+        self.core.events.message_came(len(data))
         try:
-            if len(data) <= self._unlimited:
-                value = self._codec.decode(data)
+            if len(data) <= self.core.unlimited:
+                value = self.core.codec.decode(data)
             else:
-                value = self._decoder.decode(data)
+                value = self.core.decoder.decode(data)
         except (ValueError, RecursionError) as raised:
             error = refusal(raised)
             breach = Breach(error.rule, str(error), ErrorCode.PARSE_ERROR)
-            self._refuse_unreadable(breach, route, excerpt=self._excerpt(data))
+            self.incoming.refuse_unreadable(breach, route, excerpt=self.core.excerpt(data))
             return
         if type(value) is dict:
             method: Any = value.get("method")
-            if type(method) is str and "id" in value and self._state is _OPEN:
-                self._receive_request(value, method, route, None)
+            if type(method) is str and "id" in value and self.core.state is _OPEN:
+                self.intake.receive_request(value, method, route, None)
             else:
-                self._receive_object(value, route, None, data)
+                self.receive_object(value, route, None, data)
         elif type(value) is list:
-            self._receive_batch(value, route, data)
+            self.receive_batch(value, route, data)
         else:
-            self._refuse_unreadable(NO_OBJECT, route, excerpt=self._excerpt(data))
+            self.incoming.refuse_unreadable(NO_OBJECT, route, excerpt=self.core.excerpt(data))
 
-    def _receive_object(
+    def receive_object(
         self,
         message: JSONObject,
         route: Route | None,
@@ -282,11 +308,11 @@ class Machine(Opening):
         method: Any = message.get("method")
         if type(method) is str:
             if "id" not in message:
-                self._receive_notification(message, method)
-            elif self._state is _OPEN:
-                self._receive_request(message, method, route, batch)
+                self.notifications.receive_notification(message, method)
+            elif self.core.state is _OPEN:
+                self.intake.receive_request(message, method, route, batch)
             else:
-                self._events.append(
+                self.core.events.append(
                     MessageIgnored(
                         rule="OWN-021",
                         text="a request came that cannot be answered, since sending has failed",
@@ -295,7 +321,7 @@ class Machine(Opening):
                     )
                 )
         elif "method" not in message and ("result" in message or "error" in message):
-            self._receive_answer(message)
+            self.answers.receive_answer(message)
         else:
             self._receive_other(message, route, batch, data)
 
@@ -309,84 +335,90 @@ class Machine(Opening):
         """An object that is neither a call nor an answer."""
         raw: Any = message.get("id")
         if "method" not in message and self._is_mine(raw):
-            self._receive_answer(message)  # an answer to a request of ours, and an invalid one
+            self.answers.receive_answer(
+                message
+            )  # an answer to a request of ours, and an invalid one
             return
-        self._refuse_unreadable(
+        self.incoming.refuse_unreadable(
             judge_neither(message),
             route,
-            excerpt=self._excerpt(data),
+            excerpt=self.core.excerpt(data),
             raw_id=raw,
             batch=batch,
         )
 
     def _is_mine(self, raw: object) -> bool:
-        return isinstance(raw, int | str) and not isinstance(raw, bool) and raw in self._outgoing
+        return (
+            isinstance(raw, int | str) and not isinstance(raw, bool) and raw in self.outgoing.calls
+        )
 
-    def _receive_batch(
+    def receive_batch(
         self, values: list[Any], route: Route | None, data: bytes | bytearray
     ) -> None:
-        excerpt = self._excerpt(data)
-        breach = judge_batch(self._dialect_of_unreadable(), values)
+        excerpt = self.core.excerpt(data)
+        dialect = self.core.dialect_of_unreadable()
+        breach = self.core.transport.judge_batch(values) if dialect.has_batches else None
+        breach = breach or judge_batch(dialect, values)
         if breach is not None:
-            self._refuse_unreadable(breach, route, excerpt=excerpt)
+            self.incoming.refuse_unreadable(breach, route, excerpt=excerpt)
             return
-        if len(values) > self._config.max_batch:
-            text = f"a batch has {len(values)} messages; the limit is {self._config.max_batch}"
-            self._refuse_unreadable(Breach("OWN-006", text), route, excerpt=excerpt)
+        if len(values) > self.core.config.max_batch:
+            text = f"a batch has {len(values)} messages; the limit is {self.core.config.max_batch}"
+            self.incoming.refuse_unreadable(Breach("OWN-006", text), route, excerpt=excerpt)
             return
         batch = Batch()
         for value in values:
-            if self._state is State.CLOSED:
+            if self.core.state is State.CLOSED:
                 return  # an earlier message of the batch has ended the connection
             message: JSONValue = value
             if type(message) is not dict:
-                self._refuse_unreadable(NO_OBJECT, route, excerpt=excerpt, batch=batch)
+                self.incoming.refuse_unreadable(NO_OBJECT, route, excerpt=excerpt, batch=batch)
             elif message.get("method") == "initialize" and "id" in message:
-                self._refuse_unreadable(
+                self.incoming.refuse_unreadable(
                     BATCHED_INITIALIZE,
                     route,
                     raw_id=message["id"],
                     batch=batch,
                 )
             else:
-                self._receive_object(message, route, batch, data)
+                self.receive_object(message, route, batch, data)
         batch.complete = True
-        self._flush_batch(batch, route)
+        self.incoming.flush_batch(batch, route)
 
-    def _receive_overlong(self, head: bytes, end: OverlongEnd | None = None) -> None:
+    def receive_overlong(self, head: bytes, end: OverlongEnd | None = None) -> None:
         """A message has grown over the limit: its first bytes may tell whose it is (OWN-001).
 
         Many peers write the id last; `end` is there where the message has come as a whole.
         """
         self._spoilt = None
-        if self._state is not _OPEN and self._state is not State.SEND_CLOSED:
+        if self.core.state is not _OPEN and self.core.state is not State.SEND_CLOSED:
             return
-        limit = self._config.max_message_bytes
+        limit = self.core.config.max_message_bytes
         size = f"more than {limit}" if end is None else str(end.size)
         kind, id = read_head(head)
         if end is not None and id is None and kind is not Kind.UNKNOWN:
             id = read_tail(end.tail)
-        call = self._answered_by(id_key(id)) if kind is Kind.ANSWER else None
+        call = self.answers.answered_by(id_key(id)) if kind is Kind.ANSWER else None
         if call is not None:
-            text = self._too_long(call, size)
-            self._conclude_unread(call, text)
+            text = self.answers.too_long(call, size)
+            self.answers.conclude_unread(call, text)
             return
         text = f"a message has {size} bytes; the limit of Config.max_message_bytes is {limit}"
-        if id is None and kind is not Kind.CALL and (waiting := len(self._outgoing)):
+        if id is None and kind is not Kind.CALL and (waiting := len(self.outgoing.calls)):
             text += f"; it may be the response to one of {waiting} open requests"
             text += "; that request then gets no response"
         breach = Breach("OWN-001", text)
-        excerpt = self._excerpt(head, over=limit)
+        excerpt = self.core.excerpt(head, over=limit)
         if end is None and id is None:
             self._spoilt = kind
         if self._spoilt is not None and kind is not Kind.UNKNOWN:
-            self._report(breach, excerpt=excerpt, code=breach.code)
+            self.core.report(breach, excerpt=excerpt, code=breach.code)
         elif kind is Kind.ANSWER:
-            self._report(breach, excerpt=excerpt)
+            self.core.report(breach, excerpt=excerpt)
         else:
-            self._refuse_unreadable(breach, None, excerpt=excerpt, raw_id=id)
+            self.incoming.refuse_unreadable(breach, None, excerpt=excerpt, raw_id=id)
 
-    def _overlong_ended(self, end: OverlongEnd) -> bool:
+    def overlong_ended(self, end: OverlongEnd) -> bool:
         """The last bytes of a message over the limit, which was reported.
 
         Returns:
@@ -397,39 +429,91 @@ class Machine(Opening):
             return False
         id = read_tail(end.tail) if kind is not Kind.UNKNOWN else None
         if kind is Kind.CALL:
-            limit = self._config.max_message_bytes
+            limit = self.core.config.max_message_bytes
             text = (
                 f"a message has {end.size} bytes; the limit of Config.max_message_bytes is {limit}"
             )
-            self._answer_unreadable(Breach("OWN-001", text), None, raw_id=id)
-        elif (call := self._answered_by(id_key(id))) is not None:
-            self._conclude_unread(call, self._too_long(call, str(end.size)), is_told=True)
+            self.incoming.answer_unreadable(Breach("OWN-001", text), None, raw_id=id)
+        elif (call := self.answers.answered_by(id_key(id))) is not None:
+            self.answers.conclude_unread(
+                call, self.answers.too_long(call, str(end.size)), is_told=True
+            )
         return kind is not Kind.CALL and id is None
 
     @property
-    def _listens(self) -> bool:
-        return self._state is _OPEN or self._state is State.SEND_CLOSED
+    def listens(self) -> bool:
+        return self.core.state is _OPEN or self.core.state is State.SEND_CLOSED
 
-    def _note(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Report something odd around a message (OWN-017)."""
-        if self._listens:
-            self._report(Breach("OWN-017", text, tolerated=True))
-
-    # -------------------------------------------------------------------------------- ending
-
-    def _input_ended(self) -> None:
-        """What is left of the input may still hold a message, where it is a stream of bytes."""
+        if self.listens:
+            self.core.report(Breach("OWN-017", text, tolerated=True))
 
     def _timer_fired(self, subject: Timed) -> None:
-        if isinstance(subject, DrainTimer):
-            self._end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
-        else:
-            super()._timer_fired(subject)
+        self.core.run_timer(self._expire, subject)
 
-    def _end_requests(self, cause: CancelCause) -> None:
-        self._timers.drop(self._drain)
-        super()._end_requests(cause)
+    def _expire(self, subject: Timed) -> None:
+        """The time in which answers may follow the peer's end of stream is over."""
+        self.core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
 
-    def _drained(self) -> None:
-        if self._state is State.DRAINING and not self._incoming and not self._overflowing:
-            self._end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
+    def clock_started(self) -> None:
+        """The caller has told the time for the first time: keep-alive may begin."""
+        self.pings.clock_started()
+
+    def fail_unsent(self) -> None:
+        """End the requests of this side that could not be sent."""
+        self.outgoing.fail_unsent()
+
+    def end_parts(self, cause: CancelCause) -> None:
+        """Each part ends what is open in it, in the order of `END_ORDER`."""
+        self.core.timers.drop(self._drain)
+        for name in END_ORDER:
+            part: Any = getattr(self, name, None)
+            if part is not None:
+                part.end(cause)
+
+
+class ClientMachine(Machine):
+    """The parts of a client."""
+
+    __slots__ = ("discovery", "handshake", "input_required", "subscriptions")
+
+    def __init__(self, core: Core, requires: Iterable[str]) -> None:
+        super().__init__(core)
+        messages, outgoing = self.messages, self.outgoing
+        self.input_required = InputRequiredClient(core, messages, outgoing)
+        self.subscriptions = ClientSubscriptions(core, messages, outgoing, self.incoming)
+        self.handshake = ClientHandshake(core, outgoing, self.pings, requires)
+        self.discovery = Discovery(core, messages, outgoing, self.pings, self.handshake)
+        self.answers.input_required = self.input_required
+        self.answers.discovery = self.discovery
+        self.notifications.subscriptions = self.subscriptions
+        self.notifications.cancellations = self.subscriptions
+
+
+class ServerMachine(Machine):
+    """The parts of a server."""
+
+    __slots__ = (
+        "discover_answer",
+        "handshake",
+        "input_required",
+        "listeners",
+        "publisher",
+        "resource_subscriptions",
+    )
+
+    def __init__(self, core: Core, instructions: str | None) -> None:
+        super().__init__(core)
+        incoming = self.incoming
+        self.input_required = InputRequiredServer(
+            core, self.messages, self.outgoing, incoming, self.intake
+        )
+        self.handshake = ServerHandshake(core, incoming, self.pings, instructions)
+        self.discover_answer = DiscoverAnswer(core, self.messages, incoming, instructions)
+        self.resource_subscriptions = resources = ResourceSubscriptions(core, incoming)
+        self.listeners = Listeners(core, self.messages, incoming, resources)
+        self.publisher = Publisher(core, resources, self.listeners)
+        self._listeners, self._publisher = self.listeners, self.publisher
+        self.held = self.publisher.held
+        self.notifications.handshake = self.handshake

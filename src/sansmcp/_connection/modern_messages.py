@@ -30,57 +30,61 @@ _WRITTEN = frozenset({"_meta", "cacheScope", "resultType", "ttlMs"})
 _RESOURCE_NOT_FOUND = -32002  # in the revisions with a handshake
 
 
-class Composing(Core):
+class ModernMessages:
     """Params of requests and results, with what each of them has to say for itself."""
 
-    __slots__ = ("_plain_tail", "_said")
+    __slots__ = ("_core", "_plain_tail", "_said")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._plain_tail = self._said = b""
-        if not self._modern_revisions:
+        if not self._core.modern_revisions:
             return
-        if self._side is Side.SERVER:
-            meta = self._server_meta()
+        if self._core.side is Side.SERVER:
+            meta = self.server_meta()
             self._plain_tail = b'"resultType":"complete"}'
             if meta:
-                self._plain_tail = b'"_meta":%b,%b' % (self._encode(meta), self._plain_tail)
+                self._plain_tail = b'"_meta":%b,%b' % (self._core.encode(meta), self._plain_tail)
             return
         said: JSONObject = {
             PROTOCOL_VERSION: MODERN_REVISION,
-            CLIENT_CAPABILITIES: self._codec.decode(self._capabilities_in(MODERN_REVISION)),
+            CLIENT_CAPABILITIES: self._core.codec.decode(
+                self._core.capabilities_in(MODERN_REVISION)
+            ),
         }
-        if self._config.send_info:
-            said[CLIENT_INFO] = self._codec.decode(self._info)
-        self._said = self._encode(said)[1:-1]
+        if self._core.config.send_info:
+            said[CLIENT_INFO] = self._core.codec.decode(self._core.info)
+        self._said = self._core.encode(said)[1:-1]
 
-    def _server_meta(self) -> JSONObject:
+    def server_meta(self) -> JSONObject:
         """The `_meta` of every result."""
-        return {SERVER_INFO: self._codec.decode(self._info)} if self._config.send_info else {}
+        return (
+            {SERVER_INFO: self._core.codec.decode(self._core.info)}
+            if self._core.config.send_info
+            else {}
+        )
 
-    # ------------------------------------------------------------------------------- requests
-
-    def _enveloped(self, params: JSONObject, meta: JSONObject | None) -> bytes:
+    def enveloped(self, params: JSONObject, meta: JSONObject | None) -> bytes:
         """The params of a request with its envelope, which comes last, without progress token."""
         said = self._said
         if not meta and "_meta" not in params:
-            body = self._encode_object(params, None)
+            body = self._core.encode_object(params, None)
             separator = b"," if params else b""
         else:
             merged = self._merged(params.get("_meta"), meta)
             rest = {name: value for name, value in params.items() if name != "_meta"}
-            body = self._encode_object(rest, None)
+            body = self._core.encode_object(rest, None)
             separator = b"," if rest else b""
             if merged:
-                said = b"%b,%b" % (said, self._encode(merged)[1:-1])
+                said = b"%b,%b" % (said, self._core.encode(merged)[1:-1])
         return b'%b%b"_meta":{%b}}' % (body[:-1], separator, said)
 
-    def _with_token(self, body: bytes, token: ProgressToken) -> bytes:
+    def with_token(self, body: bytes, token: ProgressToken) -> bytes:
         """Params out of `_enveloped`, and a progress token."""
-        return b'%b,"progressToken":%b}}' % (body[:-2], self._encode_id(token))
+        return b'%b,"progressToken":%b}}' % (body[:-2], self._core.encode_id(token))
 
     @staticmethod
-    def _with_level(meta: JSONObject | None, level: str) -> JSONObject:
+    def with_level(meta: JSONObject | None, level: str) -> JSONObject:
         """A caller's `_meta`, and the least severe level that it wants logged."""
         if meta is not None and not is_object(meta):
             raise LocalProtocolError("OWN-014", "_meta must be an object")
@@ -104,9 +108,7 @@ class Composing(Core):
             )
         return merged
 
-    # -------------------------------------------------------------------------------- answers
-
-    def _complete(self, spec: Method | None, result: JSONObject, meta: JSONObject | None) -> bytes:
+    def complete(self, spec: Method | None, result: JSONObject, meta: JSONObject | None) -> bytes:
         """A result with what every result of the modern revision has."""
         cacheable = spec is not None and spec.cacheable
         if not meta and (
@@ -114,10 +116,10 @@ class Composing(Core):
             if cacheable
             else "resultType" not in result and "_meta" not in result
         ):
-            body = self._encode_object(result, None)
+            body = self._core.encode_object(result, None)
             hints = b""
             if cacheable:
-                config = self._config
+                config = self._core.config
                 hints = b'"ttlMs":%d,"cacheScope":"%b",' % (
                     config.cache_ttl_ms,
                     config.cache_scope.encode(),
@@ -131,24 +133,24 @@ class Composing(Core):
         kind = whole.setdefault("resultType", "complete")
         if kind == "input_required":
             raise LocalProtocolError("OWN-025", "questions are sent by require_input()")
-        if kind != "complete" and not self._is_added(whole):
+        if kind != "complete" and not self.is_added(whole):
             raise LocalProtocolError("JSON-023", f"resultType {kind!r} is not known")
         if cacheable:
             self._add_caching_hints(whole)
-        merged = self._result_meta(whole.pop("_meta", None), meta)
+        merged = self.result_meta(whole.pop("_meta", None), meta)
         if merged:
             whole["_meta"] = merged
-        return self._encode_object(whole, None)
+        return self._core.encode_object(whole, None)
 
-    def _is_added(self, result: JSONObject) -> bool:
+    def is_added(self, result: JSONObject) -> bool:
         """Whether a result is of a kind that an extension has added."""
-        types = self._registry.result_types
+        types = self._core.registry.result_types
         kind: Any = result.get("resultType") if types else None
         return isinstance(kind, str) and kind in types
 
-    def _result_meta(self, *parts: object) -> JSONObject:
+    def result_meta(self, *parts: object) -> JSONObject:
         """What is given, over what every result says."""
-        merged = self._server_meta()
+        merged = self.server_meta()
         for part in parts:
             if part is not None:
                 if not is_object(part):
@@ -157,12 +159,12 @@ class Composing(Core):
         return merged
 
     def _add_caching_hints(self, result: JSONObject) -> None:
-        result.setdefault("ttlMs", self._config.cache_ttl_ms)
-        result.setdefault("cacheScope", self._config.cache_scope)
+        result.setdefault("ttlMs", self._core.config.cache_ttl_ms)
+        result.setdefault("cacheScope", self._core.config.cache_scope)
         if (breach := judge_caching_hints(result)) is not None:
             raise breach.error()
 
-    def _modern_code(self, code: int, data: object) -> int:
+    def modern_code(self, code: int, data: object) -> int:
         """The code that an error of ours has in the modern revision."""
         if code == _RESOURCE_NOT_FOUND:
             return ErrorCode.INVALID_PARAMS

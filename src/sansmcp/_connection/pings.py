@@ -6,10 +6,11 @@ from typing import Any
 
 import attrs
 
-from .._rules.state_tables import State, StateTrigger
+from .._rules.state_tables import Phase, State, StateTrigger
 from .._spec.errors import LocalProtocolError
 from .._spec.modern_methods import MODERN_REVISION
 from .._wire.values import JSONObject
+from .core import Core
 from .events import (
     CancelCause,
     CloseCause,
@@ -18,9 +19,9 @@ from .events import (
     ProtocolViolation,
     RequestFailed,
 )
-from .handles import OutgoingRequest, Ping, Purpose
-from .outcomes import Outcomes
-from .outgoing import Outcome
+from .handles import IncomingRequest, OutgoingRequest, Ping, Purpose
+from .incoming import IncomingRequests, MethodPart
+from .outgoing import Outcome, OutgoingRequests
 from .timers import Timed
 
 
@@ -34,120 +35,127 @@ class KeepAlive:
     _deadline: float | None = attrs.field(default=None, init=False)
 
 
-class Pinging(Outcomes):
-    """`ping()` and keep-alive."""
+class Pings(MethodPart):
+    """Pings of the application, keep-alive, and the answer to the peer's pings.
 
-    __slots__ = (
-        "_heard_at",
-        "_keep_alive",
-    )
+    Attributes:
+        heard_at: When the last message of the peer came.
+        keep_alive: When to ping next; None where the settings ask for no keep-alive.
+    """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        interval = self._config.ping_interval
-        self._keep_alive = (
-            None if interval is None else KeepAlive(interval, self._config.ping_timeout or interval)
+    __slots__ = ("_core", "_incoming", "_outgoing", "heard_at", "keep_alive")
+
+    def __init__(self, core: Core, outgoing: OutgoingRequests, incoming: IncomingRequests) -> None:
+        self._core = core
+        self._outgoing = outgoing
+        self._incoming = incoming
+        interval = self._core.config.ping_interval
+        self.keep_alive = (
+            None
+            if interval is None
+            else KeepAlive(interval, self._core.config.ping_timeout or interval)
         )
-        self._heard_at: float | None = None
+        self.heard_at: float | None = None
 
-    def ping(
-        self,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        data: Any = None,
-        now: float | None = None,
+    def send(
+        self, meta: JSONObject | None, timeout: float | None, data: Any, now: float | None
     ) -> Ping:
-        """Ping the peer; ends in one `PingEnded`. Allowed before the handshake is done, too.
-
-        Args:
-            meta: The request's `params._meta`.
-            timeout: Seconds to wait for the answer.
-            data: Anything; it becomes `Ping.data`.
-            now: The caller's clock in seconds. Needed with a timeout, if never told before.
-
-        Raises:
-            LocalProtocolError: The connection is not open, the revision has no ping, or there
-                is no clock.
-
-        Source: MCP 2025-11-25, basic/utilities/ping.
-        """
-        self._may_send("ping")
-        if self._conversation.dialect.is_modern:
+        """Ping the peer; ends in one `PingEnded`. Allowed before the handshake is done, too."""
+        self._core.check_open("ping")
+        if self._core.conversation.dialect.is_modern:
             raise LocalProtocolError("OWN-020", f"revision {MODERN_REVISION} has no ping")
-        self._check_ping()
-        self._check_room()
+        self._outgoing.check_ping()
+        self._outgoing.check_room()
         if timeout is not None:
-            self._check_timeouts(timeout, None, now)
-        body = self._encode_object({}, meta) if meta else b""
+            self._outgoing.check_timeouts(timeout, None, now)
+        body = self._core.encode_object({}, meta) if meta else b""
         if now is not None:
-            self._tell(now)
-        ping = Ping(self._now)
+            self._core.tell(now)
+        ping = Ping(self._core.now)
         ping.data = data
-        ping._call = self._send_own("ping", body, Purpose.PING, ping, timeout)
-        if self._restless:
-            self._settle()
+        ping._call = self._outgoing.send_own("ping", body, Purpose.PING, self, ping, timeout)
+        if self._core.restless:
+            self._core.settle()
         return ping
 
-    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """A ping is over: one of the application's, or one of keep-alive."""
         if call._purpose is Purpose.PING:
-            ping = call._owner
+            ping = call._subject
             assert isinstance(ping, Ping)
             failure = outcome.reason if isinstance(outcome, RequestFailed) else None
             seconds = None
-            if failure is None and self._now is not None and ping._sent_at is not None:
-                seconds = self._now - ping._sent_at
+            if failure is None and self._core.now is not None and ping._sent_at is not None:
+                seconds = self._core.now - ping._sent_at
             text = outcome.text if isinstance(outcome, RequestFailed) else ""
-            self._events.append(PingEnded(ping=ping, failure=failure, seconds=seconds, text=text))
-        elif call._purpose is Purpose.KEEP_ALIVE:
-            self._keep_alive_ended(outcome)
+            self._core.events.append(
+                PingEnded(ping=ping, failure=failure, seconds=seconds, text=text)
+            )
         else:
-            super()._ended(call, outcome)
+            self._keep_alive_ended(outcome)
 
-    def _start_keep_alive(self) -> None:
+    def start_keep_alive(self) -> None:
         """The handshake is done (or the clock has started since): silence counts from here."""
-        keep_alive = self._keep_alive
+        keep_alive = self.keep_alive
         if (
             keep_alive is not None
-            and self._now is not None
+            and self._core.now is not None
             and keep_alive._deadline is None
-            and not self._conversation.dialect.is_modern
-            and self._state is State.OPEN
+            and not self._core.conversation.dialect.is_modern
+            and self._core.state is State.OPEN
         ):
-            self._timers.arm(self, keep_alive, self._now + keep_alive.interval)
+            self._core.timers.arm(self, keep_alive, self._core.now + keep_alive.interval)
 
     def _timer_fired(self, subject: Timed) -> None:
-        if not isinstance(subject, KeepAlive):
-            super()._timer_fired(subject)
-            return
-        now = self._now or 0.0
-        if self._heard_at is not None and self._heard_at + subject.interval > now:
-            self._timers.arm(self, subject, self._heard_at + subject.interval)
+        self._core.run_timer(self._expire, subject)
+
+    def _expire(self, subject: Timed) -> None:
+        """Keep-alive: the peer was silent for the interval, or has been heard since."""
+        assert isinstance(subject, KeepAlive)
+        now = self._core.now or 0.0
+        if self.heard_at is not None and self.heard_at + subject.interval > now:
+            self._core.timers.arm(self, subject, self.heard_at + subject.interval)
         else:
-            self._send_own("ping", b"", Purpose.KEEP_ALIVE, subject, subject.timeout)
+            self._outgoing.send_own("ping", b"", Purpose.KEEP_ALIVE, self, subject, subject.timeout)
 
     def _keep_alive_ended(self, outcome: Outcome) -> None:
-        keep_alive = self._keep_alive
+        keep_alive = self.keep_alive
         assert keep_alive is not None
         if not isinstance(outcome, RequestFailed):
             keep_alive.failed = 0
-        elif outcome.reason is FailureReason.LOST and self._state is not State.OPEN:
+        elif outcome.reason is FailureReason.LOST and self._core.state is not State.OPEN:
             return  # the connection is ending: that is not the ping's doing
         else:
             keep_alive.failed += 1
-            if keep_alive.failed >= self._config.max_failed_pings:
-                self._events.append(
+            if keep_alive.failed >= self._core.config.max_failed_pings:
+                self._core.events.append(
                     ProtocolViolation(
                         rule="OWN-016",
                         text=f"{keep_alive.failed} pings in a row were not answered",
                         fatal=True,
                     )
                 )
-                self._end(StateTrigger.CLOSE, CloseCause.UNRESPONSIVE, CancelCause.FAILED)
+                self._core.end(StateTrigger.CLOSE, CloseCause.UNRESPONSIVE, CancelCause.FAILED)
                 return
-        self._start_keep_alive()
+        self.start_keep_alive()
 
-    def _end_requests(self, cause: CancelCause) -> None:
-        if self._keep_alive is not None:
-            self._timers.drop(self._keep_alive)
-        super()._end_requests(cause)
+    def take(self, request: IncomingRequest) -> bool:
+        """Answer a ping of the peer."""
+        if "ping" in self._core.config.manual:
+            return False
+        self._incoming.answer_self(request, b"{}")
+        return True
+
+    def clock_started(self) -> None:
+        """The caller has told the time: keep-alive begins where the handshake is done."""
+        if self._core.conversation.phase is Phase.OPERATING:
+            self.start_keep_alive()
+
+    def stop_keep_alive(self) -> None:
+        """Nothing can be sent any more."""
+        if self.keep_alive is not None:
+            self._core.timers.drop(self.keep_alive)
+
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over, and keep-alive with it."""
+        self.stop_keep_alive()

@@ -9,7 +9,10 @@ from .._spec.registry import ALL_REVISIONS
 from .._wire.values import JSONObject, JSONValue, Side
 from .changes import Change
 from .config import Config, config_of
+from .connection import ByteStream
+from .core import Core
 from .handles import IncomingRequest, Listener
+from .machine import ServerMachine
 from .request_state import check_principal_key
 
 if TYPE_CHECKING:  # the same, with overloads of `send_request` over method names
@@ -40,7 +43,7 @@ class ServerConnection(Connection):
             are a principal and `Config.state_keys`, and no `principal_key`.
     """
 
-    __slots__ = ()
+    __slots__ = ("_server",)
 
     def __init__(
         self,
@@ -56,17 +59,22 @@ class ServerConnection(Connection):
     ) -> None:
         config = config_of(config)
         check_principal_key(principal, principal_key, config)
-        super().__init__(
+        stream = ByteStream()
+        core = Core(
             Side.SERVER,
+            stream,
             info=info,
             capabilities=capabilities,
             revisions=revisions,
-            requires=(),
-            instructions=instructions,
             config=config,
             wake=wake,
+            newline=b"\n",
+            timers=None,
         )
-        self._peer.principal, self._peer.principal_key = principal, principal_key
+        core.peer.principal, core.peer.principal_key = principal, principal_key
+        machine = ServerMachine(core, instructions)
+        super().__init__(machine, stream)
+        self._server = machine
 
     def send_log(
         self,
@@ -97,7 +105,7 @@ class ServerConnection(Connection):
 
         Source: MCP 2025-11-25, server/utilities/logging.
         """
-        return self._send_log(level, data, logger, meta, request, now)
+        return self._notifications.send_log(level, data, logger, meta, request, now)
 
     def require_input(
         self,
@@ -138,7 +146,9 @@ class ServerConnection(Connection):
 
         Source: MCP 2026-07-28, basic/patterns/mrtr.
         """
-        return self._require_input(request, questions or {}, state, meta, timeout, at, now)
+        return self._server.input_required.require(
+            request, questions or {}, state, meta, timeout, at, now
+        )
 
     def read_state(
         self, request: IncomingRequest, *, at: float | None = None, now: float | None = None
@@ -161,7 +171,7 @@ class ServerConnection(Connection):
 
         Source: MCP 2026-07-28, basic/patterns/mrtr, Security Considerations.
         """
-        return self._read_state(request, at, now)
+        return self._server.input_required.read_state(request, at, now)
 
     def acknowledge(
         self,
@@ -183,7 +193,7 @@ class ServerConnection(Connection):
         Raises:
             LocalProtocolError: It waits for no acknowledgement, or the filter is not valid.
         """
-        return self._acknowledge(request, notifications, now)
+        return self._server.listeners.acknowledge(request, notifications, now)
 
     def end_listener(self, listener: Listener, *, now: float | None = None) -> bool:
         """End a subscription of the client: its request is answered with a result.
@@ -193,12 +203,12 @@ class ServerConnection(Connection):
 
         Source: MCP 2026-07-28, basic/patterns/subscriptions.
         """
-        return self._end_listener(listener, now)
+        return self._server.listeners.end_listener(listener, now)
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """The client's open subscriptions of revision 2026-07-28, oldest first."""
-        return tuple(one for one in self._listeners.values() if one._held is None)
+        return self._server.listeners.open
 
     def publish(
         self, change: Change, *, meta: JSONObject | None = None, now: float | None = None
@@ -221,4 +231,9 @@ class ServerConnection(Connection):
         Source: MCP 2025-11-25, server/resources, Subscriptions; schema,
         ResourceUpdatedNotification.
         """
-        return self._publish(change, meta, now)
+        return self._server.publisher.publish(change, meta, now)
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The URIs that the client is subscribed to by `resources/subscribe`."""
+        return tuple(self._server.resource_subscriptions.uris)

@@ -23,6 +23,7 @@ from .._rules.sending import (
 from .._spec.errors import LocalProtocolError
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, id_key, is_object
+from .core import Core
 from .events import (
     ErrorReceived,
     FailureReason,
@@ -34,9 +35,10 @@ from .events import (
     SubscriptionEnded,
 )
 from .handles import OutgoingRequest, Purpose, Subscription
-from .input_required_server import Requiring
+from .incoming import IncomingRequests
+from .modern_messages import ModernMessages
 from .notifications import LISTEN
-from .outgoing import Outcome
+from .outgoing import Outcome, OutgoingRequests
 
 _FAILURES: Final = {
     FailureReason.CANCELLED: SubscriptionEnd.CANCELLED,
@@ -53,12 +55,24 @@ def _is_tagged(params: JSONObject) -> bool:
     return is_object(meta) and SUBSCRIPTION_ID in meta
 
 
-class Subscribing(Requiring):
+class ClientSubscriptions:
     """`listen`, and what comes for a subscription."""
 
-    __slots__ = ()
+    __slots__ = ("_core", "_incoming", "_messages", "_outgoing")
 
-    def _listen(
+    def __init__(
+        self,
+        core: Core,
+        messages: ModernMessages,
+        outgoing: OutgoingRequests,
+        incoming: IncomingRequests,
+    ) -> None:
+        self._core = core
+        self._messages = messages
+        self._outgoing = outgoing
+        self._incoming = incoming
+
+    def listen(
         self,
         notifications: JSONObject,
         meta: JSONObject | None,
@@ -66,8 +80,8 @@ class Subscribing(Requiring):
         data: Any,
         now: float | None,
     ) -> Subscription:
-        self._may_send(LISTEN)
-        conversation, side = self._conversation, self._side
+        self._core.check_open(LISTEN)
+        conversation, side = self._core.conversation, self._core.side
         spec = conversation.dialect.requests[side].get(LISTEN)
         if is_object(notifications):
             notifications = without_nulls(FILTER, notifications)
@@ -77,53 +91,58 @@ class Subscribing(Requiring):
         if breach is not None:
             raise breach.error()
         if timeout is not None:
-            self._check_timeouts(timeout, None, now)
-        self._check_room()
-        body = self._enveloped(params, meta)
-        asked: Any = self._codec.decode(self._encode(notifications))
+            self._outgoing.check_timeouts(timeout, None, now)
+        self._outgoing.check_room()
+        body = self._messages.enveloped(params, meta)
+        asked: Any = self._core.codec.decode(self._core.encode(notifications))
         if now is not None:
-            self._tell(now)
+            self._core.tell(now)
         subscription = Subscription(asked)
         subscription.data = data
-        subscription._call = self._send_own(LISTEN, body, Purpose.LISTEN, subscription, timeout)
-        if self._restless:
-            self._settle()
+        subscription._call = self._outgoing.send_own(
+            LISTEN, body, Purpose.LISTEN, self, subscription, timeout
+        )
+        if self._core.restless:
+            self._core.settle()
         return subscription
 
-    # ----------------------------------------------------------------------------- receiving
+    def takes(self, method: str, params: JSONObject) -> bool:
+        """Whether a notification was for a subscription, and is reported as such."""
+        if self._core.conversation.dialect.is_modern and (
+            method in FILTERS or method == _ACKNOWLEDGED
+        ):
+            self._notified(method, params)
+            return True
+        if method == "notifications/message" and _is_tagged(params):
+            breach = Breach("SUBS-017", "a log message names a subscription", tolerated=True)
+            self._core.report(breach)
+        return False
 
     def _notified(self, method: str, params: JSONObject) -> None:
-        if self._conversation.dialect.is_modern and (method in FILTERS or method == _ACKNOWLEDGED):
-            self._notified_subscription(method, params)
-        elif method == "notifications/message" and _is_tagged(params):
-            self._report(Breach("SUBS-017", "a log message names a subscription", tolerated=True))
-            super()._notified(method, params)
-        else:
-            super()._notified(method, params)
-
-    def _notified_subscription(self, method: str, params: JSONObject) -> None:
         meta: Any = params.get("_meta")
         key = id_key(meta.get(SUBSCRIPTION_ID)) if is_object(meta) else None
         if key is None:
             text = f"{method} names no subscription"
-            self._report(Breach("SUBS-009", text, tolerated=method != _ACKNOWLEDGED))
+            self._core.report(Breach("SUBS-009", text, tolerated=method != _ACKNOWLEDGED))
             if method != _ACKNOWLEDGED:
-                self._events.append(
-                    NotificationReceived(method=method, params=params, peer=self._peer)
+                self._core.events.append(
+                    NotificationReceived(method=method, params=params, peer=self._core.peer)
                 )
             return
-        call = self._outgoing.get(key)
-        subscription = None if call is None else call._owner
+        call = self._outgoing.calls.get(key)
+        subscription = None if call is None else call._subject
         if call is None or not isinstance(subscription, Subscription):
             text = "a notification for no open subscription"
-            self._events.append(MessageIgnored(rule="SUBS-010", text=text, method=method, id=key))
+            self._core.events.append(
+                MessageIgnored(rule="SUBS-010", text=text, method=method, id=key)
+            )
         elif method == _ACKNOWLEDGED:
             self._acknowledged(subscription, call, params.get("notifications"))
         else:
             self._judge_wanted(subscription, call, method, params)
-            self._events.append(
+            self._core.events.append(
                 NotificationReceived(
-                    method=method, params=params, subscription=subscription, peer=self._peer
+                    method=method, params=params, subscription=subscription, peer=self._core.peer
                 )
             )
 
@@ -134,15 +153,15 @@ class Subscribing(Requiring):
         if subscription._acknowledged is not None:
             kept = Breach("SUBS-004", "a subscription was acknowledged a second time")
         if isinstance(kept, Breach):
-            self._report(kept, request=call)
+            self._core.report(kept, request=call)
             return
         if (excess := judge_honoured(subscription._asked, kept)) is not None:
-            self._report(excess, request=call)
-        self._timers.drop(call)  # from here on silence is what is to be expected
+            self._core.report(excess, request=call)
+        self._core.timers.drop(call)  # from here on silence is what is to be expected
         subscription._acknowledged = kept
         uris: Any = kept.get(RESOURCES, ())
         subscription._granted = Resources(uris)
-        self._events.append(
+        self._core.events.append(
             SubscriptionAcknowledged(subscription=subscription, notifications=honoured)
         )
 
@@ -152,11 +171,11 @@ class Subscribing(Requiring):
             return Breach("OWN-014", "notifications is no object")
         for name in null_members(FILTER, honoured):
             del honoured[name]
-            self._report(null_member(name))
+            self._core.report(null_member(name))
         if (breach := judge_filter(honoured)) is not None:
             return breach
         try:
-            copied: Any = self._codec.decode(self._encode(honoured))
+            copied: Any = self._core.codec.decode(self._core.encode(honoured))
         except (LocalProtocolError, ValueError, RecursionError):
             return Breach("OWN-002", "the filter in an acknowledgement is nested too deep")
         kept: JSONObject = copied
@@ -178,7 +197,7 @@ class Subscribing(Requiring):
             rule, text = "SUBS-003", f"the acknowledgement does not grant {uri[:200]!r}"
         else:
             return
-        self._report(Breach(rule, text, tolerated=True), request=call)
+        self._core.report(Breach(rule, text, tolerated=True), request=call)
 
     def _judge_end(
         self, subscription: Subscription, call: OutgoingRequest, result: JSONObject
@@ -186,31 +205,30 @@ class Subscribing(Requiring):
         meta: Any = result.get("_meta")
         if not is_object(meta) or id_key(meta.get(SUBSCRIPTION_ID)) != call._id:
             text = "the result of a subscription does not name it"
-            self._report(Breach("SUBS-014", text, tolerated=True), request=call)
+            self._core.report(Breach("SUBS-014", text, tolerated=True), request=call)
         if subscription._acknowledged is None:
             text = "a subscription ended before it was acknowledged"
-            self._report(Breach("SUBS-004", text, tolerated=True), request=call)
+            self._core.report(Breach("SUBS-004", text, tolerated=True), request=call)
 
-    def _receive_cancelled(self, params: JSONObject) -> None:
-        if not self._conversation.dialect.is_modern or self._modern is not None:
-            super()._receive_cancelled(params)
+    def receive_cancelled(self, params: JSONObject) -> None:
+        """The peer has cancelled something: a modern server, a subscription."""
+        if not self._core.conversation.dialect.is_modern or self._core.modern is not None:
+            self._incoming.receive_cancelled(params)
             return
         key = id_key(params.get("requestId"))
-        call = None if key is None else self._outgoing.get(key)
+        call = None if key is None else self._outgoing.calls.get(key)
         if call is None:
-            self._ignore_cancel("CANC-013", "a cancellation of nothing in flight", key)
-        elif isinstance(subscription := call._owner, Subscription):
+            self._incoming.ignore_cancel("CANC-013", "a cancellation of nothing in flight", key)
+        elif isinstance(subscription := call._subject, Subscription):
             subscription._ended_by_server = True
-            self._abandon(call, FailureReason.CANCELLED, "the server ended it", None)
+            self._outgoing.abandon(call, FailureReason.CANCELLED, "the server ended it", None)
         else:
             text = f"the server cancelled {call._method}"
-            self._report(Breach("CANC-019", text), request=call)
+            self._core.report(Breach("CANC-019", text), request=call)
 
-    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        if call._purpose is not Purpose.LISTEN:
-            super()._ended(call, outcome)
-            return
-        subscription = call._owner
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """A subscription is over."""
+        subscription = call._subject
         assert isinstance(subscription, Subscription)
         code = message = data = status = retry_after = None
         text = ""
@@ -225,7 +243,7 @@ class Subscribing(Requiring):
         else:
             reason = SubscriptionEnd.ENDED
             self._judge_end(subscription, call, outcome.result)
-        self._events.append(
+        self._core.events.append(
             SubscriptionEnded(
                 subscription=subscription,
                 reason=reason,

@@ -1,24 +1,34 @@
-"""Subscriptions of the modern revision: the server's half. One `publish` serves both eras.
+"""Subscriptions, the server's half, in both eras, and what it publishes to them.
 
-Source: MCP 2026-07-28, basic/patterns/subscriptions.
+Source: MCP 2025-11-25, server/resources, Subscriptions; MCP 2026-07-28,
+basic/patterns/subscriptions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from .._rules.messages import null_member
 from .._rules.request_meta import SUBSCRIPTION_ID
-from .._rules.sending import FILTERS, judge_filter, null_members, without_nulls
+from .._rules.sending import (
+    FILTERS,
+    judge_filter,
+    judge_notification,
+    null_members,
+    without_nulls,
+)
+from .._rules.state_tables import State
 from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, is_object
-from .changes import Change, ResourceUpdated, change_method
+from .changes import Change, ResourceUpdated, change_method, change_params
+from .core import Core
 from .events import CancelCause, LimitReached, ListenerAdded, ListenerRemoved
 from .handles import IncomingRequest, Listener
-from .notifications import LISTEN, URI_CHARACTERS
-from .subscriptions_client import Subscribing
+from .incoming import IncomingRequests, MethodPart
+from .modern_messages import ModernMessages
+from .notifications import LISTEN
 
 _GATES = {
     "toolsListChanged": "tools.listChanged",
@@ -37,38 +47,157 @@ def _honoured(asked: JSONObject, gates: Collection[str]) -> tuple[tuple[str, ...
     return kinds, tuple(dict.fromkeys(uris))
 
 
-class Serving(Subscribing):
-    """The listeners of a server, filed by what they listen to."""
+URI_CHARACTERS: Final = 16_384
+"""A longer URI is not subscribed to: the table holds them for as long as the connection lasts."""
 
-    __slots__ = ("_listened", "_listeners", "_of_kind", "_of_uri")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._listeners: dict[IncomingRequest, Listener] = {}
+class ResourceSubscriptions(MethodPart):
+    """The resources that a client with a handshake is subscribed to.
+
+    Attributes:
+        uris: The URIs of the resources.
+    """
+
+    __slots__ = ("_core", "_incoming", "_subscribing", "listeners", "uris")
+
+    def __init__(self, core: Core, incoming: IncomingRequests) -> None:
+        self._core = core
+        self._incoming = incoming
+        self.uris: dict[str, None] = {}
+        self._subscribing = 0  # requests to subscribe that are not answered yet
+        self.listeners: Listeners | None = None
+
+    def is_wanted(self, change: Change) -> bool:
+        """Whether a client with a handshake is to be told: it is declared, and subscribed to."""
+        if self._core.conversation.dialect.is_modern or self._core.is_shared:
+            return False
+        method = change_method(change)
+        spec = self._core.conversation.dialect.notifications[self._core.side][method]
+        given = change_params(change) or {}
+        if judge_notification(self._core.conversation, self._core.side, method, spec, given, False):
+            return False
+        if isinstance(change, ResourceUpdated):
+            uri = change.uri if change.subscribed is None else change.subscribed
+            return uri in self.uris
+        return True
+
+    def take(self, request: IncomingRequest) -> bool:
+        """Refuse a subscription that is too much; the application answers all others."""
+        request._subject = request._params.get("uri")
+        if request._method == "resources/subscribe":
+            # It counts once it is answered, but room is kept for it from here on.
+            self._subscribing += 1
+            if self._subscription_is_too_much(request):
+                self._refuse_subscription(request)
+                return True
+        return False
+
+    def _subscription_is_too_much(self, request: IncomingRequest) -> bool:
+        uri = request._subject
+        if isinstance(uri, str):
+            if uri in self.uris:
+                return False
+            if len(uri) > URI_CHARACTERS:
+                return True
+        return not self._core.transport.has_room_for(0, self._taken())
+
+    def taken(self) -> int:
+        """How many subscriptions there are, with those that are being answered."""
+        return self._subscribing + len(self.uris)
+
+    def _refuse_subscription(self, request: IncomingRequest) -> None:
+        self._subscribing -= 1
+        text = (
+            f"{self._core.config.max_subscriptions} subscriptions, and {URI_CHARACTERS} characters "
+            "for a URI, are the limits"
+        )
+        self._core.events.append(LimitReached(rule="OWN-009", text=text))
+        self._incoming.refuse(
+            request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text}
+        )
+
+    def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
+        """The application has answered: the subscription begins or ends."""
+        uri = request._subject
+        if request._method == "resources/subscribe":
+            self._subscribing -= 1
+            if isinstance(uri, str) and not self._core.is_shared:
+                self.uris[uri] = None
+                self._core.transport.subscribed(uri)
+        elif isinstance(uri, str) and uri in self.uris:
+            del self.uris[uri]
+            self._core.transport.unsubscribed((uri,))
+
+    def came_to_nothing(self, request: IncomingRequest) -> None:
+        """A request to subscribe has failed."""
+        if request._method == "resources/subscribe":
+            self._subscribing -= 1
+
+    def _taken(self) -> int:
+        listened = 0 if self.listeners is None else self.listeners.taken()
+        return self.taken() + listened
+
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over, and every subscription with it."""
+        self._core.transport.unsubscribed(tuple(self.uris))
+        self.uris.clear()
+
+
+class Listeners(MethodPart):
+    """The subscriptions of modern clients, filed by what they listen to.
+
+    Attributes:
+        listeners: Each listener, by its `subscriptions/listen` request.
+    """
+
+    __slots__ = (
+        "_core",
+        "_incoming",
+        "_listened",
+        "_messages",
+        "_subscriptions",
+        "listeners",
+        "of_kind",
+        "of_uri",
+    )
+
+    def __init__(
+        self,
+        core: Core,
+        messages: ModernMessages,
+        incoming: IncomingRequests,
+        subscriptions: ResourceSubscriptions,
+    ) -> None:
+        self._core = core
+        self._messages = messages
+        self._incoming = incoming
+        self._subscriptions = subscriptions
+        subscriptions.listeners = self
+        self.listeners: dict[IncomingRequest, Listener] = {}
         # A change costs as much as there are listeners to it.
-        self._of_kind: dict[str, dict[Listener, None]] = {}
-        self._of_uri: dict[str, dict[Listener, None]] = {}
+        # Most connections have no listener, and no tables for them.
+        self.of_kind: dict[str, dict[Listener, None]] | None = None
+        self.of_uri: dict[str, dict[Listener, None]] | None = None
         self._listened = 0  # URIs of all of them: one that two listen to counts twice
 
     @property
-    def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of the peer that still wait for an answer from this side, oldest first."""
-        waiting = super().open_requests
-        if not self._listeners:
+    def open(self) -> tuple[Listener, ...]:
+        """The subscriptions that were acknowledged, oldest first."""
+        return tuple(one for one in self.listeners.values() if one._held is None)
+
+    def without_served(self, waiting: tuple[IncomingRequest, ...]) -> tuple[IncomingRequest, ...]:
+        """These requests without those of subscriptions that were acknowledged."""
+        if not self.listeners:
             return waiting
-        served = {
-            listener._request for listener in self._listeners.values() if listener._held is None
-        }
+        served = {listener._request for listener in self.open}
         return tuple(request for request in waiting if request not in served)
 
-    # ---------------------------------------------------------------------------------- verbs
-
-    def _acknowledge(
+    def acknowledge(
         self, request: IncomingRequest, notifications: JSONObject | None, now: float | None
     ) -> Listener | None:
         if not request.open:
             return None
-        listener = self._listeners.get(request)
+        listener = self.listeners.get(request)
         if listener is None or listener._held is None:
             raise LocalProtocolError("SUBS-004", f"{request!r} waits for no acknowledgement")
         if notifications is not None:
@@ -76,7 +205,7 @@ class Serving(Subscribing):
             if (breach := judge_filter(notifications)) is not None:
                 raise breach.error()
         if now is not None:
-            self._tell(now)
+            self._core.tell(now)
         if notifications is not None:
             self._unfile(listener)
             wish: Any = notifications
@@ -85,84 +214,88 @@ class Serving(Subscribing):
             listener._uris = tuple(uri for uri in listener._uris if uri in chosen)
             self._file(listener)
         self._add_listener(listener)
-        if self._restless:
-            self._settle()
+        if self._core.restless:
+            self._core.settle()
         return listener
 
-    def _end_listener(self, listener: Listener, now: float | None) -> bool:
+    def end_listener(self, listener: Listener, now: float | None) -> bool:
         request = listener._request
         if not request.open:
             return False
-        if self._listeners.get(request) is not listener:
+        if self.listeners.get(request) is not listener:
             raise LocalProtocolError("OWN-022", f"{listener!r} belongs to another connection")
         if now is not None:
-            self._tell(now)
+            self._core.tell(now)
         self._complete_listener(listener)
-        return self._settle() if self._restless else True
+        return self._core.settle() if self._core.restless else True
 
     def _complete_listener(self, listener: Listener) -> None:
         """Answer the request of a subscription with its result."""
         request = listener._request
         self._remove(listener)
-        meta: JSONObject = {SUBSCRIPTION_ID: request._id, **self._server_meta()}
-        body = self._encode({"resultType": "complete", "_meta": meta})
-        self._answer(request, b'"result":', body)
-        self._say_ended(listener)
+        meta: JSONObject = {SUBSCRIPTION_ID: request._id, **self._messages.server_meta()}
+        body = self._core.encode({"resultType": "complete", "_meta": meta})
+        self._incoming.answer(request, b'"result":', body)
+        if self._core.transport.says_end_of(listener):
+            self._say_ended(listener)
 
     def _say_ended(self, listener: Listener) -> None:
         """Two pages of the specification ask for one ending each; clients take the first."""
-        self._queue(
+        self._core.transport.queue(
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}%b'
-            % (listener._id, self._newline),
+            % (listener._id, self._core.newline),
             listener._request._route,
         )
 
-    # ------------------------------------------------------------------------------ accepting
-
-    def _handled(self, request: IncomingRequest) -> bool:
-        if request._method != LISTEN:
-            return super()._handled(request)
+    def take(self, request: IncomingRequest) -> bool:
+        """Accept `subscriptions/listen`, or refuse it."""
+        if (text := self._core.transport.refusal_to_listen()) is not None:
+            self._incoming.refuse(request, ErrorCode.METHOD_NOT_FOUND, text)
+            return True
         asked: Any = request._params.get("notifications")
         for name in null_members(FILTER, asked) if is_object(asked) else ():
             del asked[name]
-            self._report(null_member(name), request=request)
+            self._core.report(null_member(name), request=request)
         breach = judge_filter(asked if is_object(asked) else {_URIS: None})
         if breach is not None:
-            self._refuse_breach(request, breach)
+            self._incoming.refuse_breach(request, breach)
             return True
-        assert self._modern is not None  # no other conversation has this method
-        kinds, uris = _honoured(asked, self._modern.gates[self._side])
+        assert self._core.modern is not None  # no other conversation has this method
+        kinds, uris = _honoured(asked, self._core.modern.gates[self._core.side])
         if not self._has_room_for(uris):
             self._refuse_listener(request)
             return True
-        listener = Listener(request, self._encode_id(request._id), kinds, uris)
+        listener = Listener(request, self._core.encode_id(request._id), kinds, uris)
         request._subject = listener
         if request._token is not None:  # nothing but changes goes to a listener (SUBS-017)
-            self._free_peer_token(request._token)
+            self._incoming.free_peer_token(request._token)
             request._token = None
-        self._listeners[request] = listener
+        self.listeners[request] = listener
         self._file(listener)
-        if LISTEN in self._config.manual:
+        if LISTEN in self._core.config.manual:
             return False
         self._add_listener(listener)
         return True
 
     def _has_room_for(self, uris: Collection[str]) -> bool:
-        taken = self._taken_subscriptions() + 1 + len(uris)
-        return taken <= self._config.max_subscriptions and all(
+        taken = self.taken() + self._subscriptions.taken()
+        return self._core.transport.has_room_for(1 + len(uris), taken) and all(
             len(uri) <= URI_CHARACTERS for uri in uris
         )
 
-    def _taken_subscriptions(self) -> int:
-        return super()._taken_subscriptions() + len(self._listeners) + self._listened
+    def taken(self) -> int:
+        """How many subscriptions there are: each listener is one, and each URI of it."""
+        return len(self.listeners) + self._listened
 
     def _refuse_listener(self, request: IncomingRequest) -> None:
         text = (
-            f"{self._config.max_subscriptions} subscriptions, and {URI_CHARACTERS} characters "
+            f"{self._core.config.max_subscriptions} subscriptions, and {URI_CHARACTERS} characters "
             "for a URI, are the limits"
         )
-        self._events.append(LimitReached(rule="OWN-009", text=text))
-        self._refuse(request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text})
+        self._core.events.append(LimitReached(rule="OWN-009", text=text))
+        self._incoming.refuse(
+            request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text}
+        )
 
     def _add_listener(self, listener: Listener) -> None:
         """Acknowledge, and let out what was held back until then."""
@@ -174,52 +307,158 @@ class Serving(Subscribing):
             **request._params,
             "_meta": {SUBSCRIPTION_ID: request._id},
         }
-        self._queue(
+        self._core.transport.queue(
             b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":%b}%b'
-            % (self._encode(params), self._newline),
+            % (self._core.encode(params), self._core.newline),
             route,
         )
-        self._events.append(ListenerAdded(listener=listener))
+        self._core.events.append(ListenerAdded(listener=listener))
         held, listener._held = listener._held or {}, None
         for change, message in held.items():
-            if listener in self._listeners_to(change):
-                self._queue(message, route)
-
-    # --------------------------------------------------------------------------------- filing
+            if listener in self.listeners_to(change):
+                self._core.transport.queue(message, route)
 
     def _file(self, listener: Listener) -> None:
         self._listened += len(listener._uris)
+        if self.of_kind is None or self.of_uri is None:
+            self.of_kind, self.of_uri = {}, {}
         for uri in listener._uris:
-            self._of_uri.setdefault(uri, {})[listener] = None
+            self.of_uri.setdefault(uri, {})[listener] = None
         for kind in listener._kinds:
-            self._of_kind.setdefault(kind, {})[listener] = None
+            self.of_kind.setdefault(kind, {})[listener] = None
 
     def _unfile(self, listener: Listener) -> None:
         self._listened -= len(listener._uris)
-        for table, names in ((self._of_uri, listener._uris), (self._of_kind, listener._kinds)):
+        for table, names in ((self.of_uri, listener._uris), (self.of_kind, listener._kinds)):
+            assert table is not None  # the listener is filed
             for name in names:
                 del table[name][listener]
                 if not table[name]:
                     del table[name]
 
     def _remove(self, listener: Listener) -> None:
-        del self._listeners[listener._request]
+        del self.listeners[listener._request]
         self._unfile(listener)
 
-    def _listeners_to(self, change: Change) -> Collection[Listener]:
+    def listeners_to(self, change: Change) -> Collection[Listener]:
+        """The listeners that are to be told of a change."""
+        if self.of_kind is None or self.of_uri is None:
+            return ()
         if isinstance(change, ResourceUpdated):
             uri = change.uri if change.subscribed is None else change.subscribed
-            return self._of_uri.get(uri, ())
-        return self._of_kind.get(FILTERS[change_method(change)], ())
+            return self.of_uri.get(uri, ())
+        return self.of_kind.get(FILTERS[change_method(change)], ())
 
-    # -------------------------------------------------------------------------------- serving
+    def hold(
+        self, listener: Listener, held: dict[Change, bytes], change: Change, message: bytes
+    ) -> bool:
+        """Hold a change back until its subscription is acknowledged; False: there is no room."""
+        if change in held or len(held) < self._core.config.max_held_changes:
+            held[change] = message
+            return True
+        text = f"{len(held)} changes wait for the acknowledgement of {listener!r}, the limit"
+        self._core.events.append(LimitReached(rule="OWN-010", text=text))
+        return False
 
-    def _is_published(self, change: Change) -> bool:
-        return super()._is_published(change) or bool(self._listeners_to(change))
+    def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
+        """No result of the application ends a subscription."""
+        raise LocalProtocolError(
+            "OWN-025", f"{LISTEN} is answered by acknowledge() and end_listener()"
+        )
+
+    def came_to_nothing(self, request: IncomingRequest) -> None:
+        """A subscription has ended otherwise than by its result."""
+        listener = self.listeners.get(request)
+        if listener is not None:
+            self._remove(listener)
+
+    def reports_cancelled(
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None,
+        meta: JSONObject | None,
+    ) -> bool:
+        """Report the end of a subscription that was acknowledged."""
+        listener = request._subject
+        if not isinstance(listener, Listener) or listener._held is not None:
+            return False
+        self._core.events.append(
+            ListenerRemoved(listener=listener, cause=cause, reason=reason, meta=meta)
+        )
+        return True
+
+    def complete(self) -> None:
+        """This side closes the connection: each subscription ends as one that the server ends."""
+        for listener in list(self.listeners.values()):
+            if listener._held is None:
+                self._complete_listener(listener)
+                cause = CancelCause.CLOSED
+                self._core.events.append(ListenerRemoved(listener=listener, cause=cause))
+
+    def end_listeners(self, cause: CancelCause) -> None:
+        for request in list(self.listeners):
+            self._incoming.cancel(request, cause)
+
+
+class Publisher:
+    """What a server publishes: each change goes to all that are to be told of it.
+
+    Attributes:
+        held: Changes that wait for output to drain, with the JSON of URI and `_meta`.
+    """
+
+    __slots__ = ("_core", "_listeners", "_subscriptions", "held")
+
+    def __init__(
+        self, core: Core, subscriptions: ResourceSubscriptions, listeners: Listeners
+    ) -> None:
+        self._core = core
+        self._subscriptions = subscriptions
+        self._listeners = listeners
+        self.held: dict[Change, tuple[bytes, bytes]] = {}
+
+    def publish(self, change: Change, meta: JSONObject | None, now: float | None) -> bool:
+        """Tell the peer of a change, or hold it back until there is room."""
+        if self._core.state is not State.OPEN:
+            return False
+        uri = b""
+        if isinstance(change, ResourceUpdated):
+            for name in (change.uri, change.subscribed or ""):
+                if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+                    raise LocalProtocolError("OWN-014", f"a URI is a string, not {name!r:.40}")
+            uri = self._core.encode(change.uri)
+        if not (self._subscriptions.is_wanted(change) or self._listeners.listeners_to(change)):
+            return False
+        encoded = self._core.encode_object(meta, None) if meta else b""
+        if meta and SUBSCRIPTION_ID in meta:
+            raise LocalProtocolError("OWN-025", f"{SUBSCRIPTION_ID} is written by the library")
+        if now is not None:
+            self._core.tell(now)
+        told = True
+        if not self._core.transport.holds_changes():
+            told = self._send_change(change, uri, encoded)
+        elif change not in self.held and len(self.held) >= self._core.config.max_held_changes:
+            self._core.events.append(
+                LimitReached(
+                    rule="OWN-010",
+                    text=f"{len(self.held)} changes wait for output to drain, which is the limit",
+                )
+            )
+            return False
+        else:
+            self.held[change] = uri, encoded
+        return (self._core.settle() if self._core.restless else True) and told
 
     def _send_change(self, change: Change, uri: bytes, meta: bytes) -> bool:
-        told = super()._send_change(change, uri, meta)
-        listeners = self._listeners_to(change)
+        """Tell everybody who is to be told, and return whether there is anybody.
+
+        `uri` is the JSON of the change's, and `meta` of an object; each may be empty.
+        """
+        told = self._subscriptions.is_wanted(change)
+        if told:
+            self._notify(change, uri, meta)
+        listeners = self._listeners.listeners_to(change)
         if not listeners:
             return told
         start = b'{"jsonrpc":"2.0","method":"%b","params":{%b"_meta":{%b"%b":' % (
@@ -228,69 +467,38 @@ class Serving(Subscribing):
             meta[1:-1] + b"," if meta else b"",
             SUBSCRIPTION_ID.encode(),
         )
-        end = b"}}}" + self._newline
+        end = b"}}}" + self._core.newline
         for listener in listeners:
             message = start + listener._id + end
             if listener._held is None:
-                told = self._tell_listener(listener, message) or told
-            elif self._held_until_acknowledged(listener, listener._held, change, message):
+                told = self._core.transport.tell_listener(listener, message) or told
+            elif self._listeners.hold(listener, listener._held, change, message):
                 told = True
         return told
 
-    def _tell_listener(self, listener: Listener, message: bytes) -> bool:
-        """Whether the listener is, or will be, told."""
-        self._queue(message, listener._request._route)
-        return True
+    def _notify(self, change: Change, uri: bytes, meta: bytes) -> None:
+        """Queue the notification of a conversation with a handshake."""
+        method = change_method(change).encode()
+        members = [b'"_meta":' + meta] if meta else []
+        if uri:
+            members.insert(0, b'"uri":' + uri)
+        params = b',"params":{%b}' % b",".join(members) if members else b""
+        self._core.transport.queue(
+            b'{"jsonrpc":"2.0","method":"%b"%b}%b' % (method, params, self._core.newline), None
+        )
 
-    def _held_until_acknowledged(
-        self, listener: Listener, held: dict[Change, bytes], change: Change, message: bytes
-    ) -> bool:
-        if change in held or len(held) < self._config.max_held_changes:
-            held[change] = message
-            return True
-        text = f"{len(held)} changes wait for the acknowledgement of {listener!r}, the limit"
-        self._events.append(LimitReached(rule="OWN-010", text=text))
-        return False
+    def release_held(self) -> None:
+        """Output has drained: what was held back for it follows, each change once.
 
-    # --------------------------------------------------------------------------------- ending
+        What would go over the soft limit again waits for the next time.
+        """
+        held = self.held
+        if self._core.state is not State.OPEN:
+            held.clear()
+        while held and not self._core.transport.holds_changes():
+            change = next(iter(held))
+            self._send_change(change, *held.pop(change))
 
-    def _check_own_result(self, request: IncomingRequest, result: JSONObject) -> None:
-        if request._method == LISTEN:
-            raise LocalProtocolError(
-                "OWN-025", f"{LISTEN} is answered by acknowledge() and end_listener()"
-            )
-        super()._check_own_result(request, result)
-
-    def _came_to_nothing(self, request: IncomingRequest) -> None:
-        listener = self._listeners.get(request)
-        if listener is None:
-            super()._came_to_nothing(request)
-        else:
-            self._remove(listener)
-
-    def _cancelled(
-        self,
-        request: IncomingRequest,
-        cause: CancelCause,
-        reason: str | None,
-        meta: JSONObject | None,
-    ) -> None:
-        listener = request._subject
-        if isinstance(listener, Listener) and listener._held is None:
-            self._events.append(
-                ListenerRemoved(listener=listener, cause=cause, reason=reason, meta=meta)
-            )
-        else:
-            super()._cancelled(request, cause, reason, meta)
-
-    def _complete_listeners(self) -> None:
-        """This side closes the connection: each subscription ends as one that the server ends."""
-        for listener in list(self._listeners.values()):
-            if listener._held is None:
-                self._complete_listener(listener)
-                cause = CancelCause.CLOSED
-                self._events.append(ListenerRemoved(listener=listener, cause=cause))
-
-    def _end_listeners(self, cause: CancelCause) -> None:
-        for request in list(self._listeners):
-            self._cancel_incoming(request, cause)
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over: nobody is told any more."""
+        self.held.clear()

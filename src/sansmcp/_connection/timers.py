@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Protocol
 
@@ -28,11 +29,15 @@ class Standstill:
 
     Attributes:
         total: Seconds of the pauses that are over.
-        since: Start of the current pause, or None.
+        since: Start of the current pause, or None; without a clock it is None, too.
+        waits: Whether the peer waits for this side, clock or not.
+        parked: Requests whose silence was over during a pause.
     """
 
     total: float = 0.0
     since: float | None = None
+    waits: bool = False
+    parked: dict[Timed, None] = attrs.field(factory=dict[Timed, None])
 
     def until(self, now: float) -> float:
         """Seconds of all pauses up to now."""
@@ -71,6 +76,14 @@ class Timers:
         self._dead += 1
         if self._dead > 64 and self._dead * 2 > len(self._heap):
             self._rebuild()
+
+    def hand_over(self, subjects: Iterable[Timed], owner: TimerOwner) -> None:
+        """Have another owner told of the deadlines of these subjects."""
+        moved = {id(subject) for subject in subjects}
+        self._heap = [
+            (when, order, owner if id(subject) in moved else former, subject)
+            for when, order, former, subject in self._heap
+        ]
 
     def _rebuild(self) -> None:
         """Keep one entry for each subject that has a deadline, the newest."""

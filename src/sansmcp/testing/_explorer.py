@@ -224,20 +224,19 @@ def _check_agreement(sides: tuple[_Explored, _Explored], place: _Place) -> None:
         return
     client = sides[0].actors[numbers[0]].connection
     server = sides[1].actors[numbers[1]].connection
+    assert isinstance(server, ServerConnection)
     if not client.state is server.state is State.OPEN:
         return
     for asker, other in ((client, server), (server, client)):
-        asked = set(asker._outgoing)
-        handled = set(other._incoming)
+        asked = set(asker._outgoing.calls)
+        handled = set(other._incoming.requests)
         demand(asked == handled, f"{asked} are waited for, but {handled} are handled")
     told = {
         call._id
-        for call in client._outgoing.values()
-        if isinstance(call._owner, Subscription) and call._owner.acknowledged is not None
+        for call in client._outgoing.calls.values()
+        if isinstance(call._subject, Subscription) and call._subject.acknowledged is not None
     }
-    served = {
-        request.id for request, listener in server._listeners.items() if listener._held is None
-    }
+    served = {listener.request.id for listener in server.listeners}
     demand(told == served, f"{told} are subscriptions, but {served} are served")
 
 

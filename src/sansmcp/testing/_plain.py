@@ -168,8 +168,9 @@ class _Walk:
             for item in value:
                 self.visit(item)
         elif kind is EventQueue:
-            form += (len(value), value.n_bytes if value else 0)
-            for item in value:
+            waiting: list[Any] = value.waiting
+            form += (len(waiting), value.n_bytes if waiting else 0)
+            for item in waiting:
                 self.visit(item)
         elif kind is bytearray:
             form.append(bytes(value))
@@ -194,7 +195,7 @@ def state_of(value: Any) -> dict[str, Any]:
 
 @cache
 def _slots(kind: Any) -> tuple[str, ...]:
-    callers = {"__weakref__", "_wake", *(("data",) if issubclass(kind, _HANDLES) else ())}
+    callers = {"__weakref__", "wake", *(("data",) if issubclass(kind, _HANDLES) else ())}
     return tuple(
         name
         for base in kind.__mro__

@@ -18,7 +18,7 @@ from ..._spec.modern_methods import MODERN_REVISION
 from ..._wire.values import JSONObject, id_key, is_list, is_object
 from .._headers import Headers
 from .auth_challenges import read_challenges
-from .connection import ClientMachine
+from .connection import PostConnection
 from .errors import is_modern_error
 from .events import AuthorizationRequired, SessionLost
 from .exchange import ClientExchange, ExchangePurpose
@@ -69,8 +69,8 @@ _ONLY_THEN_OLD: Final = frozenset({400, 404, 405})
 
 def _may_move(call: OutgoingRequest) -> bool:
     """Whether another session can answer a request: a cursor belongs to the one that gave it."""
-    owner = call._owner
-    return call._purpose in _ASKED_FOR or (isinstance(owner, Listing) and owner._pages == 0)
+    subject = call._subject
+    return call._purpose in _ASKED_FOR or (isinstance(subject, Listing) and subject._pages == 0)
 
 
 def _size_of(mirrored: Mirrored) -> int:
@@ -82,10 +82,10 @@ class Conduct(Ground):
 
     __slots__ = (
         "_authorize",
+        "_connection_settings",
         "_get_stream",
         "_is_useful",
         "_last_revision",
-        "_machine_settings",
         "_mirrored",
         "_moved",
         "_needs_reopening",
@@ -102,7 +102,7 @@ class Conduct(Ground):
     _last_revision: str | None  # of a session that was lost
     _is_useful: bool  # a request was served since a session was lost, or none was lost yet
     _opened_at: float | None
-    _machine_settings: dict[str, Any]
+    _connection_settings: dict[str, Any]
     _moved: dict[Post, None]  # requests of a lost session that wait for the next one
     _mirrored: dict[str, Mirrored]  # parameters by the name of their tool
     _opening: tuple[bytes, float | None]  # `_meta` of the start, and its time
@@ -113,7 +113,7 @@ class Conduct(Ground):
         if not self._has_work():
             return None
         exchange, _ = self._waiting.popitem(last=False)
-        self._machine._unsent -= len(exchange.body)
+        self._connection.core.unsent -= len(exchange.body)
         exchange._given_out = True
         exchange._version = self._version
         exchange.headers = self._fields(exchange)
@@ -126,10 +126,10 @@ class Conduct(Ground):
         """All fields of an exchange, in the order of who says them."""
         lane = exchange._lane
         fields = lane.fields(exchange)
-        machine = self._machine
+        connection = self._connection
         if isinstance(lane, Post) and lane.is_modern:
             return (*fields, (b"mcp-protocol-version", MODERN_REVISION.encode()), *self._headers)
-        revision = machine._peer.revision
+        revision = connection.core.peer.revision
         if revision is not None and revision >= _VERSION_FIELD_SINCE:
             fields += ((b"mcp-protocol-version", revision.encode()),)
         if self._session is not None:
@@ -219,7 +219,7 @@ class Conduct(Ground):
         exchange._abort()
         if post.moved:
             post.lost(_UNKNOWN_SESSION % head.status)
-        elif self._machine.phase is Phase.OPERATING:
+        elif self._connection.core.conversation.phase is Phase.OPERATING:
             self._move(post)
         else:
             post.former = False
@@ -250,7 +250,7 @@ class Conduct(Ground):
         if (
             call is None
             or call._purpose is not Purpose.DISCOVER
-            or not self._machine.falls_back(401, None)
+            or not self._connection.falls_back(401, None)
             or exchange._version != self._version
             or len(self._headers) == 1  # only `accept-encoding`: the caller gave no credentials
         ):
@@ -314,12 +314,12 @@ class Conduct(Ground):
 
     def _opened(self) -> None:
         """The handshake is done."""
-        self._opened_at = self._machine._now
+        self._opened_at = self._connection.core.now
         self._refused_probes = 0
         if self._get_stream and self._post_url is None:
             self._listening = Listening(self._whole())
             self._listening.send()
-        self._machine._ended_by = ""
+        self._connection.ended_by = ""
         moved, self._moved = self._moved, {}
         for post in moved:
             self._move(post)
@@ -373,13 +373,13 @@ class Conduct(Ground):
         sent again only if it has the same effect twice. The same holds for a request that is under
         way without any response; if it has not the same effect twice, its response decides.
         """
-        old = self._machine
-        old._ended_by = _UNKNOWN_SESSION % status
+        old = self._connection
+        old.ended_by = _UNKNOWN_SESSION % status
         self._session = None
         undecided = self._undecided()
         posts = self._never_run(lane, undecided, is_certain=status == 404)
-        if old.phase is not Phase.OPERATING or not (posts or self._has_lasted()):
-            old._end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)
+        if old.core.conversation.phase is not Phase.OPERATING or not (posts or self._has_lasted()):
+            old.core.end(StateTrigger.CLOSE, CloseCause.SESSION_LOST, CancelCause.FAILED)
             return
         self._is_useful = False
         for post in posts:
@@ -395,31 +395,33 @@ class Conduct(Ground):
         self._events.append(SessionLost(start=self._open_again()))
         old.forsake()
 
-    def _replace(self, old: ClientMachine) -> ClientMachine:
-        """Have another machine go on, which knows what has ended the session of this one."""
-        self._machine = machine = ClientMachine(self._whole(), **self._machine_settings)
-        machine._ended_by = old._ended_by
-        if old._now is not None:
-            machine._tell(old._now)
-        self._last_revision = old._peer.revision or self._last_revision
-        return machine
+    def _replace(self, old: PostConnection) -> PostConnection:
+        """Have another connection go on, which knows what has ended the session of this one."""
+        self._connection = connection = PostConnection(self._whole(), **self._connection_settings)
+        connection.ended_by = old.ended_by
+        if old.core.now is not None:
+            connection.core.tell(old.core.now)
+        self._last_revision = old.core.peer.revision or self._last_revision
+        return connection
 
     def _open_again(self) -> Start:
         """Open a session as the first one was."""
         encoded, timeout = self._opening
         meta: Any = self._config.codec.decode(encoded) if encoded else None
         # The revision of before says that there is a handshake, and nothing to be found out.
-        start = self._machine._start(meta, timeout, None, self._last_revision, None, None)
+        start = self._connection.machine.discovery.start(
+            meta, timeout, None, self._last_revision, None, None
+        )
         self._needs_reopening = False
         return start
 
-    def _keep_for_reopening(self, old: ClientMachine) -> bool:
+    def _keep_for_reopening(self, old: PostConnection) -> bool:
         """Keep the conversation without a session, until `reopen` opens one.
 
         Returns:
             Whether that is possible: only if a session was open once. Otherwise nothing is changed.
         """
-        if self._last_revision is None and old._peer.revision is None:
+        if self._last_revision is None and old.core.peer.revision is None:
             return False
         self._session = None
         self._drop_all()
@@ -460,7 +462,7 @@ class Conduct(Ground):
 
         One that nobody asks anything in is to live through any number of restarts of its server.
         """
-        now, opened_at = self._machine._now, self._opened_at
+        now, opened_at = self._connection.core.now, self._opened_at
         return self._is_useful or (
             now is not None and opened_at is not None and now >= opened_at + _LASTING
         )
@@ -476,12 +478,12 @@ class Conduct(Ground):
 
     def _may_be_old(self, status: int, error: JSONObject | None) -> bool:
         """Whether a refusal of initialize may come from a server of HTTP+SSE."""
-        machine = self._machine
-        if self._post_url is not None or _OLD_REVISION not in machine._legacy_revisions:
+        connection = self._connection
+        if self._post_url is not None or _OLD_REVISION not in connection.core.legacy_revisions:
             return False
         if is_modern_error(error):
             return False
-        newest = machine._revisions[-1]
+        newest = connection.core.revisions[-1]
         if newest in ("2025-03-26", "2025-06-18"):
             return 400 <= status < 500  # which said so
         return status in _ONLY_THEN_OLD

@@ -1,12 +1,12 @@
-"""The protocol machine of a client whose every message is an HTTP request of its own."""
+"""The client's end of a conversation over HTTP, where each message is a request of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-
+from ..._connection.config import Config
+from ..._connection.core import Core
 from ..._connection.events import (
     CancelCause,
     CloseCause,
@@ -16,11 +16,11 @@ from ..._connection.events import (
     ResponseReceived,
 )
 from ..._connection.handles import Listing, OutgoingRequest, Purpose, Start
-from ..._connection.machine import Machine
-from ..._connection.outgoing import Outcome
-from ..._connection.timers import Timed
+from ..._connection.machine import ClientMachine
+from ..._connection.outgoing import Outcome, RequestOwner
+from ..._connection.transport import Transport
 from ..._rules.sending import Breach
-from ..._rules.state_tables import STATES, Phase, PhaseTrigger, RequestState, State, StateTrigger
+from ..._rules.state_tables import STATES, PhaseTrigger, RequestState, State, StateTrigger
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, Side, id_key, is_list, is_object
 from .._headers import Headers
@@ -36,55 +36,70 @@ _LOST_SESSION: Final = frozenset({CloseCause.SESSION_LOST, CloseCause.START_FAIL
 """What ends a session, and not a conversation that had one before."""
 
 
-class ClientMachine(Machine):
-    """All that a client says and hears; messages that go out become lanes of the endpoint."""
+class PostConnection(Transport):
+    """The transport of a client: messages that go out become lanes of the endpoint.
+
+    Attributes:
+        endpoint: The endpoint that it belongs to.
+        machine: The parts of the connection.
+        fields: The HTTP fields of the message that a verb is about to send; None: the usual ones.
+        ended_by: Why the conversation is over; empty while it is not.
+    """
 
     __slots__ = (
         "_body_of",
-        "_ended_by",
-        "_endpoint",
-        "_fault",
-        "_fields",
         "_is_opening",
+        "_is_replaying",
         "_is_standalone",
         "_start_fault",
+        "ended_by",
+        "endpoint",
+        "fields",
+        "machine",
     )
 
-    def __init__(self, endpoint: ClientEndpoint, **settings: Any) -> None:
-        super().__init__(
+    def __init__(
+        self,
+        endpoint: ClientEndpoint,
+        *,
+        info: JSONObject,
+        capabilities: JSONObject | None,
+        revisions: Sequence[str],
+        requires: Iterable[str],
+        config: Config,
+    ) -> None:
+        self.endpoint = endpoint
+        core = Core(
             Side.CLIENT,
-            instructions=None,
+            self,
+            info=info,
+            capabilities=capabilities,
+            revisions=revisions,
+            config=config,
             wake=None,
             newline=b"",
             timers=endpoint._timers,
-            **settings,
         )
         events: Any = endpoint._events  # with some that only the endpoint has
-        self._events = events
-        self._endpoint = endpoint
-        self._fields: Headers | None = None  # of the message that a verb is about to send
+        core.events = events
+        self.machine = ClientMachine(core, requires)
+        self.fields: Headers | None = None
+        self.ended_by = ""
         self._is_opening = False  # what is being queued is `notifications/initialized`
         self._is_standalone = False  # what is being received came on the stream of a GET
+        self._is_replaying = False  # what is being received was received before, and kept
         self._body_of: Post | None = None  # whose response's body, no stream, is being received
-        self._fault = ""  # the breach that was reported last
-        self._ended_by = ""  # why the conversation is over
         self._start_fault = ""  # why no session could be opened
 
     # -------------------------------------------------------------------------------- output
 
-    def _launch(
-        self,
-        call: OutgoingRequest,
-        message: bytes,
-        timeout: float | None,
-        max_timeout: float | None,
-    ) -> None:
-        fields, self._fields = self._fields, None
+    def request_is_sent(self, call: OutgoingRequest) -> None:
+        """The route of a request is the POST that carries it."""
+        fields, self.fields = self.fields, None
         is_modern = call._is_modern
         if fields is None:
             fields = message_fields(call._method, {}, ()) if is_modern else ()
         call._route = self._post(call, fields, is_modern=is_modern)
-        super()._launch(call, message, timeout, max_timeout)
 
     def _post(
         self,
@@ -96,19 +111,21 @@ class ClientMachine(Machine):
     ) -> Any:
         return Post(self, call, fields, is_modern=is_modern, purpose=purpose)
 
-    def _queue(self, message: bytes, route: Any) -> None:
-        unsent = self._unsent + len(message)
-        if unsent > self._config.max_unsent_bytes:
-            if not self._is_refused(message, "a message"):
-                self._overflowing = self._restless = True
+    def queue(self, message: bytes, route: Any) -> None:
+        """POST a message: that of its route, or one with a POST of its own."""
+        core = self.core
+        unsent = core.unsent + len(message)
+        if unsent > core.config.max_unsent_bytes:
+            if not core.is_refused(message, "a message"):
+                core.overflowing = core.restless = True
             return
         post: Post | None = route
         if post is None:
-            is_modern = self._conversation.dialect.is_modern
-            fields, self._fields = self._fields, None
+            is_modern = core.conversation.dialect.is_modern
+            fields, self.fields = self.fields, None
             post = self._post(None, fields or (), is_modern=is_modern)
             if self._is_opening:
-                self._endpoint._barrier = post
+                self.endpoint._barrier = post
         elif post.body is not None:
             call = post.call
             assert call is not None  # else it would be no route
@@ -123,41 +140,35 @@ class ClientMachine(Machine):
         post.body = message
         post.send()
 
-    def _report(self, breach: Breach, **about: Any) -> None:
-        self._fault = breach.text
-        super()._report(breach, **about)
+    def queue_initialized(self, message: bytes) -> None:
+        """Nothing else is POSTed before the server has `notifications/initialized`."""
+        self._is_opening = True
+        self.queue(message, None)
+        self._is_opening = False
 
-    def _excerpt(self, data: bytes | bytearray, *, over: int | None = None) -> bytes:
-        return self._endpoint._excerpt(data, over=over)
+    def excerpt(self, data: bytes | bytearray, over: int | None) -> bytes:
+        """The start of a bad message, without what the caller keeps secret."""
+        return self.endpoint._excerpt(data, over=over)
 
     # -------------------------------------------------------------------------------- opening
 
-    def _agree_as_client(self, start: Start, result: JSONObject) -> None:
-        self._is_opening = True
-        super()._agree_as_client(start, result)
-        self._is_opening = False
-        if self._conversation.phase is Phase.OPERATING and self._state is State.OPEN:
-            self._endpoint._opened()
+    def client_agreed(self) -> None:
+        """The session is open."""
+        self.endpoint._opened()
 
-    def _start_refused(self, start: Start, error: ErrorReceived) -> None:
-        self._endpoint._session = None
-        super()._start_refused(start, error)
+    def initialize_refused(self) -> None:
+        """A response that refuses `initialize` opens no session."""
+        self.endpoint._session = None
 
-    def _start_failed(
-        self,
-        start: Start,
-        cause: FailureCause,
-        text: str,
-        error: ErrorReceived | None = None,
-        **response: Any,
-    ) -> None:
+    def start_failed(
+        self, start: Start, cause: FailureCause, text: str
+    ) -> tuple[int | None, float | None]:
+        """Status and wait of the response that refused the start."""
         self._start_fault = text
-        if cause is FailureCause.REFUSED:
-            assert start._call is not None  # which was refused
-            route: Any = start._call._route
-            post: Post = route
-            response = {"status": post.status, "retry_after": post.wait}
-        super()._start_failed(start, cause, text, error, **response)
+        if cause is not FailureCause.REFUSED:
+            return None, None
+        assert start._call is not None  # which was refused
+        return self.status_of(start._call)
 
     def fail_start(
         self,
@@ -167,100 +178,96 @@ class ClientMachine(Machine):
         message: JSONObject | None = None,
     ) -> None:
         """The server cannot be opened, in whatever revision; it may have said why."""
-        start: Any = call._owner
+        start: Any = call._subject
         said: Any = None if message is None else message["error"]
         error = None
         if said is not None:
-            route: Any = call._route
+            status, retry_after = self.status_of(call)
             error = ErrorReceived(
                 request=call,
                 code=said["code"],
                 message=said["message"],
                 data=said.get("data"),
-                status=route.status,
-                retry_after=route.wait,
+                status=status,
+                retry_after=retry_after,
             )
             text += f": {error.message[:300]} ({error.code})"
-        self._conclude(call, RequestState.CANCELLED)
-        self._start_failed(start, cause, text, error)
+        self.machine.outgoing.conclude(call, RequestState.CANCELLED)
+        self.machine.handshake.start_failed(start, cause, text, error)
 
     def falls_back(self, status: int, wait: float | None) -> bool:
         """Whether `initialize` follows where the probe was refused like this.
 
         A server that says when it wants to be asked again is not asked before, and so not at once.
         """
-        return bool(self._legacy_revisions) and says_what_it_speaks(status) and not wait
+        return bool(self.core.legacy_revisions) and says_what_it_speaks(status) and not wait
 
     def probe_again(self, call: OutgoingRequest, timeout: float | None) -> None:
         """There are other credentials: it may be that the server answers the probe now.
 
         Else `initialize` with them would open a server of both eras in the older one.
         """
-        start: Any = call._owner
-        self._conclude(call, RequestState.CANCELLED)
-        self._conversation.move(PhaseTrigger.INITIALIZE_ERROR)
-        self._probe(start, timeout)
-
-    def suspend_silence(self, call: OutgoingRequest) -> None:
-        """Silence says nothing of the server as long as it is the application that is waited for.
-
-        It would be taken for one that knows handshakes only.
-        """
-        self._parked.pop(call, None)
-        if call._last_deadline is not None:
-            call._deadline = call._last_deadline
-        else:
-            self._timers.drop(call)
-
-    def restart_silence(self, call: OutgoingRequest) -> None:
-        """The call is sent again: silence counts from now."""
-        if call._timeout is not None:
-            self._hear(call, self._now or 0.0)
-            self._arm_silence(call, call._quiet_until)
+        start: Any = call._subject
+        self.machine.outgoing.conclude(call, RequestState.CANCELLED)
+        self.core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
+        self.machine.discovery.probe(start, timeout)
 
     # ------------------------------------------------------------------------------- answers
 
-    def _receive_answer(self, message: JSONObject) -> None:
-        call = self._answered_by(id_key(message.get("id")))
+    def takes_answer(self, message: JSONObject) -> bool:
+        """Whether an answer counts: it came where it belongs, and asks for no second try."""
+        if self._is_replaying:
+            return True
+        call = self.machine.answers.answered_by(id_key(message.get("id")))
         if self._is_standalone:
             text = "an answer came on a stream that belongs to no request"
-            self._report(Breach("SSE-024", text, tolerated=True), request=call)
-        if call is not None:
-            route: Any = call._route
-            post: Post = route
-            if self._body_of is not None and self._body_of is not post:
-                text = f"the response to another request holds an answer to {call._method}"
-                self._report(Breach("HTTP-018", text), request=call)
-                return
-            post.heard = True
-            if call._is_modern:
-                if call._method == "tools/list":
-                    self._endpoint._learn(message.get("result"))
-                elif call._method == "tools/call" and self._refreshes(call, post, message):
-                    return
-        super()._receive_answer(message)
+            self.core.report(Breach("SSE-024", text, tolerated=True), request=call)
+        if call is None:
+            return True
+        route: Any = call._route
+        post: Post = route
+        if self._body_of is not None and self._body_of is not post:
+            text = f"the response to another request holds an answer to {call._method}"
+            self.core.report(Breach("HTTP-018", text), request=call)
+            return False
+        post.heard = True
+        if call._is_modern:
+            if call._method == "tools/list":
+                self.endpoint._learn(message.get("result"))
+            elif call._method == "tools/call" and self._refreshes(call, post, message):
+                return False
+        return True
 
-    def receive_body(self, post: Post, body: bytes) -> None:
-        """The body of a good response, which answers nothing but what was POSTed there."""
-        self._fault = ""
+    def receive_body(self, post: Post, body: bytes) -> str:
+        """Receive the body of a good response, which answers nothing but what was POSTed there.
+
+        Returns:
+            What is wrong with it; empty if nothing is.
+        """
+        self.core.fault = None
         self._body_of = post
-        self._receive_whole(body)
+        self.machine.receive_whole(body)
         self._body_of = None
+        fault = self.core.fault
+        return "" if fault is None else fault.text
+
+    def receive_event(self, data: bytes | bytearray, *, standalone: bool) -> None:
+        """Receive a message of an event stream; `standalone`: that of a GET."""
+        self._is_standalone = standalone
+        self.machine.receive_whole(data)
+        self._is_standalone = False
 
     def answer_with(self, call: OutgoingRequest, message: JSONObject) -> None:
         """The answer to a call is this error, although it may not name it."""
         error: Any = message["error"]
-        self._receive_answer({"jsonrpc": "2.0", "id": call._id, "error": error})
+        answer: JSONObject = {"jsonrpc": "2.0", "id": call._id, "error": error}
+        self.machine.answers.receive_answer(answer)
 
-    def _no_result(
-        self, call: OutgoingRequest, message: JSONObject
-    ) -> tuple[Outcome, Breach | None]:
-        outcome, breach = super()._no_result(call, message)
-        if isinstance(outcome, ErrorReceived):
-            route: Any = call._route
-            post: Post = route
-            outcome = attrs.evolve(outcome, status=post.status, retry_after=post.wait)
-        return outcome, breach
+    def status_of(self, call: OutgoingRequest) -> tuple[int | None, float | None]:
+        """Status and wait of the response to a request."""
+        route: Any = call._route
+        post: Post = route
+        return post.status, post.wait
 
     def refuse(self, call: OutgoingRequest, status: int, text: str) -> None:
         """The server has refused a request, with a status that may say what it speaks, or 0."""
@@ -270,14 +277,14 @@ class ClientMachine(Machine):
         ):
             self.fail_start(call, FailureCause.REFUSED, text)
         else:
-            self._abandon(call, FailureReason.REFUSED, text, None)
+            self.machine.outgoing.abandon(call, FailureReason.REFUSED, text, None)
 
     def fail(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
         """A request has no proper answer, and will not have one."""
         if call._purpose is Purpose.DISCOVER and reason is FailureReason.LOST:
             self.fail_start(call, FailureCause.LOST, text)
         else:
-            self._abandon(call, reason, text, None)
+            self.machine.outgoing.abandon(call, reason, text, None)
 
     # -------------------------------------------------------------- the fields of tools' arguments
 
@@ -288,8 +295,8 @@ class ClientMachine(Machine):
             post.retried
             or not is_object(error)
             or error.get("code") != ErrorCode.HEADER_MISMATCH
-            or self._state is not State.OPEN
-            or len(self._outgoing) >= self._config.max_requests
+            or self.core.state is not State.OPEN
+            or len(self.machine.outgoing.calls) >= self.core.config.max_requests
         ):
             return False
         post.retried = True
@@ -300,22 +307,22 @@ class ClientMachine(Machine):
         return True
 
     def _list_tools(self, call: OutgoingRequest, post: Post, params: JSONObject) -> None:
-        body = self._enveloped(params, None)
-        post.refresh = self._send_own("tools/list", body, Purpose.SCHEMAS, call)
+        body = self.machine.messages.enveloped(params, None)
+        post.refresh = self.machine.outgoing.send_own(
+            "tools/list", body, Purpose.SCHEMAS, self, call
+        )
 
-    def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        if call._purpose is not Purpose.SCHEMAS:
-            super()._ended(call, outcome)
-            return
-        owner: Any = call._owner
-        waiting: OutgoingRequest = owner
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """A page of tools has come, or will not come: the call that waits for it goes on."""
+        subject: Any = call._subject
+        waiting: OutgoingRequest = subject
         if not waiting.open:
             return
         route: Any = waiting._route
         post: Post = route
         post.refresh = None
         result: Any = outcome.result if isinstance(outcome, ResponseReceived) else {}
-        message: Any = self._codec.decode(post.body or b"")
+        message: Any = self.core.codec.decode(post.body or b"")
         params: Any = message["params"]
         if self._sends_again(post, params):
             return
@@ -324,18 +331,20 @@ class ClientMachine(Machine):
         if (
             isinstance(cursor, str)
             and not _has_tool(result, params.get("name"))
-            and post.pages < self._config.max_pages
-            and self._state is State.OPEN
+            and post.pages < self.core.config.max_pages
+            and self.core.state is State.OPEN
         ):
             self._list_tools(waiting, post, {"cursor": cursor})
         else:
             refusal: Any = post.refusal
-            super()._receive_answer(refusal)
+            self._is_replaying = True
+            self.machine.answers.receive_answer(refusal)
+            self._is_replaying = False
 
     def _sends_again(self, post: Post, params: JSONObject) -> bool:
         """Send a call with the fields that it needs by now, if these are others than before."""
         try:
-            fields = self._endpoint._fields_of("tools/call", params)
+            fields = self.endpoint._fields_of("tools/call", params)
         except LocalProtocolError:
             return False  # they can hold no such value
         if fields == post.more:
@@ -347,77 +356,76 @@ class ClientMachine(Machine):
 
     # --------------------------------------------------------------------------------- ending
 
-    def _conclude(self, call: OutgoingRequest, state: RequestState) -> None:
-        super()._conclude(call, state)
+    def request_concluded(self, call: OutgoingRequest) -> None:
+        """Nobody waits for the response to a request any more."""
         route: Any = call._route
         post: Post = route
-        post.concluded(is_answered=state is RequestState.ANSWERED)
+        post.concluded(is_answered=call._state is RequestState.ANSWERED)
         if post.refresh is not None and post.refresh.open:
             text = "nobody waits for it any more"
-            self._abandon(post.refresh, FailureReason.CANCELLED, text, None)
+            self.machine.outgoing.abandon(post.refresh, FailureReason.CANCELLED, text, None)
 
-    def _abandon(
-        self, call: OutgoingRequest, reason: FailureReason, text: str, message: bytes | None
-    ) -> None:
+    def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:
+        """In the modern revision the end of the exchange says it; or there is nothing to cancel."""
         route: Any = call._route
         post: Post = route
         if call._is_modern or post.is_unsent or post.former:
-            message = None  # the end of the exchange says it; or there is nothing to cancel
+            message = None
         post.is_cancelled = message is not None
-        super()._abandon(call, reason, text, message)
+        return message
+
+    def request_abandoned(self, call: OutgoingRequest) -> None:
+        """No late answer can come where the exchange is over."""
         if call._is_modern:
-            self._late.pop(call._id, None)  # no answer can come
+            self.machine.outgoing.late.pop(call._id, None)
 
-    def _end(self, trigger: StateTrigger, cause: CloseCause, cancel: CancelCause) -> None:
-        self._ended_by = self._ended_by or cause.value
-        if (
+    def keeps_open(self, cause: CloseCause) -> bool:
+        """Whether the conversation goes on when it is asked again, in another session."""
+        self.ended_by = self.ended_by or cause.value
+        return (
             cause in _LOST_SESSION
-            and self._state is State.OPEN
-            and self._endpoint._keep_for_reopening(self)
-        ):
-            return
-        super()._end(trigger, cause, cancel)
+            and self.core.state is State.OPEN
+            and self.endpoint._keep_for_reopening(self)
+        )
 
-    def _loss_of(self, call: OutgoingRequest) -> str:
-        text = f"{call._method} was not answered: {self._ended_by}"
+    def loss_of(self, call: OutgoingRequest) -> str:
+        """Why a request has no answer when its session has ended."""
+        text = f"{call._method} was not answered: {self.ended_by}"
         if self._start_fault:
             text += f"; no new session could be opened: {self._start_fault}"
         return text
 
-    def _closed(self, cause: CloseCause) -> None:
-        super()._closed(cause)
-        self._endpoint._finish()
+    def closed(self, cause: CloseCause) -> None:
+        """The conversation is over, and every exchange with it."""
+        super().closed(cause)
+        self.endpoint._finish()
 
-    def take_over(self, other: ClientMachine, posts: Iterable[Post]) -> None:
-        """Go on with requests of a session that is lost, in that which this machine opens.
+    def take_over(self, other: PostConnection, posts: Iterable[Post]) -> None:
+        """Go on with requests of a session that is lost, in that which this connection opens.
 
         They keep their ids, and none is used again.
         """
-        self._last_id, self._own_names = other._last_id, other._own_names
-        self._sent = other._sent
+        mine, theirs = self.machine, other.machine
+        owners: dict[RequestOwner, RequestOwner] = {
+            theirs.outgoing: mine.outgoing,
+            theirs.pings: mine.pings,
+            theirs.listings: mine.listings,
+        }
+        calls: list[OutgoingRequest] = []
         for post in posts:
             call = post.call
             assert call is not None  # it is a request
-            self._outgoing[call._id] = other._outgoing.pop(call._id)
-            if call._token is not None:
-                self._tokens[call._token] = other._tokens.pop(call._token)
-            post.machine = self
-            if isinstance(listing := call._owner, Listing):
-                self._fresh.setdefault(call._method, {})[listing] = None
-                if listing in other._on_demand:
-                    self._on_demand[listing] = other._on_demand.pop(listing)
-
-    def _timer_fired(self, subject: Timed) -> None:
-        route: Any = subject._route if isinstance(subject, OutgoingRequest) else None
-        if route is None or route.machine is self:
-            super()._timer_fired(subject)
-        else:
-            route.machine._timer_fired(subject)  # which has taken it over
+            calls.append(call)
+            call._owner = owners[call._owner]
+            post.connection = self
+            if isinstance(call._subject, Listing):
+                mine.listings.take_over(theirs.listings, call._subject)
+        mine.outgoing.take_over(theirs.outgoing, calls)
 
     def forsake(self) -> None:
-        """The session is gone, and with it all that was open in it; another machine goes on."""
-        self._state = STATES[State.OPEN, StateTrigger.CLOSE]
-        self._end_requests(CancelCause.FAILED)
+        """The session is gone, and with it all that was open in it; another connection goes on."""
+        self.core.state = STATES[State.OPEN, StateTrigger.CLOSE]
+        self.core.end_parts(CancelCause.FAILED)
 
 
 def _has_tool(page: JSONObject, name: object) -> bool:

@@ -12,7 +12,7 @@ from ..._rules.state_tables import Phase, State
 from ..._spec.registry import ALL_REVISIONS
 from ..._wire.setting_checks import check_flag, check_function, names_in
 from ..._wire.values import JSONObject
-from .connection import ClientMachine
+from .connection import PostConnection
 from .events import ClientHTTPEvent
 from .exchange import ClientExchange
 from .headers import read_headers
@@ -85,13 +85,13 @@ class ClientEndpoint(Verbs):
             "requires": names_in("requires", requires),
             "config": config,
         }
-        machine = ClientMachine(self, info=info, capabilities=capabilities, **settings)
+        connection = PostConnection(self, info=info, capabilities=capabilities, **settings)
         # These never change; what the caller has given may, or can be read once only.
-        settings["revisions"] = machine._revisions
-        settings["info"] = config.codec.decode(machine._info)
-        settings["capabilities"] = machine._capabilities
-        self._machine_settings = settings
-        self._machine = machine
+        settings["revisions"] = connection.core.revisions
+        settings["info"] = config.codec.decode(connection.core.info)
+        settings["capabilities"] = connection.core.capabilities
+        self._connection_settings = settings
+        self._connection = connection
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """All state is plain data, except the caller's `wake`, which copies do without."""
@@ -127,7 +127,7 @@ class ClientEndpoint(Verbs):
         events = self._events
         if not events:
             return None
-        event: ClientHTTPEvent = events.popleft()
+        event: ClientHTTPEvent = events.take()
         if not events:
             self._told_events = False
         return event
@@ -138,7 +138,7 @@ class ClientEndpoint(Verbs):
 
     def handle_timeout(self, now: float) -> None:
         """The time is `now`: fire what is due. Spare calls do nothing."""
-        self._machine.handle_timeout(now)
+        self._connection.machine.handle_timeout(now)
         self._settle()
 
     # ------------------------------------------------------------------------------- looking
@@ -156,37 +156,37 @@ class ClientEndpoint(Verbs):
     @property
     def state(self) -> State:
         """What still works."""
-        return self._machine.state
+        return self._connection.core.state
 
     @property
     def phase(self) -> Phase:
         """How far the opening has come."""
-        return self._machine.phase
+        return self._connection.core.conversation.phase
 
     @property
     def revision(self) -> str | None:
         """The agreed revision; None before there is one."""
-        return self._machine.revision
+        return self._connection.core.peer.revision
 
     @property
     def peer(self) -> Peer:
         """What is known of the server."""
-        return self._machine.peer
+        return self._connection.core.peer
 
     @property
     def pending_requests(self) -> tuple[OutgoingRequest, ...]:
         """The application's own requests that have not ended yet, oldest first."""
-        return self._machine.pending_requests
+        return self._connection.machine.outgoing.pending
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
         """The requests of the server that still wait for an answer, oldest first."""
-        return self._machine.open_requests
+        return self._connection.machine.open_requests
 
     @property
     def unsent_bytes(self) -> int:
         """Bytes of messages that wait in exchanges not yet given out."""
-        return self._machine.unsent_bytes
+        return self._connection.core.unsent
 
     @property
     def paused(self) -> bool:

@@ -11,7 +11,7 @@ from ..._wire.framing import BOM, MARKED
 from ..._wire.values import JSONObject, is_object
 
 if TYPE_CHECKING:
-    from .connection import ClientMachine
+    from .connection import PostConnection
 
 
 _MODERN: Final = frozenset(
@@ -29,16 +29,16 @@ def is_modern_error(error: JSONObject | None) -> bool:
     return said.get("code") in _MODERN
 
 
-def error_in(body: bytes, machine: ClientMachine) -> JSONObject | None:
+def error_in(body: bytes, connection: PostConnection) -> JSONObject | None:
     """The message in a body, if it is a JSON-RPC error, whatever the body calls itself."""
     if not body:
         return None
     try:
-        value: Any = machine._decoder.decode(body.removeprefix(BOM))
+        value: Any = connection.core.decoder.decode(body.removeprefix(BOM))
     except (ValueError, RecursionError):
         return None
     if is_object(value) and "method" not in value and is_error(value.get("error")):
         if body.startswith(BOM):
-            machine._report(Breach("OWN-017", MARKED, tolerated=True))
+            connection.core.report(Breach("OWN-017", MARKED, tolerated=True))
         return value
     return None

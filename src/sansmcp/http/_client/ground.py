@@ -14,7 +14,7 @@ from ..._rules.state_tables import State
 from ..._wire.framing import EXCERPT_BYTES, excerpt_of
 from .._headers import Headers
 from .._sse import OverlongEvent, ServerSentEvent
-from .connection import ClientMachine
+from .connection import PostConnection
 from .events import AuthorizationRequired
 from .exchange import ClientExchange
 from .lanes import Lane
@@ -48,12 +48,12 @@ class Ground:
         "_aborted",
         "_barrier",
         "_config",
+        "_connection",
         "_events",
         "_headers",
         "_kept",
         "_listening",
         "_live",
-        "_machine",
         "_post_url",
         "_secrets",
         "_session",
@@ -69,7 +69,7 @@ class Ground:
         "_waking",
     )
 
-    _machine: ClientMachine
+    _connection: PostConnection
 
     def __init__(
         self, url: URL, headers: Headers, config: Config, wake: Callable[[], None] | None
@@ -105,11 +105,11 @@ class Ground:
     # -------------------------------------------------------------------------- time and wake
 
     def _tell(self, now: float) -> None:
-        self._machine._tell(now)
+        self._connection.core.tell(now)
 
     def _wait(self, lane: Lane, seconds: float) -> None:
         """Let a lane send again after so many seconds; at once where there is no clock."""
-        now = self._machine._now
+        now = self._connection.core.now
         if now is None:
             lane.send()
         else:
@@ -117,7 +117,7 @@ class Ground:
 
     def _linger(self, exchange: ClientExchange) -> None:
         """Close an exchange that nobody waits for, unless it ends by itself before."""
-        now = self._machine._now
+        now = self._connection.core.now
         if now is not None and not exchange.over:
             self._timers.arm(self, exchange, now + _LINGER)
 
@@ -127,8 +127,8 @@ class Ground:
         Some servers and gateways send the next notifications on it. Nobody waits for its end, so
         only a few are kept, and each for a short time.
         """
-        now = self._machine._now
-        if now is None or self._machine._state is not State.OPEN:
+        now = self._connection.core.now
+        if now is None or self._connection.core.state is not State.OPEN:
             exchange._abort()
             return
         if len(self._trailing) == _MOST_TRAILING:
@@ -145,8 +145,8 @@ class Ground:
 
     def _settle(self) -> None:
         """The last act of every call: end what has overflowed, then run `wake` if there is news."""
-        if self._machine._restless:
-            self._machine._settle()
+        if self._connection.core.restless:
+            self._connection.core.settle()
         if self._wake is None or self._waking:
             return
         while self._has_news():
@@ -174,7 +174,7 @@ class Ground:
         """An exchange is to be given out; it is the one of its lane."""
         lane = exchange._lane
         lane.exchange = exchange
-        self._machine._unsent += len(exchange.body)
+        self._connection.core.unsent += len(exchange.body)
         self._waiting[exchange] = None
         if lane is self._barrier:
             self._waiting.move_to_end(exchange, last=False)
@@ -197,7 +197,7 @@ class Ground:
             self._live.pop(exchange, None)
         else:
             del self._waiting[exchange]
-            self._machine._unsent -= len(exchange.body)
+            self._connection.core.unsent -= len(exchange.body)
         if exchange._lane.exchange is exchange:
             exchange._lane.exchange = None
 
@@ -222,20 +222,18 @@ class Ground:
 
     def _receive_event(self, item: ServerSentEvent | OverlongEvent, *, standalone: bool) -> None:
         """An event of any stream; those of another type than `message` mean nothing here."""
-        machine = self._machine
+        connection = self._connection
         if isinstance(item, OverlongEvent):
-            machine._receive_overlong(item.excerpt)
+            connection.machine.receive_overlong(item.excerpt)
         elif item.type == "message" and item.data:
-            machine._is_standalone = standalone
-            machine._receive_whole(item.data)
-            machine._is_standalone = False
+            connection.receive_event(item.data, standalone=standalone)
 
     def _retry_after(self, head: Head) -> float | None:
         fields = head.fields
         return retry_after(fields.get("retry-after"), fields.get("date"), head.at)
 
     def _report(self, breach: Breach, **about: Any) -> None:
-        self._machine._report(breach, **about)
+        self._connection.core.report(breach, **about)
 
     def _excerpt(self, data: bytes | bytearray, *, over: int | None = None) -> bytes:
         """The start of what the server has said, without what the caller keeps secret."""

@@ -180,7 +180,7 @@ class Lane:
 
     def ended(self, text: str) -> None:
         """A stream that was open has ended: take it up again when it is time."""
-        now = self.endpoint._machine._now
+        now = self.endpoint._connection.core.now
         if now is not None and self.opened_at is not None and now >= self.opened_at + _LASTING:
             self.attempts = 0
         self.later(text)
@@ -190,7 +190,7 @@ class Lane:
         if head.status == 200 and head.media_type == SSE:
             self.redirects = self.challenged = 0
             self.attempts += 1  # in vain, unless it brings something
-            self.opened_at = self.endpoint._machine._now
+            self.opened_at = self.endpoint._connection.core.now
             exchange._read_stream(self.last_event_id)
             return True
         if head.status in _TRY_AGAIN:

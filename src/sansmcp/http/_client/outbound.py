@@ -23,7 +23,7 @@ from .lanes import JSON, SSE, Lane
 from .response_head import Head
 
 if TYPE_CHECKING:
-    from .connection import ClientMachine
+    from .connection import PostConnection
 
 _CALLING: Final[Headers] = (
     (b"content-type", b"application/json"),
@@ -81,7 +81,7 @@ class Post(Lane):
         heard: An answer to it came.
         is_cancelled: The server is told that nobody waits for the answer any more.
         is_modern: It is of the revision in which fields repeat what it says.
-        machine: Whose it is. After the loss of a session there is another one.
+        connection: Whose it is. After the loss of a session there is another one.
         more: The fields that repeat what it says.
         moved: It was sent a second time, in a new session.
         pages: Pages of that listing that have come.
@@ -97,11 +97,11 @@ class Post(Lane):
     __slots__ = (
         "body",
         "call",
+        "connection",
         "former",
         "heard",
         "is_cancelled",
         "is_modern",
-        "machine",
         "more",
         "moved",
         "pages",
@@ -115,15 +115,15 @@ class Post(Lane):
 
     def __init__(
         self,
-        machine: ClientMachine,
+        connection: PostConnection,
         call: OutgoingRequest | None,
         more: Headers,
         *,
         is_modern: bool,
         purpose: ExchangePurpose = ExchangePurpose.POST,
     ) -> None:
-        super().__init__(machine._endpoint)
-        self.machine = machine
+        super().__init__(connection.endpoint)
+        self.connection = connection
         self.call = call
         self.more = more
         self.is_modern = is_modern
@@ -149,8 +149,8 @@ class Post(Lane):
         call = self.call
         if call is None or call._purpose is Purpose.APPLICATION:
             return call
-        owner = call._owner
-        return owner if isinstance(owner, Listing | Ping | Start | Subscription) else None
+        subject = call._subject
+        return subject if isinstance(subject, Listing | Ping | Start | Subscription) else None
 
     @property
     def is_unsent(self) -> bool:
@@ -239,7 +239,7 @@ class Post(Lane):
             and read_head(item.excerpt)[0] is not Kind.CALL
         ):
             limit = self.endpoint._config.max_message_bytes
-            text = self.machine._too_long(call, f"more than {limit}")
+            text = self.connection.machine.answers.too_long(call, f"more than {limit}")
             excerpt = self.endpoint._excerpt(item.excerpt, over=limit)
             self.endpoint._report(Breach("OWN-001", text), excerpt=excerpt, request=call)
             self._fail(call, _INVALID, text)
@@ -255,10 +255,10 @@ class Post(Lane):
             self._refused(head, body)
         else:
             assert call is not None  # nobody reads what is said to anything else
-            machine = self.machine
-            machine.receive_body(self, body)
+            connection = self.connection
+            fault = connection.receive_body(self, body)
             if not self.heard:
-                what = "it is empty" if not body else machine._fault or "it answers no request"
+                what = "it is empty" if not body else fault or "it answers no request"
                 text = f"the body of the response to {call._method} (status {head.status})"
                 self._fail(call, _INVALID, f"{text} is no answer: {what}")
 
@@ -308,7 +308,7 @@ class Post(Lane):
     def _refused(self, head: Head, body: bytes) -> None:
         """The body of a status that says no."""
         endpoint, call = self.endpoint, self.call
-        status, error = head.status, error_in(body, self.machine)
+        status, error = head.status, error_in(body, self.connection)
         is_of_this_session = not self.is_modern and not self.former
         if is_of_this_session and endpoint._is_of_session(status, error, body, call):
             text = "a session that is not known is answered with status 400 instead of 404"
@@ -324,7 +324,7 @@ class Post(Lane):
                 text = f"an answer has the id {id!r:.80} instead of {call._id!r}"
                 endpoint._report(Breach("OWN-019", text, tolerated=True))
         is_try = call is not None and (
-            self.machine.falls_back(status, wait)
+            self.connection.falls_back(status, wait)
             if call._purpose is Purpose.DISCOVER
             else call._purpose is Purpose.INITIALIZE and not says_little(status)
         )
@@ -349,22 +349,22 @@ class Post(Lane):
             text += f", and wants to be asked again in {wait:.4g} s"
         self.refusal = text if error is None else error
         if call._purpose is Purpose.DISCOVER and wait and not is_modern_error(error):
-            self.machine.fail_start(call, FailureCause.REFUSED, text, error)
+            self.connection.fail_start(call, FailureCause.REFUSED, text, error)
         elif call._purpose is Purpose.INITIALIZE and endpoint._may_be_old(status, error):
             endpoint._open_old(self)
         elif error is not None:
-            self.machine.answer_with(call, error)
+            self.connection.answer_with(call, error)
         else:
-            self.machine.refuse(call, status, text)
+            self.connection.refuse(call, status, text)
 
     def refused_for_good(self, text: str | None) -> None:
         """There is no other transport to try: what was said to initialize counts."""
         call, refusal = self.call, self.refusal
         assert call is not None  # it is initialize
         if isinstance(refusal, str):
-            self.machine.refuse(call, 0, f"{refusal}; {text}" if text else refusal)
+            self.connection.refuse(call, 0, f"{refusal}; {text}" if text else refusal)
         else:
-            self.machine.answer_with(call, refusal)
+            self.connection.answer_with(call, refusal)
 
     def unreadable(self, head: Head, text: str) -> None:
         if self.call is None:
@@ -375,14 +375,14 @@ class Post(Lane):
 
     def kept(self) -> None:
         if self.call is not None and self.call._purpose is Purpose.DISCOVER:
-            self.machine.suspend_silence(self.call)
+            self.connection.machine.outgoing.suspend_silence(self.call)
 
     def authorized(self) -> None:
         call, endpoint = self.call, self.endpoint
         if call is not None and call._purpose is Purpose.DISCOVER:
-            self.machine.restart_silence(call)
+            self.connection.machine.outgoing.restart_silence(call)
         elif call is not None and call._purpose is Purpose.INITIALIZE and endpoint._refused_probes:
-            self.machine.probe_again(call, endpoint._probe_timeout)
+            self.connection.probe_again(call, endpoint._probe_timeout)
             return
         self.send()
 
@@ -393,11 +393,11 @@ class Post(Lane):
             self.over = True
             self.endpoint._events.append(MessageRefused(status=status))
         else:
-            self.machine.refuse(self.call, 0, f"{self.call._method}: {text}")
+            self.connection.refuse(self.call, 0, f"{self.call._method}: {text}")
 
     def _fail(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
         if call.open:
-            self.machine.fail(call, reason, text)
+            self.connection.fail(call, reason, text)
 
     # --------------------------------------------------------------------------------- ending
 

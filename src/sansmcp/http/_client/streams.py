@@ -112,7 +112,7 @@ class OldStream(Lane):
             self._failed(text)
         else:
             self.over = True
-            self.endpoint._machine.receive_eof()
+            self.endpoint._connection.machine.receive_eof()
 
     def give_up(self, status: int, text: str) -> None:
         self._failed(text)

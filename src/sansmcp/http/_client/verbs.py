@@ -47,7 +47,9 @@ class Verbs(Conduct):
 
         Source: MCP 2026-07-28, basic/transports/streamable-http, Backward Compatibility.
         """
-        start = self._machine._start(meta, timeout, probe_timeout, hint, data, now)
+        start = self._connection.machine.discovery.start(
+            meta, timeout, probe_timeout, hint, data, now
+        )
         self._opening = start._meta, timeout  # as it is to be opened again
         self._settle()
         return start
@@ -98,24 +100,25 @@ class Verbs(Conduct):
             LocalProtocolError: As there; and where the method, or an integer that the tool wants
                 to have in a field, has no form in one.
         """
-        machine = self._machine
-        if machine._conversation.dialect.is_modern:
-            machine._fields = self._fields_of(str(method), params if is_object(params) else {})
+        connection = self._connection
+        if connection.core.conversation.dialect.is_modern:
+            connection.fields = self._fields_of(str(method), params if is_object(params) else {})
         try:
-            call = machine.send_request(
+            call = connection.machine.outgoing.send(
                 method,
                 params,
-                meta=meta,
-                progress=progress,
-                timeout=timeout,
-                max_timeout=max_timeout,
-                log_level=log_level,
-                id=id,
-                data=data,
-                now=now,
+                meta,
+                progress,
+                timeout,
+                max_timeout,
+                log_level,
+                id,
+                None,
+                data,
+                now,
             )
         finally:
-            machine._fields = None
+            connection.fields = None
         self._settle()
         return call
 
@@ -128,13 +131,13 @@ class Verbs(Conduct):
         now: float | None = None,
     ) -> None:
         """Tell the server something: as `ClientConnection.send_notification`."""
-        machine = self._machine
-        if machine._conversation.dialect.is_modern:
-            machine._fields = self._fields_of(str(method), {})
+        connection = self._connection
+        if connection.core.conversation.dialect.is_modern:
+            connection.fields = self._fields_of(str(method), {})
         try:
-            machine.send_notification(method, params, meta=meta, now=now)
+            connection.machine.notifications.send(method, params, meta, None, now)
         finally:
-            machine._fields = None
+            connection.fields = None
         self._settle()
 
     def send_paginated(
@@ -150,22 +153,15 @@ class Verbs(Conduct):
         now: float | None = None,
     ) -> Listing:
         """List everything, page by page: as `ClientConnection.send_paginated`."""
-        listing = self._machine.send_paginated(
-            method,
-            params,
-            meta=meta,
-            timeout=timeout,
-            max_timeout=max_timeout,
-            auto=auto,
-            data=data,
-            now=now,
+        listing = self._connection.machine.listings.start(
+            method, params, meta, timeout, max_timeout, auto, None, data, now
         )
         self._settle()
         return listing
 
     def next_page(self, listing: Listing, *, now: float | None = None) -> bool:
         """Ask for the next page of a listing: as `ClientConnection.next_page`."""
-        done = self._machine.next_page(listing, now=now)
+        done = self._connection.machine.listings.next_page(listing, now)
         self._settle()
         return done
 
@@ -178,7 +174,7 @@ class Verbs(Conduct):
         now: float | None = None,
     ) -> Ping:
         """Ping the server: as `ClientConnection.ping`."""
-        ping = self._machine.ping(meta=meta, timeout=timeout, data=data, now=now)
+        ping = self._connection.machine.pings.send(meta, timeout, data, now)
         self._settle()
         return ping
 
@@ -197,7 +193,7 @@ class Verbs(Conduct):
 
         Source: MCP 2026-07-28, basic/transports/streamable-http, Cancellation.
         """
-        done = self._machine.cancel(call, reason=reason, meta=meta, now=now)
+        done = self._connection.machine.cancel(call, reason, meta, now)
         self._settle()
         return done
 
@@ -211,7 +207,9 @@ class Verbs(Conduct):
         now: float | None = None,
     ) -> Subscription:
         """Subscribe to changes: as `ClientConnection.listen`, on a stream of its own."""
-        subscription = self._machine._listen(notifications, meta, timeout, data, now)
+        subscription = self._connection.machine.subscriptions.listen(
+            notifications, meta, timeout, data, now
+        )
         self._settle()
         return subscription
 
@@ -229,16 +227,16 @@ class Verbs(Conduct):
         now: float | None = None,
     ) -> OutgoingRequest:
         """Send a request again with the answers: as `ClientConnection.provide_input`."""
-        machine = self._machine
+        connection = self._connection
         if call._body is not None:
             params: Any = self._config.codec.decode(call._body)
-            machine._fields = self._fields_of(call._method, params)
+            connection.fields = self._fields_of(call._method, params)
         try:
-            renewed = machine._provide_input(
+            renewed = connection.machine.input_required.provide(
                 call, responses, meta, log_level, progress, timeout, max_timeout, data, now
             )
         finally:
-            machine._fields = None
+            connection.fields = None
         self._settle()
         return renewed
 
@@ -253,7 +251,7 @@ class Verbs(Conduct):
         now: float | None = None,
     ) -> bool:
         """Answer a request of the server with a result: as `ClientConnection.send_result`."""
-        done = self._machine.send_result(request, result, meta=meta, now=now)
+        done = self._connection.machine.incoming.send_result(request, result, meta, now)
         self._settle()
         return done
 
@@ -267,7 +265,7 @@ class Verbs(Conduct):
         now: float | None = None,
     ) -> bool:
         """Answer a request of the server with an error: as `ClientConnection.send_error`."""
-        done = self._machine.send_error(request, code, message, data, now=now)
+        done = self._connection.machine.incoming.send_error(request, code, message, data, now)
         self._settle()
         return done
 
@@ -282,8 +280,8 @@ class Verbs(Conduct):
         now: float | None = None,
     ) -> bool:
         """Tell how far a request of the server has come: as `ClientConnection.send_progress`."""
-        done = self._machine.send_progress(
-            request, progress, total=total, message=message, meta=meta, now=now
+        done = self._connection.machine.incoming.send_progress(
+            request, progress, total, message, meta, now
         )
         self._settle()
         return done
@@ -346,5 +344,5 @@ class Verbs(Conduct):
         Exchanges under way are aborted. If there is a session, one exchange more tells the server
         that it is over; nothing depends on how that comes out. A second call does nothing.
         """
-        self._machine.close(now=now)
+        self._connection.machine.close(now=now)
         self._settle()

@@ -10,7 +10,7 @@ from ..._spec.errors import LocalProtocolError
 from ..._wire.setting_checks import check_whole
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing
 from .._sse import encode_event
-from .connection import HTTPMachine, SessionMachine
+from .connection import RoutedConnection, SessionConnection
 from .hosting import Hosting
 from .sessions import Session
 from .statuses import error_status
@@ -41,7 +41,7 @@ class Answers(Hosting):
             Whether it goes out. False: the request was cancelled meanwhile, or its client is
             gone and cannot come back for it; the latter is reported, too.
         """
-        done = self._enter(request, now).send_result(request, result, meta=meta)
+        done = self._enter(request, now).machine.incoming.send_result(request, result, meta, None)
         if self._wake is not None:
             self._settle()
         return done
@@ -60,18 +60,20 @@ class Answers(Hosting):
         In 2026-07-28 the status is 404 for -32601, 400 for -32700, -32600, -32602 and -32020 to
         -32022; else 200, as in the revisions before.
         """
-        machine = self._enter(request, now)
+        connection = self._enter(request, now)
         route: Any = request._route
         if request.open and request._batch is None:
-            right = machine._modern_code(code, data) if request._is_modern else code
+            right = (
+                connection.machine.messages.modern_code(code, data) if request._is_modern else code
+            )
             route.status = error_status(right, request._is_modern)
         try:
-            done = machine.send_error(request, code, message, data)
+            done = connection.machine.incoming.send_error(request, code, message, data, None)
         except LocalProtocolError:
             route.status = 200
             raise
-        if request._method == "initialize" and isinstance(machine, SessionMachine):
-            machine._session._table.forget(machine._session)
+        if request._method == "initialize" and isinstance(connection, SessionConnection):
+            connection.session._table.forget(connection.session)
         self._settle()
         return done
 
@@ -90,12 +92,14 @@ class Answers(Hosting):
         It turns the answer into a stream; where the client takes none it returns False. Progress
         of a task, whose request is answered, goes to a GET stream of the session (PROG-011).
         """
-        machine = self._enter(request, now)
+        connection = self._enter(request, now)
         route: Any = request._route
-        if type(request._task) is str and isinstance(machine, SessionMachine):
-            request._route = machine._session._standalone
+        if type(request._task) is str and isinstance(connection, SessionConnection):
+            request._route = connection.session._standalone
         try:
-            done = machine.send_progress(request, progress, total=total, message=message, meta=meta)
+            done = connection.machine.incoming.send_progress(
+                request, progress, total, message, meta, None
+            )
         finally:
             request._route = route
         self._settle()
@@ -113,8 +117,10 @@ class Answers(Hosting):
         now: float | None = None,
     ) -> bool:
         """Ask before a request can be answered: as `ServerConnection.require_input`."""
-        machine = self._enter(request, now)
-        done = machine._require_input(request, questions or {}, state, meta, timeout, at, None)
+        connection = self._enter(request, now)
+        done = connection.machine.input_required.require(
+            request, questions or {}, state, meta, timeout, at, None
+        )
         self._settle()
         return done
 
@@ -122,11 +128,11 @@ class Answers(Hosting):
         self, request: IncomingRequest, *, at: float | None = None, now: float | None = None
     ) -> str | None:
         """The state of the round before: as `ServerConnection.read_state`."""
-        machine = self._enter(request, now)
+        connection = self._enter(request, now)
         route: Any = request._route
         route.status = 400  # of the error, if there is one
         try:
-            state = machine._read_state(request, at, None)
+            state = connection.machine.input_required.read_state(request, at, None)
         finally:
             route.status = 200
         self._settle()
@@ -190,35 +196,37 @@ class Answers(Hosting):
 
     # --------------------------------------------------------------------------------- finding
 
-    def _own(self, machine: HTTPMachine | None, what: object, now: float | None) -> HTTPMachine:
-        """The machine of a handle, if it is one of ours; and the time for it."""
-        if machine is None or machine._endpoint is not self:
+    def _own(
+        self, connection: RoutedConnection | None, what: object, now: float | None
+    ) -> RoutedConnection:
+        """The connection of a handle, if it is one of ours; and the time for it."""
+        if connection is None or connection.endpoint is not self:
             raise LocalProtocolError("OWN-022", f"{what!r} belongs to another endpoint")
         if now is not None:
             self._tell(now)
-        machine._now = self._now
-        return machine
+        connection.core.now = self._now
+        return connection
 
-    def _enter(self, request: IncomingRequest, now: float | None) -> HTTPMachine:
+    def _enter(self, request: IncomingRequest, now: float | None) -> RoutedConnection:
         route: Any = request._route
-        if route is None or (machine := route._machine)._endpoint is not self:
+        if route is None or (connection := route._connection).endpoint is not self:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another endpoint")
         if now is not None:
             self._tell(now)
-        machine._now = self._now
-        found: HTTPMachine = machine
+        connection.core.now = self._now
+        found: RoutedConnection = connection
         return found
 
-    def _at_session(self, session: Session, now: float | None) -> HTTPMachine:
-        return self._own(session._machine, session, now)
+    def _at_session(self, session: Session, now: float | None) -> RoutedConnection:
+        return self._own(session._connection, session, now)
 
-    def _machine_for(
+    def _connection_for(
         self,
         request: IncomingRequest | None,
         session: Session | None,
         now: float | None,
         what: str,
-    ) -> HTTPMachine:
+    ) -> RoutedConnection:
         if request is not None and session is None:
             return self._enter(request, now)
         if session is not None and request is None:

@@ -1,24 +1,26 @@
-"""The protocol machine where every request may have a way of its own to its answer.
+"""The server's end of conversations over HTTP, where every request may have a way of its own.
 
-A session has a machine of its own. All that needs none, modern requests above all, goes through
-one machine for many clients: a machine for each of these would cost more than all the rest.
+A session has a connection of its own. All that needs none, modern requests above all, goes through
+one connection for many clients: a connection for each of these would cost more than all the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from ..._connection.config import Config
+from ..._connection.core import Core
 from ..._connection.events import CancelCause, CloseCause, FailureReason, NotificationReceived
 from ..._connection.handles import Batch, IncomingRequest, OutgoingRequest
-from ..._connection.incoming import Answering
-from ..._connection.machine import Machine
-from ..._connection.timers import Timed
+from ..._connection.machine import ServerMachine
+from ..._connection.transport import Transport
 from ..._rules.conversation import Peer
 from ..._rules.messages import judge_posted_batch
 from ..._rules.sending import Breach
-from ..._rules.state_tables import RequestState
+from ..._rules.state_tables import StateTrigger
 from ..._spec.errors import ErrorCode
-from ..._wire.values import MISSING, JSONObject, RequestId, Side, table_key
+from ..._wire.values import JSONObject, JSONValue, RequestId, Side, table_key
 from .events import MessageUndelivered, SessionEnd
 from .statuses import error_status, refusal_status
 from .streams import Stream
@@ -28,37 +30,61 @@ if TYPE_CHECKING:
     from .exchange import ServerExchange
     from .sessions import Session
 
-_SUBSCRIBING: Final = ("resources/subscribe", "resources/unsubscribe")
 _NO_STREAM: Final = "no stream of the client is open on which {} could be sent"
 
 
-class HTTPMachine(Machine):
-    """What sessions and shared machines have in common: each message goes to its route at once."""
+class RoutedConnection(Transport):
+    """What connections of sessions and shared ones have in common: each message has a route.
 
-    __slots__ = ("_asking", "_endpoint", "_fault", "_sender", "_undelivered", "_unsendable")
+    It is the transport of its machine: the machine says what happens to a request, and this decides
+    what that means for the exchange that the request came on.
 
-    def __init__(self, endpoint: ServerEndpoint, **settings: Any) -> None:
-        super().__init__(
-            Side.SERVER, requires=(), wake=None, newline=b"", timers=endpoint._timers, **settings
+    Attributes:
+        endpoint: The endpoint that it belongs to.
+        machine: The parts of the connection.
+        sender: The exchange of what is no request, while that is received.
+    """
+
+    __slots__ = ("_asking", "_undelivered", "endpoint", "machine", "sender")
+
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        *,
+        info: JSONObject,
+        capabilities: JSONObject | None,
+        instructions: str | None,
+        revisions: Sequence[str],
+        config: Config,
+    ) -> None:
+        self.endpoint = endpoint
+        core = Core(
+            Side.SERVER,
+            self,
+            info=info,
+            capabilities=capabilities,
+            revisions=revisions,
+            config=config,
+            wake=None,
+            newline=b"",
+            timers=endpoint._timers,
         )
-        events: Any = endpoint._events  # of all machines, and with some that only it has
-        self._events = events
-        self._endpoint = endpoint
-        self._fault: Breach | None = None  # of the message that is being received
+        events: Any = endpoint._events  # of all connections, and with some that only it has
+        core.events = events
+        self.machine = ServerMachine(core, instructions)
+        self.sender: ServerExchange | None = None
         self._asking: OutgoingRequest | None = None  # which is being queued
-        self._sender: ServerExchange | None = None  # of what is no request, while it is received
         self._undelivered = False
-        self._unsendable: list[OutgoingRequest] = []
 
     # -------------------------------------------------------------------------------- output
 
     def _lost(self, route: Any) -> None:
         """Nobody will read a message that was for this route."""
-        self._undelivered = self._restless = True
+        self._undelivered = self.core.restless = True
         is_answer = route.closing and not route.over
         if self._asking is None:
-            self._endpoint._events.append(
-                MessageUndelivered(session=self._peer.session, is_answer=is_answer)
+            self.endpoint._events.append(
+                MessageUndelivered(session=self.core.peer.session, is_answer=is_answer)
             )
         if is_answer:
             route.finish()
@@ -68,62 +94,70 @@ class HTTPMachine(Machine):
         if route.closing and not route.over:
             route.finish(503, route.request_id)
 
-    def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
-        if request._batch is None:
-            route: Any = request._route
-            route.status = error_status(ErrorCode.INTERNAL_ERROR, request._is_modern)
-        return super()._refusal_of(request, answer)
+    def settle(self) -> bool:
+        """Nothing is left to be done but what the core does."""
+        self.core.restless = False
+        return True
 
-    def _launch(
-        self,
-        call: OutgoingRequest,
-        message: bytes,
-        timeout: float | None,
-        max_timeout: float | None,
-    ) -> None:
+    def delivered(self) -> bool:
+        """Whether all that the verb queued has found a reader, or waits for one."""
+        delivered, self._undelivered = not self._undelivered, False
+        return delivered
+
+    def request_is_sent(self, call: OutgoingRequest) -> None:
+        """A request is about to be queued: whether it finds a reader is seen by then."""
         self._asking, self._undelivered = call, False
-        super()._launch(call, message, timeout, max_timeout)
+
+    def request_was_sent(self, call: OutgoingRequest) -> None:
+        """A request was queued. Without a reader it ends when the verb is done."""
         self._asking = None
         if self._undelivered:
             self._undelivered = False
-            self._unsendable.append(call)
+            self.lose(call)
 
-    def _settle(self) -> bool:
-        """End what was found to be over while something else was under way."""
-        while self._unsendable:
-            calls, self._unsendable = self._unsendable, []
-            for call in calls:
-                if call.open:
-                    text = _NO_STREAM.format(call._method)
-                    self._abandon(call, FailureReason.NO_STREAM, text, None)
-        self._restless = False
-        whole = super()._settle()
-        delivered, self._undelivered = not self._undelivered, False
-        return whole and delivered
+    def lose(self, call: OutgoingRequest) -> None:
+        """End a request that no client will read, when the verb is done."""
+        reason = FailureReason.NO_STREAM
+        self.core.fail_later(call, reason, _NO_STREAM.format(call._method))
+
+    @property
+    def asking(self) -> OutgoingRequest | None:
+        """The request of the server that is being queued."""
+        return self._asking
+
+    def send_log(
+        self,
+        level: str,
+        data: JSONValue,
+        logger: str | None,
+        meta: JSONObject | None,
+        request: IncomingRequest | None,
+    ) -> bool:
+        """Send a log message to the client; return whether it was queued."""
+        return self.machine.notifications.send_log(level, data, logger, meta, request, None)
 
     # ------------------------------------------------------------------------------ answering
 
-    def _forget(self, request: IncomingRequest, state: RequestState) -> None:
-        Answering._forget(self, request, state)
-        self._endpoint._held.bytes -= request._held_bytes
+    def request_answered(self, request: IncomingRequest) -> None:
+        """What follows on the route of a request is its answer."""
+        self.endpoint._held.bytes -= request._held_bytes
         if request._batch is None:
             route: Any = request._route
             route.closing = True
             route.request_id = request._id
 
-    def _flush_batch(self, batch: Batch, route: Any) -> None:
-        if batch.pending == 0 and batch.complete:
-            route.closing = True
-        super()._flush_batch(batch, route)
+    def batch_answered(self, batch: Batch, route: Any) -> None:
+        """What follows on the route of a batch is its answer."""
+        route.closing = True
 
-    def _cancel_incoming(
-        self,
-        request: IncomingRequest,
-        cause: CancelCause,
-        reason: str | None = None,
-        meta: JSONObject | None = None,
-    ) -> None:
-        super()._cancel_incoming(request, cause, reason, meta)
+    def answer_replaced(self, request: IncomingRequest) -> None:
+        """An error goes out instead of an answer: it has a status of its own."""
+        if request._batch is None:
+            route: Any = request._route
+            route.status = error_status(ErrorCode.INTERNAL_ERROR, request._is_modern)
+
+    def request_cancelled(self, request: IncomingRequest, cause: CancelCause) -> None:
+        """End the exchange of a cancelled request, with 503 where this server closes."""
         route: Any = request._route
         if not route.closing or route.over:
             return
@@ -138,202 +172,195 @@ class HTTPMachine(Machine):
 
     # ------------------------------------------------------------------------------- refusing
 
-    def _report(self, breach: Breach, **about: Any) -> None:
-        if not breach.tolerated:
-            self._fault = breach
-        super()._report(breach, **about)
-
-    def _refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
-        self._set_status(request, code)
-        super()._refuse(request, code, text, data)
-
-    def _refuse_breach(
-        self, request: IncomingRequest, breach: Breach, said: str | None = None
-    ) -> None:
-        self._set_status(request, breach.code)
-        super()._refuse_breach(request, breach, said)
-
-    def _refuse_for_limit(self, request: IncomingRequest) -> None:
-        self._set_status(request, ErrorCode.INTERNAL_ERROR)
-        super()._refuse_for_limit(request)
-
-    def _set_status(self, request: IncomingRequest, code: int) -> None:
+    def request_refused(self, request: IncomingRequest, code: int) -> None:
+        """The status of an error of the library."""
         if request._batch is None:
             route: Any = request._route
             route.status = refusal_status(code, request._is_modern)
 
-    def _refuse_duplicate(self, raw: RequestId, route: Any, batch: Batch | None, rule: str) -> None:
-        super()._refuse_duplicate(raw, route, batch, rule)
+    def duplicate_refused(self, raw: RequestId, route: Any, batch: Batch | None) -> None:
+        """Answer the POST of a duplicate without the id, which would answer the first request."""
         if batch is None:
-            # Without the id: a client would take it for the answer to the first request.
-            body = self._error_bytes(ErrorCode.INVALID_REQUEST, f"the id {raw!r} is in use"[:300])
+            text = f"the id {raw!r} is in use"[:300]
+            body = self.machine.incoming.error_bytes(ErrorCode.INVALID_REQUEST, text)
             route.refuse(400, b'{"jsonrpc":"2.0","error":%b}' % body)
 
-    def _refuse_unreadable(
-        self,
-        breach: Breach,
-        route: Any,
-        *,
-        excerpt: bytes | None = None,
-        raw_id: Any = None,
-        batch: Batch | None = None,
-    ) -> None:
+    def answers_unreadable(
+        self, breach: Breach, route: Any, raw_id: Any, batch: Batch | None
+    ) -> bool:
+        """Answer the POST of what is no message, with the id if that could be read."""
         if batch is not None:
-            super()._refuse_unreadable(breach, route, excerpt=excerpt, raw_id=raw_id, batch=batch)
-            return
-        self._report(breach, excerpt=excerpt, code=breach.code)
+            return False
         key = table_key(raw_id)
-        id = b"" if key is None or key in self._incoming else b'"id":%b,' % self._encode(raw_id)
-        body = self._error_bytes(breach.code, breach.text)
+        is_named = key is not None and key not in self.core.requests
+        id = b'"id":%b,' % self.core.encode(raw_id) if is_named else b""
+        body = self.machine.incoming.error_bytes(breach.code, breach.text)
         route.refuse(400, b'{"jsonrpc":"2.0",%b"error":%b}' % (id, body))
+        return True
 
-    def _receive_batch(self, values: list[Any], route: Any, data: bytes | bytearray) -> None:
-        if self._dialect_of_unreadable().has_batches:
-            breach = judge_posted_batch(values)
-            if breach is not None:
-                self._refuse_unreadable(breach, route, excerpt=self._excerpt(data))
-                return
-        super()._receive_batch(values, route, data)
+    def judge_batch(self, values: list[Any]) -> Breach | None:
+        """A batch that is POSTed holds requests and notifications, or responses (BATCH-004)."""
+        return judge_posted_batch(values)
 
     # -------------------------------------------------------------------------- notifications
 
-    def _notified(self, method: str, params: JSONObject) -> None:
-        assert self._sender is not None
-        self._events.append(
+    def notified(self, method: str, params: JSONObject) -> None:
+        """Report a notification with the context of the exchange that brought it."""
+        assert self.sender is not None
+        self.core.events.append(
             NotificationReceived(
                 method=method,
                 params=params,
-                peer=self._peer_of(self._sender),
-                context=self._sender.context,
+                peer=self._peer_of(self.sender),
+                context=self.sender.context,
             )
         )
 
     def _peer_of(self, _exchange: ServerExchange) -> Peer:
-        return self._peer
+        return self.core.peer
 
     # ---------------------------------------------------------------------------------- time
 
-    def _timer_fired(self, subject: Timed) -> None:
-        self._now = self._endpoint._now
-        super()._timer_fired(subject)
-        if self._restless:
-            self._settle()
+    def time_has_come(self) -> None:
+        """A timer of the connection is about to fire."""
+        self.core.now = self.endpoint._now
 
 
-class SessionMachine(HTTPMachine):
-    """The machine of one session; each of its requests is the route of its own stream."""
+class SessionConnection(RoutedConnection):
+    """The connection of one session; each of its requests is the route of its own stream.
 
-    __slots__ = ("_overflowed", "_session")
+    Attributes:
+        session: The session.
+    """
 
-    _session: Session  # which sets it
-    _unsent: int
+    __slots__ = ("_overflowed", "_overflowing", "session")
+
+    session: Session  # which sets it
 
     def __init__(self, endpoint: ServerEndpoint, **settings: Any) -> None:
         super().__init__(endpoint, **settings)
         self._overflowed: Any = None  # the route of what was too much
+        self._overflowing: list[Stream] = []  # while everything ends because of it
         # What the server says of itself is the same in all sessions: kept once, it is a third less
         # for each of them.
-        whole = endpoint._whole_machine
-        self._info, self._capabilities = whole._info, whole._capabilities
-        self._decoder = whole._decoder
-        self._conversation.gates[self._side] = whole._conversation.gates[self._side]
+        core, whole = self.core, endpoint._whole_connection.core
+        core.info, core.capabilities = whole.info, whole.capabilities
+        core.decoder = whole.decoder
+        core.conversation.gates[core.side] = whole.conversation.gates[core.side]
 
-    def _queue(self, message: bytes, route: Any) -> None:
-        where = self._session._standalone if route is None else route
-        if self._unsent + len(message) > self._config.max_unsent_bytes:
-            if self._is_refused(message, "a message"):
+    # -------------------------------------------------------------------------------- output
+
+    def queue(self, message: bytes, route: Any) -> None:
+        """Write a message to the stream of its request, or to the standalone stream."""
+        core = self.core
+        where = self.session._standalone if route is None else route
+        if core.unsent + len(message) > core.config.max_unsent_bytes:
+            if core.is_refused(message, "a message"):
                 self._finish_without(where)
             else:
-                self._overflowing = self._restless = True
+                core.overflowing = core.restless = True
                 self._overflowed = where
         elif not where.deliver(message):
             self._lost(where)
 
-    def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
+    def is_choked(self, route: Any) -> bool:
+        """Whether output that may be dropped is to be dropped, on this stream."""
+        where = self.session._standalone if route is None else route
+        return super().is_choked(route) or not where.takes()
+
+    def holds_changes(self) -> bool:
+        """Changes wait for a stream that is open, and for room."""
+        return super().is_choked(None) or self.session._standalone.connected is None
+
+    def answer_replaced(self, request: IncomingRequest) -> None:
+        """There is no session without the answer to `initialize`."""
         if request._method == "initialize":
-            self._overflowing = self._restless = True  # there is no session without its answer
-        return super()._refusal_of(request, answer)
+            self.core.overflowing = self.core.restless = True
+        super().answer_replaced(request)
 
-    def _launch(
-        self,
-        call: OutgoingRequest,
-        message: bytes,
-        timeout: float | None,
-        max_timeout: float | None,
-    ) -> None:
+    def request_is_sent(self, call: OutgoingRequest) -> None:
+        """A request that belongs to none of the client goes to the standalone stream."""
         if call._route is None:
-            call._route = self._session._standalone  # by which the endpoint finds this machine
-        super()._launch(call, message, timeout, max_timeout)
+            call._route = self.session._standalone  # by which the endpoint finds this connection
+        super().request_is_sent(call)
 
-    def _abandon(
-        self, call: OutgoingRequest, reason: FailureReason, text: str, message: bytes | None
-    ) -> None:
+    def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:
+        """A cancellation goes where it can still arrive."""
         route: Any = call._route
         if route.over or not route.takes():
-            call._route = self._session._standalone  # its cancellation can still arrive there
-        super()._abandon(call, reason, text, message)
+            call._route = self.session._standalone
+        return message
 
-    def _choked(self, route: Any) -> bool:
-        where = self._session._standalone if route is None else route
-        return super()._choked(route) or not where.takes()
-
-    def _holds_changes(self) -> bool:
-        return super()._choked(None) or self._session._standalone.connected is None
-
-    def _is_left(self) -> bool:
-        return self._session._end is SessionEnd.DELETED
-
-    def _taken(self, size: int) -> None:
+    def taken(self, size: int) -> None:
         """So many bytes were taken off an exchange."""
-        self._unsent -= size
-        self._release_changes()
+        self.core.unsent -= size
+        self.release_changes()
 
-    def _release_changes(self) -> None:
+    def waits(self, size: int) -> None:
+        """So many bytes wait to be taken off an exchange."""
+        self.core.unsent += size
+
+    def release_changes(self) -> None:
         """What waits for a stream, or for room on it, follows as soon as there is some."""
-        if self._held and not self._holds_changes():
-            self._release_held()
-            if self._restless:
-                self._settle()
+        publisher = self.machine.publisher
+        if publisher.held and not self.holds_changes():
+            publisher.release_held()
+            if self.core.restless:
+                self.core.settle()
 
-    def _end_overflow(self) -> None:
-        routes: list[Any] = [request._route for request in self._incoming.values()]
-        routes += [*self._session._standalone.listening, self._overflowed]
-        streams = [route for route in routes if isinstance(route, Stream)]
-        exchanges = [stream.exchange for stream in streams if stream.exchange is not None]
-        self._held.clear()
-        for exchange in exchanges:
-            exchange._drop()  # before the endings: what these say is to be sent
-        super()._end_overflow()
+    def overflow_begins(self) -> None:
+        """Drop what nobody reads, before the endings: what these say is to be sent."""
+        routes: list[Any] = [request._route for request in self.core.requests.values()]
+        routes += [*self.session._standalone.listening, self._overflowed]
+        self._overflowing = [route for route in routes if isinstance(route, Stream)]
+        self.machine.publisher.held.clear()
+        for stream in self._overflowing:
+            if stream.exchange is not None:
+                stream.exchange._drop()
+
+    def overflow_ended(self) -> None:
+        """Finish the streams whose own answer was too much."""
+        streams, self._overflowing = self._overflowing, []
         for stream in streams:
-            if not stream.over:  # it was its answer that was too much
+            if not stream.over:
                 stream.finish(503, stream.request_id)
 
-    def _agree_as_server(self, request: IncomingRequest, revision: str) -> None:
-        super()._agree_as_server(request, revision)
-        self._session._table.started(self._session, request)
+    # --------------------------------------------------------------------- opening and ending
 
-    def _result_accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        super()._result_accepted(request, result)
-        uri, table = request._subject, self._session._table
-        if request._method in _SUBSCRIBING and isinstance(uri, str):
-            (table.file if uri in self._subscriptions else table.unfile)(uri, self)
+    def _is_left(self) -> bool:
+        return self.session._end is SessionEnd.DELETED
 
-    def _end_requests(self, cause: CancelCause) -> None:
-        for uri in self._subscriptions:
-            self._session._table.unfile(uri, self)
-        super()._end_requests(cause)
+    def server_agreed(self, request: IncomingRequest) -> None:
+        """The session begins with the answer to `initialize`."""
+        self.session._table.started(self.session, request)
 
-    def _closed(self, cause: CloseCause) -> None:
-        self._session._table.over(self._session)
+    def subscribed(self, uri: str) -> None:
+        """File the session under a resource that its client is subscribed to."""
+        self.session._table.file(uri, self)
 
-    def _refuse_unreadable(self, breach: Breach, route: Any, **about: Any) -> None:
-        if self._session._is_old:
-            Machine._refuse_unreadable(self, breach, route, **about)
-        else:
-            super()._refuse_unreadable(breach, route, **about)
+    def unsubscribed(self, uris: Collection[str]) -> None:
+        """Take the session out of the files of these resources."""
+        for uri in uris:
+            self.session._table.unfile(uri, self)
 
-    def _refuse_duplicate(self, raw: RequestId, route: Any, batch: Batch | None, rule: str) -> None:
-        if self._session._is_old:
-            Machine._refuse_duplicate(self, raw, route, batch, rule)
-        else:
-            super()._refuse_duplicate(raw, route, batch, rule)
+    def closed(self, cause: CloseCause) -> None:
+        """The session is over; its own event says so."""
+        self.session._table.over(self.session)
+
+    def end_all(self) -> None:
+        """End everything that is open in the session."""
+        self.core.now = self.endpoint._now
+        self.core.end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
+
+    # ------------------------------------------------------------------- clients of 2024-11-05
+
+    def duplicate_refused(self, raw: RequestId, route: Any, batch: Batch | None) -> None:
+        """A client of 2024-11-05 hears nothing by its POST."""
+        if not self.session._is_old:
+            super().duplicate_refused(raw, route, batch)
+
+    def answers_unreadable(
+        self, breach: Breach, route: Any, raw_id: Any, batch: Batch | None
+    ) -> bool:
+        """A client of 2024-11-05 is answered on its stream."""
+        return not self.session._is_old and super().answers_unreadable(breach, route, raw_id, batch)

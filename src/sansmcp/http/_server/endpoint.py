@@ -250,7 +250,7 @@ class ServerEndpoint(Verbs):
         events = self._events
         if not events:
             return None
-        event: HTTPEvent = events.popleft()
+        event: HTTPEvent = events.take()
         if not events:
             self._told_events = False
         return event
@@ -264,15 +264,17 @@ class ServerEndpoint(Verbs):
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
         """The requests of all clients that still wait for an answer from this side."""
-        return tuple(one for machine in self._machines() for one in machine.open_requests)
+        return tuple(
+            one for connection in self._connections() for one in connection.machine.open_requests
+        )
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """The open subscriptions of clients of 2026-07-28, oldest first."""
-        machine = self._modern_machine
-        if machine is None:
+        connection = self._modern_connection
+        if connection is None:
             return ()
-        return tuple(one for one in machine._listeners.values() if one._held is None)
+        return connection.machine.listeners.open
 
     def listeners_of(self, peer: Peer) -> tuple[Listener, ...]:
         """The open subscriptions of one client, as far as clients can be told apart, oldest first.

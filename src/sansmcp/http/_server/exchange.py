@@ -195,7 +195,7 @@ class ServerExchange(Output):
         route = self._route
         if route is not None and route.over and not self.is_stream:
             if self._pieces:  # the answer was made, and never taken
-                session = route._machine._peer.session
+                session = route._connection.core.peer.session
                 endpoint._events.append(MessageUndelivered(session=session, is_answer=True))
             route = None
         self._close()

@@ -10,13 +10,13 @@ import attrs
 from ..._connection.events import CancelCause
 from ..._wire.values import JSONObject, is_object
 from .._headers import Fields, Text
-from .connection import SessionMachine
+from .connection import SessionConnection
 from .events import SessionEnd
 from .ground import Ground
 from .reply import Reply
 from .session_store import SessionTable
 from .sessions import Session, Sessions
-from .shared_connections import OpeningMachine, SharedMachine
+from .shared_connections import SharedConnection
 from .streams import Stream
 from .versions import ASSUMED, VERSION_FIELD
 
@@ -46,16 +46,16 @@ class Hosting(Ground):
     """Makes machines when they are needed first, and knows all of them."""
 
     __slots__ = (
+        "_connection_settings",
         "_legacy_revisions",
-        "_machine_settings",
-        "_modern_machine",
+        "_modern_connection",
         "_modern_revisions",
         "_openings",
         "_revisions",
         "_serves_streams",
         "_stateless",
         "_table",
-        "_whole_machine",
+        "_whole_connection",
     )
 
     def _host(
@@ -76,25 +76,25 @@ class Hosting(Ground):
             "instructions": instructions,
             "config": attrs.evolve(self._config, ping_interval=None),
         }
-        whole = SharedMachine(
+        whole = SharedConnection(
             self._whole(), revisions=revisions, info=info, capabilities=capabilities, **settings
         )
         # What the server says of itself never changes; the caller's dicts are not kept.
-        settings["info"] = self._config.codec.decode(whole._info)
-        settings["capabilities"] = whole._capabilities
+        settings["info"] = self._config.codec.decode(whole.core.info)
+        settings["capabilities"] = whole.core.capabilities
         if sessions is None:
             # Nothing of a legacy client lasts: no stream, no subscription and no log level.
-            settings["capabilities"] = _without_streams(whole._capabilities)
+            settings["capabilities"] = _without_streams(whole.core.capabilities)
             settings["capabilities"].pop("logging", None)
         self._serves_streams = streams
-        self._machine_settings = settings
-        self._revisions = whole._revisions
-        self._legacy_revisions = whole._legacy_revisions
-        self._modern_revisions = whole._modern_revisions
-        self._whole_machine = whole
-        self._modern_machine = whole if self._modern_revisions else None
-        self._stateless: dict[Text, SharedMachine] = {}  # by the field that names the revision
-        self._openings: dict[OpeningMachine, None] = {}  # whose `initialize` is not answered yet
+        self._connection_settings = settings
+        self._revisions = whole.core.revisions
+        self._legacy_revisions = whole.core.legacy_revisions
+        self._modern_revisions = whole.core.modern_revisions
+        self._whole_connection = whole
+        self._modern_connection = whole if self._modern_revisions else None
+        self._stateless: dict[Text, SharedConnection] = {}  # by the field that names the revision
+        self._openings: dict[SharedConnection, None] = {}  # whose `initialize` is not answered yet
         if sessions is not None and not self._legacy_revisions:
             raise ValueError(f"revisions {', '.join(self._revisions)} have no sessions")
         self._table = None if sessions is None else SessionTable(self._whole(), sessions)
@@ -110,46 +110,46 @@ class Hosting(Ground):
         """The open sessions, oldest first."""
         return () if self._table is None else tuple(self._table.sessions.values())
 
-    def _session_machine(self) -> SessionMachine:
-        return SessionMachine(
-            self._whole(), revisions=self._legacy_revisions, **self._machine_settings
+    def _session_connection(self) -> SessionConnection:
+        return SessionConnection(
+            self._whole(), revisions=self._legacy_revisions, **self._connection_settings
         )
 
-    def _stateless_machine(self, fields: Fields) -> SharedMachine:
-        """The machine of a revision, which was judged to be served."""
+    def _stateless_connection(self, fields: Fields) -> SharedConnection:
+        """The connection of a revision, which was judged to be served."""
         revision = fields.get(VERSION_FIELD) or ASSUMED.decode()
         field = revision.encode()
-        machine = self._stateless.get(field)
-        if machine is None:
-            machine = self._stateless[field] = SharedMachine(
-                self._whole(), revisions=self._legacy_revisions, **self._machine_settings
+        connection = self._stateless.get(field)
+        if connection is None:
+            connection = self._stateless[field] = SharedConnection(
+                self._whole(), revisions=self._legacy_revisions, **self._connection_settings
             )
-            machine.assume(revision)
-        return machine
+            connection.assume(revision)
+        return connection
 
-    def _opening_machine(self) -> OpeningMachine:
-        return OpeningMachine(
-            self._whole(), revisions=self._legacy_revisions, **self._machine_settings
+    def _opening_connection(self) -> SharedConnection:
+        return SharedConnection(
+            self._whole(), opens=True, revisions=self._legacy_revisions, **self._connection_settings
         )
 
-    def _machines(self) -> list[SessionMachine | SharedMachine]:
-        shared = [] if self._modern_machine is None else [self._modern_machine]
+    def _connections(self) -> list[SessionConnection | SharedConnection]:
+        shared = [] if self._modern_connection is None else [self._modern_connection]
         return [
             *shared,
             *self._stateless.values(),
             *self._openings,
-            *(session._machine for session in self.sessions),
+            *(session._connection for session in self.sessions),
         ]
 
     def _disconnected(self, route: Stream | Reply) -> None:
         """The client of an exchange is gone."""
         route.detach()
         if isinstance(route, Reply):
-            machine = route._machine
-            assert isinstance(machine, SharedMachine)
-            if machine is self._modern_machine:
-                machine._now = self._now
-                machine._cancel_route(route, CancelCause.PEER)
+            connection = route._connection
+            assert isinstance(connection, SharedConnection)
+            if connection is self._modern_connection:
+                connection.core.now = self._now
+                connection.cancel_route(route, CancelCause.PEER)
         elif route.session._is_old:
             route.session._table.end(route.session, SessionEnd.DISCONNECTED)
         else:

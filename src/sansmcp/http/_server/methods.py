@@ -36,8 +36,8 @@ def receive_get(exchange: ServerExchange) -> None:
         _resume(exchange, session, last)
     else:
         session._standalone.open(exchange)
-    session._machine._release_changes()
-    session._machine._settle()
+    session._connection.release_changes()
+    session._connection.core.settle()
 
 
 def _resume(exchange: ServerExchange, session: Session, last: str) -> None:

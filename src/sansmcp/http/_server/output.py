@@ -9,7 +9,7 @@ import attrs
 from .._headers import Headers
 
 if TYPE_CHECKING:
-    from .connection import SessionMachine
+    from .connection import SessionConnection
     from .endpoint import ServerEndpoint
     from .reply import Reply
     from .streams import Stream
@@ -78,7 +78,7 @@ class Output:
 
     # The exchange sets them all: one is made for every request, and two initialisers cost more.
     _endpoint: ServerEndpoint
-    _ledger: SessionMachine | Reply | None  # which counts what waits to be sent
+    _ledger: SessionConnection | Reply | None  # which counts what waits to be sent
     _status: int  # 0: there is none yet
     _taken: int  # 1: the head was taken, 2: the end was, too
     _pieces: list[bytes]
@@ -156,7 +156,7 @@ class Output:
         pieces, self._pieces = self._pieces, []
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         if self._ledger is not None:
-            self._ledger._taken(len(data))
+            self._ledger.taken(len(data))
             if self._endpoint._wake is not None:
                 self._endpoint._settle()  # what waited for room may go out on another exchange
         return data
@@ -173,7 +173,7 @@ class Output:
                 self._headers += more + self._common
             self._pieces.append(body)
             if self._ledger is not None:
-                self._ledger._unsent += size
+                self._ledger.waits(size)
         else:
             self._headers = (() if status == 204 else _NO_BODY) + more + self._common
         self._over = True
@@ -191,7 +191,7 @@ class Output:
         ledger = self._ledger
         assert ledger is not None  # as long as it goes on
         self._pieces.append(data)
-        ledger._unsent += len(data)
+        ledger.waits(len(data))
         self._written_at = self._endpoint._now
         self._endpoint._ready[self] = None
 
@@ -199,4 +199,4 @@ class Output:
         """Forget what waits: nobody will read it."""
         pieces, self._pieces = self._pieces, []
         if self._ledger is not None:
-            self._ledger._taken(sum(map(len, pieces)))
+            self._ledger.taken(sum(map(len, pieces)))

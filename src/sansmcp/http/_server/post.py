@@ -1,4 +1,4 @@
-"""POST: one message, or a batch of 2025-03-26, from the bytes to the machine it is for.
+"""POST: one message, or a batch of 2025-03-26, from the bytes to the connection it is for.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/transports.
 """
@@ -28,7 +28,7 @@ from .versions import ASSUMED, VERSION_FIELD, judge_version, unsupported
 
 if TYPE_CHECKING:
     from ..._connection.handles import IncomingRequest
-    from .connection import HTTPMachine
+    from .connection import RoutedConnection
     from .exchange import ServerExchange
     from .sessions import Session
 
@@ -73,7 +73,7 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
     is_request = type(method) is str and "id" in value
     if is_request and said is MISSING and _receive_known(exchange, value, method):
         return
-    if endpoint._modern_machine is not None:
+    if endpoint._modern_connection is not None:
         field = exchange._fields.get(VERSION_FIELD)
         # `initialize` asks for a session of an older revision (VER-012), unless head and body both
         # say that it does not.
@@ -84,7 +84,7 @@ def receive_post(exchange: ServerExchange, body: bytes | bytearray) -> None:
             if method == "initialize"
             else is_named or is_said or _lacks_version(exchange)
         ):
-            _receive_modern(exchange, endpoint._modern_machine, value, field, said)
+            _receive_modern(exchange, endpoint._modern_connection, value, field, said)
             return
     _receive_legacy(exchange, value, value, body)
 
@@ -113,15 +113,15 @@ def _refuse_for_memory(exchange: ServerExchange, value: Any) -> None:
         exchange._refuse_for_memory(id)
 
 
-def _hold(machine: HTTPMachine) -> None:
+def _hold(connection: RoutedConnection) -> None:
     """The requests that a message has brought hold memory until they end."""
     new: list[IncomingRequest] = []
-    for request in reversed(machine._incoming.values()):
+    for request in reversed(connection.core.requests.values()):
         if request._held_bytes:
             break  # it was there before, as are all before it
         new.append(request)
     if new:
-        held = machine._endpoint._held
+        held = connection.endpoint._held
         if new[0]._method == LISTEN:  # of which only a part is kept, for long
             held.arriving = measured(new[0]._params, held.limit)
         held.share(new)
@@ -165,7 +165,7 @@ def _decoded(exchange: ServerExchange, body: bytes | bytearray) -> Any:
 
 def _receive_modern(
     exchange: ServerExchange,
-    machine: HTTPMachine,
+    connection: RoutedConnection,
     message: JSONObject,
     field: str | None,
     said: object,
@@ -199,15 +199,15 @@ def _receive_modern(
     if fault is not None:
         exchange._refuse(400, fault, _readable(raw))
     elif not is_request:
-        machine._fault, machine._sender = None, exchange
-        machine._receive_notification(message, method)
-        machine._sender = None
-        _accept(exchange, machine)
+        connection.core.fault, connection.sender = None, exchange
+        connection.machine.notifications.receive_notification(message, method)
+        connection.sender = None
+        _accept(exchange, connection)
     elif method == LISTEN and not exchange._accepted.stream and endpoint._serves_streams:
         text = f"{method} is answered by a stream, and Accept does not take text/event-stream"
         exchange._refuse(406, Breach("SUBS-018", text), _readable(raw))
     else:
-        _receive_request(exchange, machine, message, method, Reply(exchange, machine, raw))
+        _receive_request(exchange, connection, message, method, Reply(exchange, connection, raw))
 
 
 def _readable(raw: Any) -> Any:
@@ -235,43 +235,43 @@ def _judge_version(
 
 def _receive_request(
     exchange: ServerExchange,
-    machine: HTTPMachine,
+    connection: RoutedConnection,
     message: JSONObject,
     method: str,
     route: Stream | Reply,
 ) -> None:
     endpoint = exchange._endpoint
-    machine._now, machine._at = endpoint._now, endpoint._at
-    machine._receive_request(message, method, route, None)
-    if machine._incoming:
-        _hold(machine)
-    if machine._restless or endpoint._answers == "sse":
-        _after(exchange, machine, route)
+    connection.core.now, connection.core.at = endpoint._now, endpoint._at
+    connection.machine.intake.receive_request(message, method, route, None)
+    if connection.core.requests:
+        _hold(connection)
+    if connection.core.restless or endpoint._answers == "sse":
+        _after(exchange, connection, route)
 
 
-def _after(exchange: ServerExchange, machine: HTTPMachine, route: Stream | Reply) -> None:
-    """The machine has what came; where it is still to be answered, the stream may begin.
+def _after(exchange: ServerExchange, connection: RoutedConnection, route: Stream | Reply) -> None:
+    """The connection has what came; where it is still to be answered, the stream may begin.
 
     In the modern revision it waits for the first message: an error has a status (HTTP-023).
     """
-    if machine._restless:
-        machine._settle()
+    if connection.core.restless:
+        connection.core.settle()
     endpoint = exchange._endpoint
     if (
         not route.over
         and endpoint._answers == "sse"
-        and machine is not endpoint._modern_machine
+        and connection is not endpoint._modern_connection
         and route.takes()
         and not exchange.is_stream
     ):
         route.start()
 
 
-def _accept(exchange: ServerExchange, machine: HTTPMachine) -> None:
+def _accept(exchange: ServerExchange, connection: RoutedConnection) -> None:
     """Something was posted that has no answer."""
-    fault = machine._fault
-    if machine._restless:
-        machine._settle()
+    fault = connection.core.fault
+    if connection.core.restless:
+        connection.core.settle()
     if fault is None:
         exchange._answer(202, b"")
     else:  # it is reported already
@@ -291,13 +291,15 @@ def _receive_known(exchange: ServerExchange, message: JSONObject, method: str) -
         if session is None:
             return False
         stream = Stream(session, exchange)
-        _receive_request(exchange, session._machine, message, method, stream)
+        _receive_request(exchange, session._connection, message, method, stream)
         return True
     fields = exchange._fields
-    machine = endpoint._stateless.get(fields.raw.get(VERSION_FIELD, ASSUMED))
-    if machine is None or method == "initialize" or fields.repeated:
+    connection = endpoint._stateless.get(fields.raw.get(VERSION_FIELD, ASSUMED))
+    if connection is None or method == "initialize" or fields.repeated:
         return False
-    _receive_request(exchange, machine, message, method, Reply(exchange, machine, message["id"]))
+    _receive_request(
+        exchange, connection, message, method, Reply(exchange, connection, message["id"])
+    )
     return True
 
 
@@ -327,7 +329,7 @@ def _receive_legacy(
         session = table.open(exchange, message, id)
         if session is not None:
             _receive_in_session(exchange, session, value, message, body)
-            if session._machine.phase is Phase.NEW:
+            if session._connection.core.conversation.phase is Phase.NEW:
                 table.forget(session)
         return
     session = table.find(exchange, id)
@@ -342,42 +344,42 @@ def _receive_in_session(
     message: JSONObject | None,
     body: bytes | bytearray,
 ) -> None:
-    machine, stream = session._machine, Stream(session, exchange)
+    connection, stream = session._connection, Stream(session, exchange)
     method: Any = None if message is None else message.get("method")
     if message is not None and isinstance(method, str) and "id" in message:
         stream.is_opening = method == "initialize"
-        _receive_request(exchange, machine, message, method, stream)
+        _receive_request(exchange, connection, message, method, stream)
     else:
-        machine._now = exchange._endpoint._now
-        _receive_others(exchange, machine, stream, value, message, body)
+        connection.core.now = exchange._endpoint._now
+        _receive_others(exchange, connection, stream, value, message, body)
 
 
 def _receive_others(
     exchange: ServerExchange,
-    machine: HTTPMachine,
+    connection: RoutedConnection,
     route: Stream | Reply,
     value: JSONValue,
     message: JSONObject | None,
     body: bytes | bytearray,
 ) -> None:
     """What needs no answer, or a batch, which may have one."""
-    machine._fault, machine._sender = None, exchange
+    connection.core.fault, connection.sender = None, exchange
     if message is not None:
-        machine._receive_object(message, route, None, body)
+        connection.machine.receive_object(message, route, None, body)
         is_waiting = False
     else:
         assert is_list(value)
-        machine._receive_batch(value, route, body)
+        connection.machine.receive_batch(value, route, body)
         is_waiting = not route.closing
-        _hold(machine)
-    machine._sender = None
+        _hold(connection)
+    connection.sender = None
     if route.over:
-        machine._settle()
+        connection.core.settle()
     elif is_waiting:
-        _after(exchange, machine, route)
+        _after(exchange, connection, route)
     else:
         route.over = True  # it was needed for errors only
-        _accept(exchange, machine)
+        _accept(exchange, connection)
         route.finish()
 
 
@@ -391,16 +393,16 @@ def _receive_stateless(
         if method == "initialize":
             _receive_opening(exchange, message)
             return
-        machine = endpoint._stateless_machine(exchange._fields)
-        reply = Reply(exchange, machine, message["id"])
-        _receive_request(exchange, machine, message, method, reply)
+        connection = endpoint._stateless_connection(exchange._fields)
+        reply = Reply(exchange, connection, message["id"])
+        _receive_request(exchange, connection, message, method, reply)
     elif method == "notifications/initialized":
         exchange._answer(202, b"")  # nothing follows from it where nothing lasts
     else:
-        machine = endpoint._stateless_machine(exchange._fields)
-        machine._now = endpoint._now
-        reply = Reply(exchange, machine, _ids_in(value))
-        _receive_others(exchange, machine, reply, value, message, body)
+        connection = endpoint._stateless_connection(exchange._fields)
+        connection.core.now = endpoint._now
+        reply = Reply(exchange, connection, _ids_in(value))
+        _receive_others(exchange, connection, reply, value, message, body)
 
 
 def _ids_in(value: JSONValue) -> tuple[object, ...]:
@@ -421,12 +423,15 @@ def _receive_opening(exchange: ServerExchange, message: JSONObject) -> None:
         body = endpoint._error_body("too many requests", ErrorCode.INTERNAL_ERROR, id)
         exchange._answer(503, body)
         return
-    machine = endpoint._opening_machine()
-    machine.peer.principal, machine.peer.principal_key = exchange.principal, exchange.principal_key
-    reply = Reply(exchange, machine, message["id"])
-    _receive_request(exchange, machine, message, "initialize", reply)
-    if machine._incoming:
-        endpoint._openings[machine] = None
+    connection = endpoint._opening_connection()
+    connection.core.peer.principal, connection.core.peer.principal_key = (
+        exchange.principal,
+        exchange.principal_key,
+    )
+    reply = Reply(exchange, connection, message["id"])
+    _receive_request(exchange, connection, message, "initialize", reply)
+    if connection.core.requests:
+        endpoint._openings[connection] = None
 
 
 # -------------------------------------------------------------------------------- 2024-11-05
@@ -439,25 +444,25 @@ def _receive_old(exchange: ServerExchange, value: JSONValue, body: bytes | bytea
     session = table.find_old(exchange)
     if session is None:
         return
-    machine = session._machine
+    connection = session._connection
     if (
-        machine.phase is Phase.NEW
+        connection.core.conversation.phase is Phase.NEW
         and is_object(value)
         and value.get("method") == "initialize"
         and not table.reserve(session, exchange, value, _readable(value.get("id")))
     ):
         return
-    machine._now = exchange._endpoint._now
+    connection.core.now = exchange._endpoint._now
     route = session._standalone
-    machine._sender = exchange
+    connection.sender = exchange
     if is_object(value):
-        machine._receive_object(value, route, None, body)
+        connection.machine.receive_object(value, route, None, body)
     elif is_list(value):
-        machine._receive_batch(value, route, body)
+        connection.machine.receive_batch(value, route, body)
     else:
-        machine._refuse_unreadable(NO_OBJECT, route, excerpt=excerpt_of(body))
-    machine._sender = None
-    _hold(machine)
-    if machine._restless:
-        machine._settle()
+        connection.machine.incoming.refuse_unreadable(NO_OBJECT, route, excerpt=excerpt_of(body))
+    connection.sender = None
+    _hold(connection)
+    if connection.core.restless:
+        connection.core.settle()
     exchange._answer(202, b"")

@@ -84,7 +84,7 @@ class History:
         if not self._was_full:
             self._was_full = True
             self._say("is full: its oldest events were dropped")
-        calls, machine = self._calls, self._session._machine
+        calls, connection = self._calls, self._session._connection
         while calls:
             call = next(iter(calls))
             position, stream, event = calls[call]
@@ -92,8 +92,7 @@ class History:
                 break
             del calls[call]
             if call.open and event >= stream.unseen:
-                machine._unsendable.append(call)
-                machine._restless = True
+                connection.lose(call)
 
     def report_lost(self, events: int) -> None:
         """A client has come back too late for so many events."""
@@ -114,4 +113,4 @@ class History:
 
     def _say(self, what: str) -> None:
         text = f"the event log of {self._session!r} {what}"
-        self._session._machine._events.append(LimitReached(rule="OWN-033", text=text))
+        self._session._connection.core.events.append(LimitReached(rule="OWN-033", text=text))

@@ -8,7 +8,7 @@ from .._sse import encode_event
 
 if TYPE_CHECKING:
     from ..._wire.values import RequestId
-    from .connection import HTTPMachine
+    from .connection import RoutedConnection
     from .exchange import ServerExchange
 
 
@@ -29,7 +29,7 @@ class Reply:
     """
 
     __slots__ = (
-        "_machine",
+        "_connection",
         "_unsent",
         "closing",
         "context",
@@ -43,8 +43,8 @@ class Reply:
         "status",
     )
 
-    def __init__(self, exchange: ServerExchange, machine: HTTPMachine, id: Any) -> None:
-        self._machine = machine
+    def __init__(self, exchange: ServerExchange, connection: RoutedConnection, id: Any) -> None:
+        self._connection = connection
         self.exchange: ServerExchange | None = exchange
         self.principal: Any = exchange.principal
         self.principal_key = exchange.principal_key
@@ -86,11 +86,15 @@ class Reply:
         assert self.exchange is not None
         self.exchange._start_stream()
 
-    def _taken(self, size: int) -> None:
+    def taken(self, size: int) -> None:
         """So many bytes were taken off the exchange: what waits for that follows."""
         self._unsent -= size
-        if self.held is not None and self._unsent <= self._machine._config.soft_unsent_bytes:
+        if self.held is not None and self._unsent <= self._connection.core.config.soft_unsent_bytes:
             self.release_held()
+
+    def waits(self, size: int) -> None:
+        """So many bytes wait to be taken off the exchange."""
+        self._unsent += size
 
     def release_held(self) -> None:
         """What waited for room follows, before the last message at the latest."""

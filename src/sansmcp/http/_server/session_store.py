@@ -10,10 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._connection.changes import Change, ResourceUpdated
-from ..._connection.events import CancelCause, CloseCause, LimitReached
+from ..._connection.events import LimitReached
 from ..._connection.handles import IncomingRequest
 from ..._rules.sending import Breach
-from ..._rules.state_tables import StateTrigger
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, is_object
 from .._headers import Text
@@ -25,7 +24,7 @@ from .streams import Stream
 from .versions import VERSION_FIELD
 
 if TYPE_CHECKING:
-    from .connection import SessionMachine
+    from .connection import SessionConnection
     from .endpoint import ServerEndpoint
     from .exchange import ServerExchange
 
@@ -56,7 +55,7 @@ class SessionTable:
         self.sessions: dict[Text, Session] = {}
 
         # A change of a resource costs as much as there are sessions that are subscribed to it.
-        self._subscribed: dict[str, dict[SessionMachine, None]] = {}
+        self._subscribed: dict[str, dict[SessionConnection, None]] = {}
 
     # ------------------------------------------------------------------------------- opening
 
@@ -109,8 +108,8 @@ class SessionTable:
             text = "Sessions.new_id must give another id at each call, of visible ASCII"
             exchange._answer(500, endpoint._error_body("no session", ErrorCode.INTERNAL_ERROR, id))
             raise LocalProtocolError("SESS-003", text)
-        machine = endpoint._session_machine()
-        session = Session(name, exchange.principal, machine, self, is_old=is_old)
+        connection = endpoint._session_connection()
+        session = Session(name, exchange.principal, connection, self, is_old=is_old)
         self.sessions[session._field] = session
         self.touch(session)
         return session
@@ -157,7 +156,7 @@ class SessionTable:
         if name is None or SESSION_FIELD in fields.repeated:
             text = "Mcp-Session-Id is missing, or came more than once: open a session by initialize"
             code = ErrorCode.INVALID_REQUEST
-            if endpoint._modern_machine is not None:
+            if endpoint._modern_connection is not None:
                 code = ErrorCode.INVALID_PARAMS
                 text += f", or speak {endpoint._modern_revisions[-1]}, which has no sessions"
             exchange._refuse(400, Breach("SESS-006", text, code), id)
@@ -187,7 +186,7 @@ class SessionTable:
 
     def expire(self, session: Session) -> None:
         """Nothing was heard for long; it ends, unless something in it is under way."""
-        if session._standalone.connected is not None or session._machine._incoming:
+        if session._standalone.connected is not None or session._connection.core.requests:
             self.touch(session)
         else:
             self.end(session, SessionEnd.EXPIRED)
@@ -197,12 +196,10 @@ class SessionTable:
     def end(self, session: Session, cause: SessionEnd) -> None:
         """End a session from this side: all that is open in it has its ending."""
         session._end = cause
-        machine = session._machine
-        machine._now = self._endpoint._now
-        machine._end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
+        session._connection.end_all()
 
     def over(self, session: Session) -> None:
-        """Its machine has ended everything."""
+        """Its connection has ended everything."""
         cause = session._end or SessionEnd.OVERFLOW
         self.forget(session)
         session._standalone.end()
@@ -213,23 +210,23 @@ class SessionTable:
 
     # ------------------------------------------------------------------------- subscriptions
 
-    def file(self, uri: str, machine: SessionMachine) -> None:
+    def file(self, uri: str, connection: SessionConnection) -> None:
         """A session is subscribed to a resource from now on."""
-        self._subscribed.setdefault(uri, {})[machine] = None
+        self._subscribed.setdefault(uri, {})[connection] = None
 
-    def unfile(self, uri: str, machine: SessionMachine) -> None:
+    def unfile(self, uri: str, connection: SessionConnection) -> None:
         """It is not any more."""
         machines = self._subscribed.get(uri, {})
-        machines.pop(machine, None)
+        machines.pop(connection, None)
         if not machines:
             self._subscribed.pop(uri, None)
 
-    def told_of(self, change: Change) -> Iterable[SessionMachine]:
+    def told_of(self, change: Change) -> Iterable[SessionConnection]:
         """The machines of sessions that may be told of a change."""
         if isinstance(change, ResourceUpdated):
             uri = change.uri if change.subscribed is None else change.subscribed
             return tuple(self._subscribed.get(uri, ()))
-        return [session._machine for session in self.sessions.values()]
+        return [session._connection for session in self.sessions.values()]
 
     # ---------------------------------------------------------------------------- 2024-11-05
 

@@ -18,7 +18,7 @@ from .replay import History
 from .streams import Standalone
 
 if TYPE_CHECKING:
-    from .connection import SessionMachine
+    from .connection import SessionConnection
     from .session_store import SessionTable
     from .streams import Stream
 
@@ -64,13 +64,13 @@ class Session:
 
     __slots__ = (
         "__weakref__",
+        "_connection",
         "_count",
         "_deadline",
         "_end",
         "_field",
         "_held_bytes",
         "_is_old",
-        "_machine",
         "_open",
         "_past",
         "_principal",
@@ -87,14 +87,14 @@ class Session:
         self,
         id: str,
         principal: Any,
-        machine: SessionMachine,
+        connection: SessionConnection,
         table: SessionTable,
         *,
         is_old: bool = False,
     ) -> None:
         self._field = id.encode()  # as it comes
         self._principal = principal
-        self._machine = machine
+        self._connection = connection
         self._table = table
         self._settings = table.settings
         self._held_bytes = 0  # of what the client has said of itself
@@ -108,9 +108,9 @@ class Session:
         self._past: History | None = None
         self._revision_field = b""  # nothing is agreed yet
         self._standalone = Standalone(self)
-        machine._session = self
-        machine.peer.session = self
-        machine.peer.principal = principal
+        connection.session = self
+        connection.core.peer.session = self
+        connection.core.peer.principal = principal
         self.data: Any = None
 
     @property
@@ -126,17 +126,17 @@ class Session:
     @property
     def peer(self) -> Peer:
         """What is known of the client. `Peer.session` leads back here."""
-        return self._machine.peer
+        return self._connection.core.peer
 
     @property
     def revision(self) -> str | None:
         """The agreed revision; None before there is one."""
-        return self._machine.revision
+        return self._connection.core.peer.revision
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
         """The URIs that the client is subscribed to."""
-        return self._machine.subscriptions
+        return tuple(self._connection.machine.resource_subscriptions.uris)
 
     @property
     def open(self) -> bool:

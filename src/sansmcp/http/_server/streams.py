@@ -16,7 +16,7 @@ from .._sse import encode_event
 
 if TYPE_CHECKING:
     from ..._wire.values import RequestId
-    from .connection import SessionMachine
+    from .connection import SessionConnection
     from .exchange import ServerExchange
     from .sessions import Session
 
@@ -50,7 +50,7 @@ class Stream:
     """
 
     __slots__ = (
-        "_machine",
+        "_connection",
         "closing",
         "context",
         "events",
@@ -71,7 +71,7 @@ class Stream:
         self, session: Session, exchange: ServerExchange | None, *, listens: bool = False
     ) -> None:
         self.session = session
-        self._machine: SessionMachine = session._machine
+        self._connection: SessionConnection = session._connection
         self.number = 0  # it gets one with its first event
         self.exchange = exchange
         self.listens = listens
@@ -87,7 +87,7 @@ class Stream:
         self.context: Any = None if exchange is None else exchange.context
         if exchange is not None:
             exchange._route = self
-            exchange._ledger = self._machine
+            exchange._ledger = self._connection
 
     @classmethod
     def ended(cls, session: Session, number: int) -> Stream:
@@ -176,7 +176,7 @@ class Stream:
             self.number = 2 * session._count - self.listens  # odd: it began with a GET
             session._streams[self.number] = self
         self.events += 1
-        call = session._machine._asking if is_waiting else None
+        call = session._connection.asking if is_waiting else None
         return session._history.keep(self, message, call)
 
     def _event_id(self, event: int) -> str:
@@ -233,7 +233,7 @@ class Stream:
             self.detach()
             old._end()
         exchange._route = self
-        exchange._ledger = self._machine
+        exchange._ledger = self._connection
         if not exchange.is_stream:
             exchange._start_stream()
         self.exchange = exchange
@@ -291,7 +291,7 @@ class Stream:
         if self._has_to_give_way() and (self.over or is_readable):
             self.detach()
             session._standalone.open(exchange)
-            session._machine._release_changes()
+            session._connection.release_changes()
         elif self.over:
             self.finish()
 
@@ -325,8 +325,8 @@ class Standalone:
         self.status = 200
 
     @property
-    def _machine(self) -> SessionMachine:
-        return self.session._machine
+    def _connection(self) -> SessionConnection:
+        return self.session._connection
 
     @property
     def over(self) -> bool:
@@ -391,7 +391,7 @@ class Standalone:
             oldest = min(self.listening, key=lambda stream: stream.exchange is not None)
             if oldest.exchange is not None:
                 text = f"{self.session!r} has {len(self.listening)} GET streams, which is the limit"
-                self._machine._events.append(LimitReached(rule="OWN-031", text=text))
+                self._connection.core.events.append(LimitReached(rule="OWN-031", text=text))
             oldest.finish()
 
     def end(self) -> None:

@@ -11,16 +11,17 @@ from typing import Any
 from ..._connection.changes import Change
 from ..._connection.events import CancelCause
 from ..._connection.handles import IncomingRequest, Listener, Listing, OutgoingRequest, Ping
+from ..._connection.input_required_server import needs_session
 from ..._rules.conversation import Peer
 from ..._rules.sending import refuse_to_ask, refuse_to_notify
 from ..._spec.errors import LocalProtocolError
 from ..._spec.registry import MODERN_REVISIONS
 from ..._wire.values import JSONObject, JSONValue
 from .answers import Answers
-from .connection import SessionMachine
+from .connection import SessionConnection
 from .events import SessionEnd
 from .sessions import Session
-from .shared_connections import SharedMachine, needs_session
+from .shared_connections import SharedConnection
 
 
 class Verbs(Answers):
@@ -53,20 +54,12 @@ class Verbs(Answers):
         Raises:
             LocalProtocolError: As there; and where there is no session.
         """
-        machine = self._machine_for(request, session, now, method)
-        if not isinstance(machine, SessionMachine):
-            assert request is not None  # a session has a machine of its own
+        connection = self._connection_for(request, session, now, method)
+        if not isinstance(connection, SessionConnection):
+            assert request is not None  # a session has a connection of its own
             raise _not_asked(request.peer, method)
-        call = machine.send_request(
-            method,
-            params,
-            meta=meta,
-            progress=progress,
-            timeout=timeout,
-            max_timeout=max_timeout,
-            id=id,
-            request=request,
-            data=data,
+        call = connection.machine.outgoing.send(
+            method, params, meta, progress, timeout, max_timeout, None, id, request, data, None
         )
         self._settle()
         return call
@@ -111,8 +104,8 @@ class Verbs(Answers):
         now: float | None = None,
     ) -> Ping:
         """Ping the client of a session: as `ServerConnection.ping`."""
-        machine = self._at_session(session, now)
-        ping = machine.ping(meta=meta, timeout=timeout, data=data)
+        connection = self._at_session(session, now)
+        ping = connection.machine.pings.send(meta, timeout, data, None)
         self._settle()
         return ping
 
@@ -129,8 +122,8 @@ class Verbs(Answers):
             return False
         inner = call if isinstance(call, OutgoingRequest) else call._call
         route: Any = None if inner is None else inner._route
-        machine = self._own(None if route is None else route._machine, call, now)
-        done = machine.cancel(call, reason=reason, meta=meta)
+        connection = self._own(None if route is None else route._connection, call, now)
+        done = connection.machine.cancel(call, reason, meta, None)
         self._settle()
         return done
 
@@ -148,8 +141,8 @@ class Verbs(Answers):
 
         One of `request` and `session` says whom.
         """
-        machine = self._machine_for(request, session, now, method)
-        machine.send_notification(method, params, meta=meta, request=request)
+        connection = self._connection_for(request, session, now, method)
+        connection.machine.notifications.send(method, params, meta, request, None)
         self._settle()
 
     def send_log(
@@ -167,8 +160,8 @@ class Verbs(Answers):
 
         One of `request` and `session` says to whom.
         """
-        machine = self._machine_for(request, session, now, "a log message")
-        done = machine._send_log(level, data, logger, meta, request, None)
+        connection = self._connection_for(request, session, now, "a log message")
+        done = connection.send_log(level, data, logger, meta, request)
         self._settle()
         return done
 
@@ -185,12 +178,12 @@ class Verbs(Answers):
         """
         if now is not None:
             self._tell(now)
-        whole = self._whole_machine  # which has the listeners, and judges the change in any case
-        whole._now = self._now
-        told = whole._publish(change, meta, None)
-        for machine in () if self._table is None else self._table.told_of(change):
-            machine._now = self._now
-            told = machine._publish(change, meta, None) or told
+        whole = self._whole_connection  # which has the listeners, and judges the change in any case
+        whole.core.now = self._now
+        told = whole.machine.publisher.publish(change, meta, None)
+        for connection in () if self._table is None else self._table.told_of(change):
+            connection.core.now = self._now
+            told = connection.machine.publisher.publish(change, meta, None) or told
         self._settle()
         return told
 
@@ -204,15 +197,15 @@ class Verbs(Answers):
         now: float | None = None,
     ) -> Listener | None:
         """Take a subscription: as `ServerConnection.acknowledge`."""
-        machine = self._enter(request, now)
-        listener = machine._acknowledge(request, notifications, None)
+        connection = self._enter(request, now)
+        listener = connection.machine.listeners.acknowledge(request, notifications, None)
         self._settle()
         return listener
 
     def end_listener(self, listener: Listener, *, now: float | None = None) -> bool:
         """End a subscription: as `ServerConnection.end_listener`. Its stream ends, too."""
-        machine = self._enter(listener._request, now)
-        done = machine._end_listener(listener, None)
+        connection = self._enter(listener._request, now)
+        done = connection.machine.listeners.end_listener(listener, None)
         self._settle()
         return done
 
@@ -241,14 +234,13 @@ class Verbs(Answers):
             self._tell(now)
         self._closing = True
         self._whole()._heads.forget()
-        for machine in self._machines():
-            machine._now = self._now
-            if isinstance(machine, SharedMachine):
-                for listener in list(machine._listeners.values()):
-                    if listener._held is None:
-                        machine._end_listener(listener, None)
-                for request in list(machine._incoming.values()):
-                    machine._cancel_incoming(request, CancelCause.CLOSED)
+        for connection in self._connections():
+            connection.core.now = self._now
+            if isinstance(connection, SharedConnection):
+                for listener in connection.machine.listeners.open:
+                    connection.machine.listeners.end_listener(listener, None)
+                for request in list(connection.core.requests.values()):
+                    connection.machine.incoming.cancel(request, CancelCause.CLOSED)
         for session in self.sessions:
             self.end_session(session)
         self._settle()

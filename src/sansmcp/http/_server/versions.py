@@ -26,7 +26,7 @@ def unsupported(endpoint: ServerEndpoint, revision: str) -> Breach:
     make clients of both eras believe that it is one.
     """
     text = f"revision {revision[:80]!r} is not served"
-    if endpoint._modern_machine is None:
+    if endpoint._modern_connection is None:
         return Breach("HDR-004", f"{text}; this server speaks {', '.join(endpoint._revisions)}")
     return Breach(
         "VER-008",
