@@ -21,7 +21,7 @@ from .._rules.sending import (
 from .._spec.methods import FILTER
 from .._wire.values import IdKey, JSONObject, Side, is_object, table_key
 from ._events import BlindCause, CancellationMatched
-from ._findings import Watching
+from ._observations import Watching
 from ._history import Asked, Half
 from ._modern_history import Listening, wishes_in
 
