@@ -1,51 +1,99 @@
-"""What an observer remembers of each side: what it has asked, and how much of it was seen."""
+"""What was seen of each side: its requests, and how much of its messages is known.
+
+A *place* is the number of a line or message among all that were seen. Each side reads the messages
+of the other side in order, so a side that has read one place has read all earlier ones.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from .._connection.config import Config
 from .._connection.used_ids import UsedIds
-from .._spec.methods import Method
-from .._spec.registry import LOG_LEVELS
-from .._wire.framing import LineReader, Trimmer
+from .._rules.conversation import Conversation
+from .._rules.sending import Breach
+from .._rules.state_tables import Phase
+from .._spec.methods import Dialect, Method
+from .._spec.modern_methods import MODERN_REVISION
+from .._spec.registry import Registry
 from .._wire.values import IdKey, ProgressToken, RequestId, Side
-from ._modern_history import Terms
+from ._events import BlindCause
+from ._observations import Observations
+
+_FINISHED: Final = (
+    "the oldest finished request was forgotten: what still comes for it is not judged any more"
+)
+_OPEN: Final = "the oldest request was forgotten, and its answer will not be matched"
 
 
-class Asked:
-    """A request that was seen, and what has become of it.
+@attrs.frozen
+class RequestTerms:
+    """What a request of 2026-07-28 declares, as far as it binds the server.
 
-    Two requests of one id that may both be answered share one of these: `n_asked` counts them.
-    A place is the number of a line among all that were seen: the other side reads those of one
-    direction in order. `answer_place` is that of the last answer, 0 where it came in a batch, which
-    may be refused as a whole.
+    Attributes:
+        gates: The gates that the client's capabilities open for questions.
+        severity: The least severe level of wanted log messages; None: no log message is wanted.
+        has_extensions: Whether it declares extensions, which may define methods and results.
+        faults: What is wrong with the declaration.
+    """
 
-    A request is `modern` where it speaks for itself. Then `terms` are what it declares, None where
-    that is unreadable; or it is `alien`, of a revision that is not known here. `due` is the rule
-    that whoever answers it breaks.
+    gates: frozenset[str]
+    severity: int | None
+    has_extensions: bool
+    faults: tuple[Breach, ...]
+
+
+class SeenRequest:
+    """A request that was seen, and its state.
+
+    Two requests with the same id that may both be answered share one object.
+
+    Attributes:
+        id: The id as it was sent.
+        key: The id as a key of tables.
+        method: The method.
+        number: The number of its message.
+        index: The place in its batch; None outside of one.
+        place: The place that the other side has read if it answers; see `number`.
+        time: When it was seen, in seconds; None without times.
+        spec: The method's definition, where the revision is known for certain.
+        subject: What the effect of the response depends on; its type depends on the method.
+        token: The progress token as a key of tables; None where there is none.
+        n_sent: How many requests with this id may be answered.
+        n_answered: How many responses with this id were seen.
+        response_place: The place of the last response; 0 where it came in a batch, which may be
+            refused as a whole.
+        as_task: Whether it asks for a task.
+        may_be_task: Whether it may ask for a task: it was sent before a revision was agreed on.
+        from_batch: Whether it came in a batch on a line.
+        is_cancelled: Whether it was cancelled.
+        is_given_up: Whether it was reported as unanswered.
+        is_modern: Whether it is a request of the era of 2026-07-28.
+        has_unknown_revision: Whether the revision that it names is not known here.
+        terms: What a modern request declares; None where that cannot be read.
+        due_rule: The rule that the other side breaks if it answers with a result.
     """
 
     __slots__ = (
-        "alien",
-        "answer_place",
         "as_task",
-        "batched",
-        "cancelled",
-        "due",
-        "given_up",
+        "due_rule",
+        "from_batch",
+        "has_unknown_revision",
         "id",
         "index",
+        "is_cancelled",
+        "is_given_up",
+        "is_modern",
         "key",
         "may_be_task",
         "method",
-        "modern",
         "n_answered",
-        "n_asked",
+        "n_sent",
         "number",
         "place",
+        "response_place",
         "spec",
         "subject",
         "terms",
@@ -54,241 +102,169 @@ class Asked:
     )
 
     def __init__(
-        self, id: RequestId, key: IdKey, method: str, place: int, number: int, time: float | None
+        self, id: RequestId, key: IdKey, method: str, number: int, time: float | None
     ) -> None:
         self.id = id
         self.key = key
         self.method = method
-        self.place = place
         self.number = number
+        self.place = number
         self.time = time
+        self.index: int | None = None
         self.spec: Method | None = None
         self.subject: Any = None
         self.token: ProgressToken | None = None
-        self.answer_place = 0
-        self.n_asked = 1
+        self.n_sent = 1
         self.n_answered = 0
+        self.response_place = 0
         self.as_task = False
-        self.may_be_task = False  # it came before it was known whether there are tasks
-        self.batched = False
-        self.cancelled = False
-        self.given_up = False
-        self.modern = False
-        self.alien = False
-        self.terms: Terms | None = None
-        self.due: str | None = None
-        self.index: int | None = None
+        self.may_be_task = False
+        self.from_batch = False
+        self.is_cancelled = False
+        self.is_given_up = False
+        self.is_modern = False
+        self.has_unknown_revision = False
+        self.terms: RequestTerms | None = None
+        self.due_rule: str | None = None
 
     @property
-    def waits(self) -> bool:
-        """Whether an answer may still come."""
-        return self.n_answered < self.n_asked
+    def is_open(self) -> bool:
+        """Whether a response may still come."""
+        return self.n_answered < self.n_sent
 
     @property
     def is_judged(self) -> bool:
-        """Whether it is known what holds for it."""
-        return not self.modern or self.terms is not None
+        """Whether the rules that hold for it are known."""
+        return not self.is_modern or self.terms is not None
 
 
-@attrs.define(eq=False)
-class TokenUse:
-    """A progress token, and the last request that was sent with it.
-
-    Attributes:
-        asked: That request.
-        last: The last progress that was seen.
-        shared: An earlier request with the token had no answer yet: progress may be for either.
-        task: The task that the request became, whose progress goes on; None where there is none.
-        task_over: The task was seen to be over.
-    """
-
-    asked: Asked
-    last: float | None = None
-    shared: bool = False
-    task: str | None = None
-    task_over: bool = False
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the request certainly counts as active for the side that sent it."""
-        asked = self.asked
-        return asked.waits and not asked.cancelled and not asked.given_up
-
-
-class Half:
-    """One side, as far as what it has sent tells.
+class SideHistory:
+    """What one side has sent, as far as it was seen.
 
     Attributes:
-        side: Which one.
-        whole: Whether everything that it has sent was seen and could be read.
-        readable: Whether everything that was seen of it could be read.
-        read: The place up to which it has certainly read what the other side has sent: it has
-            answered that, or what came after it.
-        used: The ids of its requests; `modern_ids` are those of requests that spoke for themselves.
-        used_tokens: The progress tokens of its requests.
-        open: Its requests that wait for an answer.
-        done: The latest of those that were answered or cancelled.
-        tokens: The latest progress tokens.
-        tasks: The token of each task that is not over.
-        excused: Ids of bad messages, each of which may be answered with an error.
-        odd_tokens: Whether one of its tokens was no legal one, so that progress may echo it.
-        ended: Whether its stream has ended.
-        fragment: Whether the present line may be a piece of a message.
-        is_new: Whether no line has come yet.
+        side: The side.
+        is_complete: Whether all its messages since the start were seen and could be read.
+        is_readable: Whether all its messages that were seen could be read.
+        read_place: The place of the other side's messages up to which it has certainly read.
+        used_ids: The ids of its requests.
+        modern_ids: The ids of its requests of 2026-07-28; None before the first.
+        open: Its requests that have no response.
+        finished: The latest of its requests that were answered or cancelled.
+        excused: Ids of its bad messages, each of which may be answered with an error.
     """
 
     __slots__ = (
-        "done",
-        "ended",
+        "_max_finished",
+        "_max_ids",
+        "_observations",
         "excused",
-        "fragment",
-        "is_new",
-        "lines",
+        "finished",
+        "is_complete",
+        "is_readable",
         "modern_ids",
-        "odd_tokens",
         "open",
-        "read",
-        "readable",
+        "read_place",
         "side",
-        "tasks",
-        "tokens",
-        "trimmer",
-        "used",
-        "used_tokens",
-        "whole",
+        "used_ids",
     )
 
-    def __init__(self, side: Side, config: Config, from_start: bool) -> None:
+    def __init__(
+        self, side: Side, config: Config, observations: Observations, *, from_start: bool
+    ) -> None:
+        self._observations = observations
+        self._max_ids = config.max_used_ids
+        self._max_finished = config.max_late_answers
         self.side = side
-        self.whole = from_start
-        self.readable = True
-        self.read = 0
-        self.used = UsedIds(config.max_used_ids)
+        self.is_complete = from_start
+        self.is_readable = True
+        self.read_place = 0
+        self.used_ids = UsedIds(config.max_used_ids)
         self.modern_ids: UsedIds | None = None
-        self.used_tokens = UsedIds(config.max_used_ids)
-        self.open: dict[IdKey, Asked] = {}
-        self.done: dict[IdKey, Asked] = {}
-        self.tokens: dict[ProgressToken, TokenUse] = {}
-        self.tasks: dict[str, TokenUse] = {}
+        self.open: dict[IdKey, SeenRequest] = {}
+        self.finished: dict[IdKey, SeenRequest] = {}
         self.excused: dict[IdKey, None] = {}
-        self.odd_tokens = False
-        self.ended = False
-        self.lines = LineReader(config.max_message_bytes)
-        self.trimmer = Trimmer()
-        self.fragment = not from_start  # the first line may be the end of one
-        self.is_new = True
+
+    def find(self, key: IdKey) -> SeenRequest | None:
+        """Its latest request with this id, as far as it is remembered."""
+        return self.open.get(key) or self.finished.get(key)
 
     def has_read(self, place: int) -> bool:
-        """Whether it has certainly read what the other side has sent at this place."""
-        return 0 < place <= self.read
+        """Whether it has certainly read what the other side sent at this place."""
+        return 0 < place <= self.read_place
 
-    def has_asked(self, key: IdKey) -> bool | None:
-        """Whether a request with this id was sent; None where that cannot be known."""
-        if key in self.used or key in self.excused:
+    def has_sent(self, key: IdKey) -> bool | None:
+        """Whether it has sent a request with this id; None where that cannot be known."""
+        if key in self.used_ids or key in self.excused:
             return True
-        return None if not self.whole or self.used.forgotten else False
+        return None if not self.is_complete or self.used_ids.forgotten else False
 
-    def has_used(self, token: ProgressToken) -> bool | None:
-        """Whether a request with this token was sent; None where that cannot be known."""
-        if token in self.used_tokens:
+    def add_modern_id(self, key: IdKey) -> None:
+        """Remember the id of a request of 2026-07-28."""
+        if self.modern_ids is None:
+            self.modern_ids = UsedIds(self._max_ids)
+        self.modern_ids.add(key)
+
+    def excuse(self, key: IdKey | None) -> bool:
+        """Allow an error response to a bad message with this id, as if it were a request.
+
+        Returns:
+            Whether there was room; if not, the oldest id was forgotten.
+        """
+        if key is None:
             return True
-        return None if not self.whole or self.used_tokens.forgotten else False
+        self.excused[key] = None
+        if len(self.excused) <= self._max_finished:
+            return True
+        del self.excused[next(iter(self.excused))]
+        return False
+
+    def finish(self, request: SeenRequest) -> None:
+        """Move a request from the open ones to the finished ones, of which the latest are kept."""
+        if self.open.pop(request.key, None) is not None:
+            finished = self.finished
+            finished[request.key] = request
+            if len(finished) > self._max_finished:
+                del finished[next(iter(finished))]
+                if not request.is_given_up:  # else the other side has ended: no response will come
+                    self._observations.add_blind_spot(BlindCause.FORGOTTEN, self.side, _FINISHED)
+
+    def forget_oldest(self) -> SeenRequest:
+        """Remove the oldest open request and return it."""
+        oldest = self.open.pop(next(iter(self.open)))
+        self._observations.add_blind_spot(BlindCause.FORGOTTEN, self.side, _OPEN)
+        return oldest
 
 
-@attrs.define(eq=False)
-class LogLevel:
-    """Below which level a server certainly has agreed not to log.
+class ModernHistory:
+    """What was seen of 2026-07-28 in the whole conversation.
 
-    Requests that are in flight together may be served in any order, so that the lowest of their
-    levels counts once all are answered; while one waits, nothing is certain.
+    Attributes:
+        dialect: The methods of 2026-07-28.
+        conversation: A conversation of 2026-07-28 in which every gate is open: requests declare
+            their own capabilities.
+        n_requests: How many requests of any modern revision were seen.
+        n_served: How many requests of 2026-07-28 were not answered with an error.
+        n_unknown: How many requests of unknown revisions were not answered with an error.
+        is_served: Whether the server has shown that it supports 2026-07-28.
+        has_extensions: Whether any request has declared an extension.
     """
 
-    _pending: int = 0
-    _lowest: int | None = None
-    _agreed: int = 0
+    __slots__ = (
+        "conversation",
+        "dialect",
+        "has_extensions",
+        "is_served",
+        "n_requests",
+        "n_served",
+        "n_unknown",
+    )
 
-    def asked(self) -> None:
-        """A request for a level was sent."""
-        self._pending += 1
-
-    def answered(self, level: object, accepted: bool) -> None:
-        """It was answered with a result or, not accepted, with an error."""
-        self._pending -= 1
-        if accepted:
-            severity = LOG_LEVELS.get(level, 0) if isinstance(level, str) else 0
-            self._lowest = severity if self._lowest is None else min(severity, self._lowest)
-        if not self._pending and self._lowest is not None:
-            self._agreed, self._lowest = self._lowest, None
-
-    def lose(self) -> None:
-        """Nothing is certain any more."""
-        self._pending += 1
-
-    def forbids(self, level: str) -> bool:
-        """Whether a message of this level is below what was agreed."""
-        return not self._pending and LOG_LEVELS[level] < self._agreed
-
-
-@attrs.define(eq=False)
-class Subscription:
-    """Requests for one URI: how many were not refused, how many wait, and the latest."""
-
-    n_wanted: int = 0
-    n_waiting: int = 0
-    latest: int = 0
-
-
-@attrs.define(eq=False)
-class Subscriptions:
-    """Whether a server may have any subscription at all.
-
-    Which one a notification belongs to cannot be told: its URI may be that of a sub-resource
-    (RES-009). A URI is taken out only where no order of serving the requests could leave it in.
-    """
-
-    bound: int
-    lost: bool = False
-    _uris: dict[str, Subscription] = attrs.field(factory=dict[str, Subscription], init=False)
-    _n_asked: int = attrs.field(default=0, init=False)
-    """Of all URIs together: one that was taken out and comes back is not taken for the old one."""
-
-    def asked(self, uri: object) -> bool:
-        """A subscription was asked for; returns whether there was room to remember it."""
-        if not isinstance(uri, str):
-            self.lost = True
-            return True
-        if len(self._uris) >= self.bound and uri not in self._uris:
-            self.lost = True
-            return False
-        known = self._uris.setdefault(uri, Subscription())
-        known.n_wanted += 1
-        known.n_waiting += 1
-        self._n_asked += 1
-        known.latest = self._n_asked
-        return True
-
-    def answered(self, uri: object, accepted: bool) -> None:
-        """It was answered."""
-        known = self._uris.get(uri) if isinstance(uri, str) else None
-        if known is None or not isinstance(uri, str):
-            return
-        known.n_waiting -= 1
-        known.n_wanted -= not accepted
-        if not known.n_wanted:
-            del self._uris[uri]
-
-    def ending(self, uri: object) -> int | None:
-        """An end was asked for; returns what `ended` needs, None where it would prove nothing."""
-        known = self._uris.get(uri) if isinstance(uri, str) else None
-        return None if known is None or known.n_waiting else known.latest
-
-    def ended(self, uri: str, latest: int) -> None:
-        """That was answered with a result."""
-        known = self._uris.get(uri)
-        if known is not None and known.latest == latest:
-            del self._uris[uri]
-
-    @property
-    def certainly_none(self) -> bool:
-        """Whether there certainly is none."""
-        return not self.lost and not self._uris
+    def __init__(self, registry: Registry) -> None:
+        self.dialect: Dialect = registry.dialects[MODERN_REVISION]
+        gates = registry.every_gate
+        self.conversation = Conversation(self.dialect, Phase.OPERATING, [gates, gates])
+        self.n_requests = 0
+        self.n_served = 0
+        self.n_unknown = 0
+        self.is_served = False
+        self.has_extensions = False

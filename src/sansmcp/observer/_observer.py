@@ -1,321 +1,494 @@
-"""The observer: a passive judge of a conversation between two others."""
+"""The observer of a conversation on byte streams, and what it may conclude.
+
+**What is certain.** The two directions are seen in some order, at some place between the sides.
+Only this is known, and only this may be used against a side:
+
+- A side knows what it has sent itself, and in which order: each direction arrives as it was sent.
+- A side has not read what was not seen yet: what it reads passes by the observer first.
+- A side has read what it answers, and all that came before that (`SideHistory.read_place`). It may
+  or may not have read what else was seen of the other direction: both must be assumed.
+- Where the conversation began earlier, or a part could not be read, everything that is consistent
+  with the rest may have been sent (`SideHistory.is_complete`, `is_readable`).
+
+So a second use of an id, progress that does not increase, and progress after a response are
+certain: each shows in one direction alone. A response to a request that was cancelled, a
+cancellation of one that was answered, and a notification that was sent before a subscription had
+ended may cross: they are violations only once the side has answered something that came later.
+
+**What is forgotten** at a limit of `Config` makes no side guilty: a rule that needs it is not
+judged from then on, and a `BlindSpot` reports that.
+
+**The parts.** `Observer` splits and decodes the input and dispatches each message to `Requests`,
+`Responses` or `Notifications`. These ask the parts that own one subject each: `Handshake`,
+`StatelessRequests`, `InputRounds`, `Subscriptions`, `Progress`, `Cancellations`. All of them report
+through `Observations` and share the history of each side (`SideHistory`, `ModernHistory`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from .._connection.config import Config
+from .._connection.config import Config, config_of
+from .._connection.setting_checks import check_flag
 from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
 from .._rules.sending import Breach
-from .._wire.codec import is_no_json, refusal
+from .._wire.codec import BoundedDecoder, is_no_json, refusal
 from .._wire.framing import (
     EXCERPT_BYTES,
     NO_NEWLINE,
     SPACE,
     Line,
+    LineReader,
     OverlongEnd,
     OverlongLine,
+    Trimmer,
     is_blank,
 )
 from .._wire.values import JSONObject, JSONValue, Side, is_object, table_key
+from ._cancellations import Cancellations
 from ._events import BlindCause, MessageKind, Observation, RequestUnanswered, StreamEnded, TextSeen
-from ._history import Asked, Half
-from ._requests import CallWatching
+from ._handshake import Handshake
+from ._history import ModernHistory, SeenRequest, SideHistory
+from ._input_required import InputRounds
+from ._log_levels import AgreedLogLevel
+from ._notifications import Notifications
+from ._observations import Observations
+from ._progress import Progress
+from ._requests import Requests
+from ._responses import Responses
+from ._stateless import StatelessRequests
+from ._subscriptions import SubscribedResources, Subscriptions
 
-_MIDDLE = "what may have been said before, and what depends on it, is not judged"
-_NO_MESSAGE = {
+_MIDDLE: Final = "what may have been said before, and what depends on it, is not judged"
+_NO_MESSAGE: Final = {
     Side.CLIENT: Breach("STDIO-003", "the client wrote something that is no message"),
     Side.SERVER: Breach("STDIO-002", "the server wrote something that is no message"),
 }
 
 
-class Observer(CallWatching):
-    """Watches both sides of a conversation, and says what happens and who breaks which rule.
+class _SideInput:
+    """The input of one direction.
 
-    It sends nothing and answers nothing. It accuses a side only of what every ordering of the two
-    directions would show: a message of one side may have been sent before that side had read what
-    was seen earlier of the other. What it cannot know, it does not judge (`BlindSpot`).
+    Attributes:
+        history: The side that sends it.
+        lines: Cuts it into lines.
+        trimmer: Takes off byte order marks and white space.
+        is_new: Whether no line has come yet.
+        is_fragment: Whether the current line may be a piece of a message.
+        has_ended: Whether the stream has ended.
+    """
+
+    __slots__ = ("has_ended", "history", "is_fragment", "is_new", "lines", "trimmer")
+
+    def __init__(self, history: SideHistory, config: Config) -> None:
+        self.history = history
+        self.lines = LineReader(config.max_message_bytes)
+        self.trimmer = Trimmer()
+        self.is_new = True
+        self.is_fragment = not history.is_complete  # the first line may be the end of one
+        self.has_ended = False
+
+
+class Observer:
+    """Watches both sides of a conversation, and reports what happens and who breaks which rule.
+
+    It sends nothing and answers nothing. It reports a violation only where every ordering of the
+    two directions would show it: a message of one side may have been sent before that side had read
+    what was seen earlier of the other. What it cannot know, it does not judge (`BlindSpot`).
 
     Feed it everything that passes one place between the two sides, in the order in which it
-    passes, and before it is passed on: then no answer is seen before its request. Each direction
-    must be one stream in which nothing overtakes anything, as on stdio.
+    passes, and before it is passed on: then no response is seen before its request. Each direction
+    must be one stream in which nothing overtakes anything, as on stdio. For Streamable HTTP there
+    is `sansmcp.observer.HTTPObserver`.
 
     Args:
         config: Limits of what is remembered, and the codec. Used are `max_message_bytes`,
-            `max_json_depth`, `max_integer_digits`, `max_requests` (requests that wait, each way),
-            `max_late_answers` (finished ones, and rounds of questions), `max_used_ids`,
-            `max_subscriptions` (resources that a legacy server is asked to watch, and resources
-            in the filters of all open subscriptions of 2026-07-28 together), `codec` and `check`.
-            At a limit the oldest is forgotten, and less is judged from then on.
-        from_start: The observation begins with the first message of the conversation. If not,
-            nobody is accused of what may be explained by messages that were not seen.
+            `max_json_depth`, `max_integer_digits`, `max_requests` (requests without a response,
+            each way), `max_late_answers` (finished requests, and rounds of questions),
+            `max_used_ids`, `max_subscriptions` (resources that a legacy server is asked to watch,
+            and resources in the filters of all open subscriptions of 2026-07-28 together), `codec`
+            and `check`. At a limit the oldest is forgotten, and less is judged from then on.
+        from_start: Whether the observation begins with the first message of the conversation. If
+            not, nothing is reported that messages before the first one may explain.
 
     Both eras may pass side by side. A request of 2026-07-28 is known by its `_meta` and judged by
-    what it says itself; requests of revisions that are not known here are told of, and not judged.
+    what it declares itself; requests of revisions that are not known here are reported, and not
+    judged.
     """
 
-    __slots__ = ("_closed",)
+    __slots__ = (
+        "_closed",
+        "_codec",
+        "_decoder",
+        "_handshake",
+        "_inputs",
+        "_max_message_bytes",
+        "_modern",
+        "_notifications",
+        "_observations",
+        "_requests",
+        "_responses",
+        "_sides",
+        "_unlimited",
+    )
 
     def __init__(self, *, config: Config | None = None, from_start: bool = True) -> None:
-        super().__init__(config, from_start)
+        config = config_of(config)
+        check_flag("from_start", from_start)
         self._closed = False
+        self._max_message_bytes = config.max_message_bytes
+        self._codec = config.codec
+        self._decoder = BoundedDecoder(
+            config.codec, config.max_json_depth, config.max_integer_digits
+        )
+        self._unlimited = self._decoder.unlimited
+        shape = config.check == "shape"
+        registry = config.registry
+
+        self._observations = observations = Observations()
+        client = SideHistory(Side.CLIENT, config, observations, from_start=from_start)
+        server = SideHistory(Side.SERVER, config, observations, from_start=from_start)
+        self._sides = sides = (client, server)
+        self._inputs = (_SideInput(client, config), _SideInput(server, config))
+        self._modern = modern = ModernHistory(registry)
+        log_level = AgreedLogLevel(observations)
+        resources = SubscribedResources(observations, config.max_subscriptions)
+        self._handshake = handshake = Handshake(
+            observations, registry, log_level, resources, from_start=from_start
+        )
+        subscriptions = Subscriptions(
+            observations, sides, modern, shape=shape, max_uris=config.max_subscriptions
+        )
+        inputs = InputRounds(
+            observations, sides, modern, shape=shape, max_rounds=config.max_late_answers
+        )
+        stateless = StatelessRequests(
+            observations, client, modern, handshake, inputs, subscriptions, registry, shape=shape
+        )
+        progress = Progress(observations, sides, modern, handshake, config)
+        cancellations = Cancellations(observations, client, modern, handshake, subscriptions)
+        self._requests = Requests(
+            observations,
+            sides,
+            modern,
+            handshake,
+            progress,
+            stateless,
+            log_level,
+            resources,
+            config,
+        )
+        self._responses = Responses(
+            observations,
+            sides,
+            modern,
+            handshake,
+            progress,
+            stateless,
+            log_level,
+            resources,
+            shape=shape,
+        )
+        self._notifications = Notifications(
+            observations,
+            client,
+            modern,
+            handshake,
+            progress,
+            cancellations,
+            subscriptions,
+            stateless,
+            log_level,
+            resources,
+            shape=shape,
+        )
 
     # ----------------------------------------------------------------------------------- input
 
     def receive_data(
         self, side: Side, data: bytes | bytearray | memoryview, *, now: float | None = None
     ) -> None:
-        """Take the next bytes that a side has sent, cut anywhere: messages on lines of their own.
+        """Take the next bytes that a side has sent: one message a line, cut anywhere.
 
         Args:
-            side: Who sent them.
-            data: Any number of bytes; nothing of it is kept but an unfinished line.
+            side: The side that sent them.
+            data: Any number of bytes; only an unfinished line is kept.
             now: The time in seconds, on one clock for both sides.
 
         Never raises for what the sides do.
 
         Source: MCP 2025-11-25, basic/transports, stdio.
         """
-        half = self._begin(side, now)
-        if half is None:
+        source = self._begin(side, now)
+        if source is None:
             return
-        for line in half.lines.feed(data):
+        for line in source.lines.feed(data):
             if isinstance(line, OverlongEnd):
                 continue
-            self._count(half)
-            self._bytes = True
+            self._count(source, from_line=True)
             if (
                 isinstance(line, OverlongLine)
-                or half.is_new
+                or source.is_new
                 or not line
                 or line[-1] <= SPACE
                 or len(line) > self._unlimited
             ):
-                self._see_odd_line(half, line)
+                self._take_odd_line(source, line)
                 continue
             try:
                 value = self._codec.decode(line)
             except (ValueError, RecursionError) as error:
-                self._see_no_message(half, line, error)
+                self._take_no_message(source, line, error)
             else:
-                self._see(half, value)
+                self._take(source.history, value)
 
     def receive_message(self, side: Side, message: JSONValue, *, now: float | None = None) -> None:
         """Take one decoded message, or batch, that a side has sent.
 
         Args:
-            side: Who sent it.
-            message: The decoded JSON value. It goes into an event, and nothing of it is changed.
+            side: The side that sent it.
+            message: The decoded JSON value. It goes into an event and is not changed.
             now: The time in seconds, on one clock for both sides.
         """
-        half = self._begin(side, now)
-        if half is not None:
-            self._count(half)
-            self._bytes = False
-            self._see(half, message)
+        source = self._begin(side, now)
+        if source is not None:
+            self._count(source, from_line=False)
+            self._take(source.history, message)
 
     def receive_eof(self, side: Side, *, now: float | None = None) -> None:
-        """A side has ended its stream; what the other still waits for will not be answered."""
-        half = self._begin(side, now)
-        if half is None:
-            return
-        rest = half.lines.end()
-        if isinstance(rest, bytearray) and not is_blank(rest):  # else it was told of
-            self._count(half)
-            self._bytes = half.fragment = half.ended = True  # it may be a piece of a message
-            if self._see_odd_line(half, rest):
-                self._accuse(half, Breach("OWN-018", NO_NEWLINE))
-        half.ended = True
-        self._events.append(StreamEnded(side=side, time=self._now))
-        self._give_up(self._halves[1 - side])
-
-    def close(self, *, now: float | None = None) -> None:
-        """The observation ends: tell of all requests without an answer. A second call does nothing.
+        """A side has ended its stream: open requests of the other side will not be answered.
 
         Args:
-            now: The time in seconds.
+            side: The side that ended its stream.
+            now: The time in seconds, on one clock for both sides.
+        """
+        source = self._begin(side, now)
+        if source is None:
+            return
+        rest = source.lines.end()
+        observations = self._observations
+        if isinstance(rest, bytearray) and not is_blank(rest):  # else it was reported
+            self._count(source, from_line=True)
+            source.is_fragment = source.has_ended = True  # it may be a piece of a message
+            if self._take_odd_line(source, rest):
+                observations.add_violation(side, Breach("OWN-018", NO_NEWLINE))
+        source.has_ended = True
+        observations.queue.append(StreamEnded(side=side, time=observations.now))
+        self._give_up(self._sides[1 - side])
+
+    def close(self, *, now: float | None = None) -> None:
+        """End the observation, and report all requests without a response.
+
+        A second call does nothing.
+
+        Args:
+            now: The time in seconds, on one clock for both sides.
         """
         self._begin(Side.CLIENT, now)
         if not self._closed:
             self._closed = True
-            for half in self._halves:
-                self._give_up(half)
+            for side in self._sides:
+                self._give_up(side)
 
     # ---------------------------------------------------------------------------------- output
 
     def next_event(self) -> Observation | None:
-        """Take the oldest event; None means that there is none now."""
-        return self._events.popleft() if self._events else None
+        """Take the oldest event; None: there is none now."""
+        queue = self._observations.queue
+        return queue.popleft() if queue else None
 
     @property
     def revision(self) -> str | None:
         """The revision that a handshake has agreed on; None where none was seen.
 
-        In 2026-07-28 nothing is agreed on: each request names its own.
+        In 2026-07-28 there is no agreement: each request names its revision.
         """
-        conversation = self._conversation
+        conversation = self._handshake.conversation
         return conversation.dialect.revision if conversation.agreed else None
 
     @property
     def messages(self) -> int:
         """How many lines and messages were seen: the number of the latest."""
-        return self._number
+        return self._observations.number
 
     # ----------------------------------------------------------------------------------- lines
 
-    def _begin(self, side: Side, now: float | None) -> Half | None:
-        half = self._halves[side]
-        if self._closed or half.ended:
+    def _begin(self, side: Side, now: float | None) -> _SideInput | None:
+        """The input of a side, unless nothing more is taken from it."""
+        source = self._inputs[side]
+        if self._closed or source.has_ended:
             return None
-        if now is not None and (self._now is None or now > self._now):
-            self._now = now
-        return half
+        observations = self._observations
+        if now is not None and (observations.now is None or now > observations.now):
+            observations.now = now
+        return source
 
-    def _count(self, half: Half) -> None:
-        """One line or message more."""
-        self._index = None
-        self._number = number = self._number + 1
-        if number == 1 and not half.whole:
-            self._blind(BlindCause.MIDDLE, None, _MIDDLE)
+    def _count(self, source: _SideInput, *, from_line: bool) -> None:
+        """Begin the next line or message."""
+        observations = self._observations
+        observations.index = None
+        observations.from_line = from_line
+        observations.number += 1
+        if observations.number == 1 and not source.history.is_complete:
+            observations.add_blind_spot(BlindCause.MIDDLE, None, _MIDDLE)
 
-    def _see_odd_line(self, half: Half, line: Line) -> bool:
-        """The first line, one that is long or empty, or one that ends in white space.
+    def _take_odd_line(self, source: _SideInput, line: Line) -> bool:
+        """Take the first line, or one that is long or empty or ends in white space.
 
         Returns:
-            Whether it is JSON, and could be looked at.
+            Whether it is JSON.
         """
-        half.is_new = False
+        source.is_new = False
         if isinstance(line, OverlongLine):
-            half.fragment = False
-            notes = half.trimmer.unmark(line.head)[1]
-            limit, start = self._config.max_message_bytes, line.head[:EXCERPT_BYTES]
+            source.is_fragment = False
+            notes = source.trimmer.unmark(line.head)[1]
+            limit, start = self._max_message_bytes, line.head[:EXCERPT_BYTES]
             why = f"a message has more than {limit} bytes; here are the first {len(start)}"
-            self._no_message(half, start, why)
-            self._unreadable(half)
-            self._accuse_odd(half, notes)
+            self._report_text(source, start, why)
+            self._handshake.mark_unreadable(source.history)
+            self._report_oddities(source, notes)
             return False
         text: bytes | bytearray | None = line
         notes = []
-        if half.trimmer.first or not line or line[-1] <= SPACE:
-            text, notes = half.trimmer.trim(line)
-        readable = False
+        if source.trimmer.first or not line or line[-1] <= SPACE:
+            text, notes = source.trimmer.trim(line)
+        is_json = False
         if text is None:
-            self._no_message(half, line, "a blank line")
+            self._report_text(source, line, "a blank line")
         else:
-            readable = self._see_text(half, text)
-        self._accuse_odd(half, notes)
-        half.fragment = False
-        return readable
+            is_json = self._take_text(source, text)
+        self._report_oddities(source, notes)
+        source.is_fragment = False
+        return is_json
 
-    def _accuse_odd(self, half: Half, notes: list[str]) -> None:
+    def _report_oddities(self, source: _SideInput, notes: list[str]) -> None:
         for note in notes:
-            self._accuse(half, Breach("OWN-017", note))
+            self._observations.add_violation(source.history.side, Breach("OWN-017", note))
 
-    def _see_text(self, half: Half, text: bytes | bytearray) -> bool:
-        """Whether it is JSON, and could be looked at."""
+    def _take_text(self, source: _SideInput, text: bytes | bytearray) -> bool:
+        """Decode a text and take its message; returns whether it is JSON."""
         try:
             value = self._decoder.decode(text)
         except (ValueError, RecursionError) as error:
-            self._see_no_message(half, text, error)
+            self._take_no_message(source, text, error)
             return False
-        self._see(half, value)
+        self._take(source.history, value)
         return True
 
-    def _see_no_message(
-        self, half: Half, text: bytes | bytearray, error: ValueError | RecursionError
+    def _take_no_message(
+        self, source: _SideInput, text: bytes | bytearray, error: ValueError | RecursionError
     ) -> None:
         why = str(refusal(error))
-        if half.ended:
+        if source.has_ended:
             why = f"{NO_NEWLINE}, and the last line is no whole message: {why}"
-        self._no_message(half, text, why)
-        certain = is_no_json(error)
-        if certain and not half.fragment:
-            self._accuse(half, _NO_MESSAGE[half.side])
-        if not certain or text.lstrip()[:1] in (b"{", b"["):
-            self._unreadable(half)  # another parser may make a message of it
+        self._report_text(source, text, why)
+        side = source.history.side
+        is_certain = is_no_json(error)
+        if is_certain and not source.is_fragment:
+            self._observations.add_violation(side, _NO_MESSAGE[side])
+        if not is_certain or text.lstrip()[:1] in (b"{", b"["):
+            # Another parser may take it for a message.
+            self._handshake.mark_unreadable(source.history)
 
-    def _no_message(self, half: Half, data: bytes | bytearray, text: str) -> None:
-        self._events.append(
+    def _report_text(self, source: _SideInput, data: bytes | bytearray, text: str) -> None:
+        observations = self._observations
+        observations.queue.append(
             TextSeen(
-                side=half.side, data=bytes(data), text=text, number=self._number, time=self._now
+                side=source.history.side,
+                data=bytes(data),
+                text=text,
+                number=observations.number,
+                time=observations.now,
             )
         )
 
     # -------------------------------------------------------------------------------- messages
 
-    def _see(self, half: Half, value: Any) -> None:
+    def _take(self, sender: SideHistory, value: Any) -> None:
+        """Dispatch a decoded message by its members."""
         if value.__class__ is dict:
             method: Any = value.get("method")
             if method.__class__ is not str:
-                self._see_no_call(half, value)
+                self._take_without_method(sender, value)
             elif "id" in value:
-                self._see_request(half, value, method)
+                self._requests.take(sender, value, method)
             else:
-                self._see_notification(half, value, method)
-        elif value.__class__ is list and self._index is None:
-            self._see_batch(half, value)
+                self._notifications.take(sender, value, method)
+        elif value.__class__ is list and self._observations.index is None:
+            self._take_batch(sender, value)
         else:
-            self._seen(half, MessageKind.INVALID, None, None, value)
-            self._accuse(half, NO_OBJECT)
+            self._observations.add_message(sender.side, MessageKind.INVALID, None, None, value)
+            self._observations.add_violation(sender.side, NO_OBJECT)
 
-    def _see_no_call(self, half: Half, message: JSONObject) -> None:
-        """An answer, or an object that is no message."""
+    def _take_without_method(self, sender: SideHistory, message: JSONObject) -> None:
+        """Take a response, or an object that is no message."""
         key = table_key(message.get("id"))
         if "method" not in message and (
             "result" in message
             or "error" in message
-            or (key is not None and key in self._halves[1 - half.side].open)
+            or (key is not None and key in self._sides[1 - sender.side].open)
         ):
-            self._see_answer(half, message, key)
+            self._responses.take(sender, message, key)
             return
-        self._seen(half, MessageKind.INVALID, None, None if key is None else message["id"], message)
-        self._accuse(half, judge_neither(message))
-        self._excuse(half, key)
+        id = None if key is None else message["id"]
+        self._observations.add_message(sender.side, MessageKind.INVALID, None, id, message)
+        self._observations.add_violation(sender.side, judge_neither(message))
+        self._handshake.excuse(sender, key)
 
-    def _see_batch(self, half: Half, values: list[Any]) -> None:
-        conversation = self._conversation
+    def _take_batch(self, sender: SideHistory, values: list[Any]) -> None:
+        observations, handshake, modern = self._observations, self._handshake, self._modern
         breach: Breach | None = None
-        if self._judged and conversation.agreed and self._knows_agreement(half):
-            breach = judge_batch(conversation.dialect, values)
-        elif self._judged and half.side is Side.SERVER and self._is_new and self._serves_modern:
-            breach = judge_batch(self._dialect, values)
+        if handshake.is_agreed and handshake.is_known_to(sender):
+            breach = judge_batch(handshake.conversation.dialect, values)
+        elif (
+            sender.side is Side.SERVER
+            and handshake.is_certain
+            and handshake.has_not_begun
+            and modern.is_served
+        ):
+            breach = judge_batch(modern.dialect, values)
         if not values:
-            self._seen(half, MessageKind.INVALID, None, None, values)
-        n_modern = self._n_modern
-        self._forbidden = breach is not None
+            observations.add_message(sender.side, MessageKind.INVALID, None, None, values)
+        n_modern = modern.n_requests
+        observations.in_refused_batch = breach is not None
         for index, value in enumerate(values):
-            self._index = index
-            self._see(half, value)
+            observations.index = index
+            self._take(sender, value)
             if is_object(value) and value.get("method") == "initialize" and "id" in value:
-                self._accuse(half, BATCHED_INITIALIZE, "initialize")
-        self._index = None
-        self._forbidden = False
-        if breach is None and self._n_modern != n_modern:
-            breach = judge_batch(self._dialect, values)
+                observations.add_violation(sender.side, BATCHED_INITIALIZE, "initialize")
+        observations.index = None
+        observations.in_refused_batch = False
+        if breach is None and modern.n_requests != n_modern:
+            breach = judge_batch(modern.dialect, values)
         if breach is not None:
-            self._accuse(half, breach)
+            observations.add_violation(sender.side, breach)
 
     # ------------------------------------------------------------------------------------- end
 
-    def _give_up(self, half: Half) -> None:
-        """No answers will come for what this side has asked."""
-        waiting = [asked for asked in half.done.values() if asked.waits and not asked.given_up]
-        waiting += half.open.values()
-        for asked in sorted(waiting, key=_order):
-            now, then = self._now, asked.time
-            self._events.append(
+    def _give_up(self, requester: SideHistory) -> None:
+        """Report the requests of a side that will not be answered."""
+        waiting = [
+            request
+            for request in requester.finished.values()
+            if request.is_open and not request.is_given_up
+        ]
+        waiting += requester.open.values()
+        observations = self._observations
+        for request in sorted(waiting, key=_order):
+            now, then = observations.now, request.time
+            observations.queue.append(
                 RequestUnanswered(
-                    side=half.side,
-                    method=asked.method,
-                    id=asked.id,
-                    request_number=asked.number,
+                    side=requester.side,
+                    method=request.method,
+                    id=request.id,
+                    request_number=request.number,
                     seconds=None if now is None or then is None else now - then,
-                    cancelled=asked.cancelled,
+                    cancelled=request.is_cancelled,
                 )
             )
-            asked.given_up = True
-            self._finish(half, asked)
+            request.is_given_up = True
+            requester.finish(request)
 
 
-def _order(asked: Asked) -> tuple[int, int]:
-    return asked.number, asked.index or 0
+def _order(request: SeenRequest) -> tuple[int, int]:
+    return request.number, request.index or 0

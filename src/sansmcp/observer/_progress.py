@@ -1,140 +1,224 @@
-"""Progress and cancellations that pass by: which request they are about, and if they may be."""
+"""Progress tokens, the notifications that use them, and the tasks that keep them in use.
+
+Source: MCP 2025-11-25, basic/utilities/progress and basic/utilities/tasks; MCP 2026-07-28,
+basic/patterns/progress.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from .._rules.messages import judge_cancellation, judge_progress, no_increase
+from .._connection.config import Config
+from .._connection.used_ids import UsedIds
+from .._rules.messages import judge_progress, no_increase, token_in, token_in_use
 from .._rules.sending import Breach
-from .._spec.methods import Dialect
-from .._wire.values import IdKey, JSONObject, ProgressToken, Side, id_key, table_key
-from ._history import Asked, Half, TokenUse
-from ._modern_history import Listening
-from ._responses import AnswerWatching
+from .._spec.tasks import finished_tasks, new_task
+from .._wire.values import JSONObject, ProgressToken, Side, table_key
+from ._events import BlindCause
+from ._handshake import Handshake
+from ._history import ModernHistory, SeenRequest, SideHistory
+from ._observations import Observations
+from ._subscriptions import SeenSubscription
 
-_PROGRESS = "notifications/progress"
-_CANCELLED = "notifications/cancelled"
+PROGRESS: Final = "notifications/progress"
+_TOKEN: Final = "the oldest progress token was forgotten: progress with it is not judged any more"
+_USED_TOKEN: Final = (
+    "a used token was forgotten: progress with unknown tokens is not judged any more"
+)
+_TASK: Final = "a task was not remembered: progress after its end is not judged any more"
 
 
-class ProgressWatching(AnswerWatching):
-    """Judges what is said about requests in flight."""
+class _TokenUse:
+    """A progress token, and the last request that was sent with it.
 
-    __slots__ = ()
+    Attributes:
+        request: That request.
+        last: The last progress that was seen; None before the first.
+        is_shared: Whether an earlier request with the token had no response yet: progress may be
+            for either.
+        task: The id of the task that the request became; None where there is none.
+        is_task_over: Whether the end of the task was seen.
+    """
 
-    # -------------------------------------------------------------------------------- progress
+    __slots__ = ("is_shared", "is_task_over", "last", "request", "task")
 
-    def _see_progress(self, half: Half, params: JSONObject) -> None:
-        asker = self._halves[1 - half.side]
+    def __init__(self, request: SeenRequest) -> None:
+        self.request = request
+        self.last: float | None = None
+        self.is_shared = False
+        self.task: str | None = None
+        self.is_task_over = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the request certainly counts as active for the side that sent it."""
+        request = self.request
+        return request.is_open and not request.is_cancelled and not request.is_given_up
+
+
+class _SideTokens:
+    """The progress tokens of one side's requests.
+
+    Attributes:
+        latest: The latest tokens, with their requests.
+        used: All tokens.
+        by_task: The token of each task that is not over.
+        has_odd: Whether one of the tokens was illegal, so that progress may echo it.
+    """
+
+    __slots__ = ("by_task", "has_odd", "latest", "used")
+
+    def __init__(self, max_used: int) -> None:
+        self.latest: dict[ProgressToken, _TokenUse] = {}
+        self.used = UsedIds(max_used)
+        self.by_task: dict[str, _TokenUse] = {}
+        self.has_odd = False
+
+    def end_task(self, task_id: str) -> None:
+        """A task is over, if it is remembered."""
+        use = self.by_task.pop(task_id, None)
+        if use is not None:
+            use.is_task_over = True
+
+
+class Progress:
+    """Judges progress by the requests whose tokens it uses."""
+
+    __slots__ = (
+        "_handshake",
+        "_max_tasks",
+        "_max_tokens",
+        "_modern",
+        "_observations",
+        "_sides",
+        "_tokens",
+    )
+
+    def __init__(
+        self,
+        observations: Observations,
+        sides: tuple[SideHistory, SideHistory],
+        modern: ModernHistory,
+        handshake: Handshake,
+        config: Config,
+    ) -> None:
+        self._observations = observations
+        self._sides = sides
+        self._modern = modern
+        self._handshake = handshake
+        self._max_tokens = self._max_tasks = config.max_requests
+        self._tokens = (_SideTokens(config.max_used_ids), _SideTokens(config.max_used_ids))
+
+    # ---------------------------------------------------------------------------------- tokens
+
+    def take_request(self, sender: SideHistory, request: SeenRequest, meta: object) -> None:
+        """Judge and remember the token in the `_meta` of a request, if there is one."""
+        token = token_in(meta)
+        if token is None:
+            return
+        tokens, observations = self._tokens[sender.side], self._observations
+        if isinstance(token, Breach):
+            tokens.has_odd = True
+            observations.add_violation(sender.side, token, request.method, request.id)
+            return
+        use = _TokenUse(request)
+        key: Any = table_key(token)
+        former = tokens.latest.pop(key, None)
+        if former is not None and (former.request.is_open or former.is_shared):
+            use.is_shared = True
+            # If not readable, there may have been a response.
+            is_readable = self._sides[1 - sender.side].is_readable
+            if former.is_active and not former.is_shared and is_readable and request.is_judged:
+                observations.add_violation(
+                    sender.side, token_in_use(token), request.method, request.id
+                )
+        request.token = key
+        tokens.latest[key] = use
+        if len(tokens.latest) > self._max_tokens:
+            del tokens.latest[next(iter(tokens.latest))]
+            observations.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _TOKEN)
+        tokens.used.add(key)
+        if tokens.used.forgotten:
+            observations.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _USED_TOKEN)
+
+    # ---------------------------------------------------------------------------- notifications
+
+    def take_notification(self, sender: SideHistory, params: JSONObject) -> None:
+        """Judge `notifications/progress`."""
+        requester = self._sides[1 - sender.side]
+        tokens = self._tokens[requester.side]
         breach = judge_progress(params)
         if breach is not None:
-            if breach.rule != "PROG-001" or not asker.odd_tokens:
-                self._accuse(half, breach, _PROGRESS)
+            if breach.rule != "PROG-001" or not tokens.has_odd:
+                self._observations.add_violation(sender.side, breach, PROGRESS)
             return
         token = table_key(params["progressToken"])
         assert token is not None  # it was judged
-        use = asker.tokens.get(token)
+        use = tokens.latest.get(token)
         if use is None:
-            if asker.has_used(token) is False and not asker.odd_tokens and not self._alien:
-                breach = Breach("PROG-006", f"the progress token {token!r} is no request's")
-                if half.side is Side.CLIENT and self._modern and self._is_new:
-                    breach = Breach("PROG-014", "the client sends progress")
-                self._accuse(half, breach, _PROGRESS)
+            if (
+                token not in tokens.used
+                and not tokens.used.forgotten
+                and requester.is_complete
+                and not tokens.has_odd
+                and not self._modern.n_unknown
+            ):
+                breach = self._judge_unknown(sender, token)
+                self._observations.add_violation(sender.side, breach, PROGRESS)
             return
-        if use.asked.place > half.read:
-            half.read = use.asked.place
+        request = use.request
+        if request.place > sender.read_place:
+            sender.read_place = request.place
+        is_certain = request.terms is not None if request.is_modern else self._handshake.is_certain
         # A request that was not seen may have had the same token.
-        certain = use.asked.terms is not None if use.asked.modern else self._judged
-        if asker.whole and certain and not use.shared:
-            breach = self._judge_use(use, token, params["progress"])
+        if requester.is_complete and is_certain and not use.is_shared:
+            breach = _judge_use(use, params["progress"])
             if breach is not None:
-                self._accuse(half, breach, use.asked.method, use.asked.id)
+                self._observations.add_violation(sender.side, breach, request.method, request.id)
 
-    @staticmethod
-    def _judge_use(use: TokenUse, token: ProgressToken, progress: Any) -> Breach | None:
-        asked, last = use.asked, use.last
-        if last is None or progress > last:
-            use.last = progress
-        if use.task_over:
-            return Breach("PROG-012", f"progress of {asked.method}, whose task is over")
-        if isinstance(asked.subject, Listening):
-            return Breach("SUBS-017", "progress of a subscription")
-        is_extended = asked.terms is not None and asked.terms.extends  # it may have tasks
-        if not (asked.waits or use.task is not None or is_extended or asked.may_be_task):
-            return Breach("PROG-010", f"progress of {asked.method} after its answer")
-        if last is not None and progress <= last:
-            return no_increase(last, progress)
-        return None
+    def _judge_unknown(self, sender: SideHistory, token: ProgressToken) -> Breach:
+        is_modern = self._modern.n_served and self._handshake.has_not_begun
+        if sender.side is Side.CLIENT and is_modern:
+            return Breach("PROG-014", "the client sends progress")
+        return Breach("PROG-006", f"the progress token {token!r} is no request's")
 
-    # --------------------------------------------------------------------------- cancellation
+    # ----------------------------------------------------------------------------------- tasks
 
-    def _see_cancelled(self, half: Half, params: JSONObject) -> None:
-        judged = self._judged and not self._alien
-        reason: Any = params.get("reason")
-        key = table_key(params.get("requestId"))
-        if key is None:
-            if judged and (dialect := self._dialect_of(half)) is not None:
-                breach = judge_cancellation(params, dialect)
-                assert breach is not None  # there is no usable id
-                self._accuse(half, breach, _CANCELLED)
+    def take_task(self, requester: SideHistory, request: SeenRequest, result: JSONObject) -> None:
+        """A request became a task: its token stays in use until the task is over (PROG-011)."""
+        tokens = self._tokens[requester.side]
+        task_id = new_task(result)
+        use = None if request.token is None else tokens.latest.get(request.token)
+        if use is None or use.request is not request or task_id is None:
             return
-        asked = half.open.get(key) or half.done.get(key)
-        meant = self._may_be(key) if half.side is Side.SERVER and self._n_modern else None
-        if meant is not None and (meant.modern or meant.n_asked > 1):
-            if asked is None and half.has_asked(key) is False:
-                self._cancelled_by_server(half, meant, reason)
-                return
-            judged = False  # it may mean either
-        if asked is None:
-            if judged and half.has_asked(key) is False and not self._has_forgotten(half, key):
-                text = "a cancellation of no request of its sender"
-                breach = Breach(self._rule_on_cancelling(half), text)
-                self._accuse(half, breach, _CANCELLED, id_key(params["requestId"]))
-            return
-        self._match_cancellation(half, asked, reason)
-        if asked.is_judged if asked.modern else judged:
-            breach = self._judge_cancelled(half, asked)
-            if breach is not None:
-                self._accuse(half, breach, asked.method, asked.id)
-        asked.cancelled = True
-        if (
-            isinstance(asked.subject, Listening)
-            and not asked.subject.cancelled_at
-            and self._index is None
-        ):
-            asked.subject.cancelled_at = self._number
-            self._listenings.drop(asked.subject)
-        if asked is not self._opening:
-            self._finish(half, asked)
+        tokens.end_task(task_id)
+        use.task = task_id
+        if len(tokens.by_task) < self._max_tasks:
+            tokens.by_task[task_id] = use
+        else:
+            self._observations.add_blind_spot(BlindCause.FORGOTTEN, requester.side, _TASK)
 
-    @staticmethod
-    def _judge_cancelled(half: Half, asked: Asked) -> Breach | None:
-        if asked.method == "initialize":
-            return Breach("CANC-004", "initialize cannot be cancelled")
-        if asked.as_task and asked.subject:
-            return Breach("CANC-005", f"{asked.method} asked for a task: tasks/cancel ends it")
-        if not asked.waits and asked.n_asked == 1 and half.has_read(asked.answer_place):
-            rule = "CANC-003" if asked.modern else "CANC-002"
-            return Breach(rule, f"{asked.method} was answered, which its sender has read")
-        return None
+    def end_tasks(self, requester: Side, method: str, content: JSONObject) -> None:
+        """Take the state of tasks from a result or a notification of the other side."""
+        tokens = self._tokens[requester]
+        if tokens.by_task and method.startswith(("tasks/", "notifications/tasks/")):
+            for task_id in finished_tasks(method, content):
+                tokens.end_task(task_id)
 
-    def _rule_on_cancelling(self, half: Half) -> str:
-        """The rule that a side breaks by cancelling nothing that it may cancel."""
-        if self._is_new and half.side is Side.CLIENT and self._modern:
-            return "CANC-003"
-        if self._is_new and half.side is Side.SERVER and self._serves_modern:
-            return "CANC-019"
-        return "CANC-001"
 
-    def _has_forgotten(self, half: Half, key: IdKey) -> bool:
-        """Whether the server may mean a subscription that is not remembered."""
-        if half.side is Side.CLIENT or not self._n_modern:
-            return False
-        return self._may_be(key) is None and self._halves[Side.CLIENT].has_asked(key) is not False
-
-    def _dialect_of(self, half: Half) -> Dialect | None:
-        """The revision by which a side certainly speaks where it names no request."""
-        conversation = self._conversation
-        if conversation.agreed and self._knows_agreement(half):
-            return conversation.dialect
-        speaks = self._modern if half.side is Side.CLIENT else self._serves_modern
-        return self._dialect if speaks and self._is_new else None
+def _judge_use(use: _TokenUse, progress: Any) -> Breach | None:
+    request, last = use.request, use.last
+    if last is None or progress > last:
+        use.last = progress
+    if use.is_task_over:
+        return Breach("PROG-012", f"progress of {request.method}, whose task is over")
+    if isinstance(request.subject, SeenSubscription):
+        return Breach("SUBS-017", "progress of a subscription")
+    may_be_task = request.may_be_task or (
+        request.terms is not None and request.terms.has_extensions
+    )
+    if not (request.is_open or use.task is not None or may_be_task):
+        return Breach("PROG-010", f"progress of {request.method} after its answer")
+    if last is not None and progress <= last:
+        return no_increase(last, progress)
+    return None

@@ -1,10 +1,10 @@
-"""Requests that speak for themselves: what they declare, what answers them, what belongs to them.
+"""Modern requests, which declare revision and capabilities themselves, and what follows from them.
 
-Which era a message belongs to is told message by message. A request is one of 2026-07-28 if its
-`_meta` says so, a notification or an answer if the request does that it names. What names none is
-accused only where no era allows it. That a client speaks 2026-07-28 does not bind a server which
-has not shown, by what it sends, that it speaks it, too: it may be an older one that reads no
-`_meta` (`_serves_modern`).
+The era of each message is told from that message: a request is modern if its `_meta` says so; a
+notification or response if the request that it names is. A message that names no request is
+reported only where no era allows it. That a client speaks 2026-07-28 does not bind a server which
+has not shown by its own messages that it supports that revision: it may be an older one that
+ignores `_meta` (`ModernHistory.is_served`).
 
 Source: MCP 2026-07-28, basic/index; basic/versioning.
 """
@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .._connection.used_ids import UsedIds
 from .._rules.messages import (
     NO_RESULT_TYPE,
     judge_caching_hints,
     judge_capabilities,
     judge_reserved_code,
 )
-from .._rules.request_meta import OPTIONAL, PROTOCOL_VERSION, SERVER_INFO, read_envelope
+from .._rules.request_meta import OPTIONAL, PROTOCOL_VERSION, SERVER_INFO, Envelope, read_envelope
 from .._rules.sending import (
     FILTERS,
     Breach,
@@ -32,13 +31,15 @@ from .._rules.sending import (
 from .._rules.state_tables import Phase
 from .._spec.methods import META, QUESTIONS
 from .._spec.modern_methods import MODERN_REVISION
-from .._spec.registry import LOG_LEVELS, MODERN_REVISIONS
+from .._spec.registry import LOG_LEVELS, MODERN_REVISIONS, Registry
 from .._wire.values import MISSING, JSONObject, Side, is_object
 from ._events import BlindCause, DiscoverySeen
-from ._history import Asked, Half
-from ._input_required import RoundWatching
-from ._modern_history import Listening, Terms
-from ._subscriptions import LOG
+from ._handshake import Handshake
+from ._history import ModernHistory, RequestTerms, SeenRequest, SideHistory
+from ._input_required import InputRounds
+from ._log_levels import LOG, WantedLogLevels
+from ._observations import Observations
+from ._subscriptions import SeenSubscription, Subscriptions
 
 _DISCOVER: Final = "server/discover"
 _LISTEN: Final = "subscriptions/listen"
@@ -49,71 +50,106 @@ _ERA: Final = (
     "requests of a revision that is not known here, and what belongs to them, are not judged"
 )
 
-# What a client breaks, by the rule that has the server refuse it.
+# The rule that a client breaks, by the rule that has the server refuse its request.
 _BROKEN_BY_CLIENT: Final = {"META-010": "META-009", "LOG-010": "LOG-002"}
 
 
-class ModernWatching(RoundWatching):
-    """Judges requests of 2026-07-28, and all that follows from them."""
+class StatelessRequests:
+    """Judges requests of 2026-07-28, their responses, and messages that may belong to them.
 
-    __slots__ = ()
+    Args:
+        shape: Whether members and their types are judged.
+    """
+
+    __slots__ = (
+        "_client",
+        "_envelope",
+        "_handshake",
+        "_inputs",
+        "_log_levels",
+        "_modern",
+        "_observations",
+        "_registry",
+        "_shape",
+        "_subscriptions",
+        "_terms",
+    )
+
+    def __init__(
+        self,
+        observations: Observations,
+        client: SideHistory,
+        modern: ModernHistory,
+        handshake: Handshake,
+        inputs: InputRounds,
+        subscriptions: Subscriptions,
+        registry: Registry,
+        *,
+        shape: bool,
+    ) -> None:
+        self._observations = observations
+        self._client = client
+        self._modern = modern
+        self._handshake = handshake
+        self._inputs = inputs
+        self._subscriptions = subscriptions
+        self._registry = registry
+        self._shape = shape
+        self._log_levels = WantedLogLevels()
+        self._envelope: Envelope | None = None  # the last one that was read, and its terms
+        self._terms: RequestTerms | None = None
 
     # -------------------------------------------------------------------------------- requests
 
-    @staticmethod
-    def _is_modern(half: Half, method: str, meta: object) -> bool:
-        """Whether a request says for itself what a handshake says for a connection.
-
-        `initialize` is a handshake, whatever else it says.
-        """
-        if half.side is not Side.CLIENT or method == "initialize":
-            return False
-        return method == _DISCOVER or (is_object(meta) and PROTOCOL_VERSION in meta)
-
-    def _see_modern(
-        self, half: Half, asked: Asked, params: JSONObject, breach: Breach | None
+    def take_request(
+        self, request: SeenRequest, params: JSONObject, breach: Breach | None
     ) -> Breach | None:
-        """Take such a request; `breach` is what is wrong with its own envelope of JSON-RPC."""
-        asked.modern = True
-        self._n_modern += 1
-        if half.modern_ids is None:
-            half.modern_ids = UsedIds(self._config.max_used_ids)
-        half.modern_ids.add(asked.key)
+        """Take a modern request; `breach` is what is wrong with its own envelope of JSON-RPC.
+
+        Returns:
+            The rule that it breaks, if any.
+        """
+        modern = self._modern
+        request.is_modern = True
+        modern.n_requests += 1
+        self._client.add_modern_id(request.key)
         meta: Any = params.get("_meta")
         terms = self._terms_of(meta if is_object(meta) else {})
         if terms is None:
-            asked.alien = True
-            self._alien += 1
-            self._blind(BlindCause.ERA, None, _ERA)
+            request.has_unknown_revision = True
+            modern.n_unknown += 1
+            self._observations.add_blind_spot(BlindCause.ERA, None, _ERA)
             return breach
-        self._modern += 1
+        modern.n_served += 1
         if isinstance(terms, Breach):
-            asked.due = terms.rule
+            request.due_rule = terms.rule
             return breach or Breach(_BROKEN_BY_CLIENT[terms.rule], terms.text)
-        asked.terms = terms
-        for odd in terms.faults:
-            self._accuse(half, odd, asked.method, asked.id)
-        self._extended = self._extended or terms.extends
+        request.terms = terms
+        method, observations = request.method, self._observations
+        for declared in terms.faults:
+            observations.add_violation(Side.CLIENT, declared, method, request.id)
+        modern.has_extensions = modern.has_extensions or terms.has_extensions
         if terms.severity is not None:
-            self._log_wishes.asked(terms.severity)
-        method = asked.method
-        asked.spec = spec = self._dialect.requests[Side.CLIENT].get(method)
-        self._without_nulls(half, OPTIONAL, meta, method, asked.id)
+            self._log_levels.add(terms.severity)
+        request.spec = spec = modern.dialect.requests[Side.CLIENT].get(method)
+        observations.without_nulls(Side.CLIENT, OPTIONAL, meta, method, request.id)
         optional = META if spec is None else spec.params_optional
-        params = self._without_nulls(half, optional, params, method, asked.id)
+        params = observations.without_nulls(Side.CLIENT, optional, params, method, request.id)
         if breach is None:
-            breach = judge_request(self._stateless, Side.CLIENT, method, spec, params, self._shape)
-            if breach is not None and breach.rule == "OWN-020" and terms.extends:
+            breach = judge_request(
+                modern.conversation, Side.CLIENT, method, spec, params, self._shape
+            )
+            if breach is not None and breach.rule == "OWN-020" and terms.has_extensions:
                 breach = None  # the extension may define it
         if spec is None or spec.asks:
-            fault = self._take_call(half, asked, params)
+            fault = self._inputs.take_request(request, params)
         elif method == _LISTEN:
-            fault = self._listen(asked, params)
+            fault = self._subscriptions.take_request(request, params)
         else:
             fault = None
         return breach or fault
 
-    def _terms_of(self, meta: JSONObject) -> Terms | Breach | None:
+    def _terms_of(self, meta: JSONObject) -> RequestTerms | Breach | None:
         """What a request declares, what is wrong with that, or None for an unknown revision."""
         envelope = self._envelope
         try:
@@ -124,99 +160,106 @@ class ModernWatching(RoundWatching):
             return None
         if isinstance(read, Breach):
             return read if read.rule in _BROKEN_BY_CLIENT else None
-        terms = Terms(
+        terms = RequestTerms(
             gates=self._registry.open_gates(read.capabilities),
             severity=None if read.level is None else LOG_LEVELS[read.level],
-            extends=bool(read.capabilities.get("extensions")),
+            has_extensions=bool(read.capabilities.get("extensions")),
             faults=tuple(judge_capabilities(self._registry, read.version, read.capabilities)),
         )
         self._envelope, self._terms = read, terms
         return terms
 
-    def _judge_bare(self, half: Half, asked: Asked) -> Breach | None:
-        """A request without an envelope, where the new era was spoken and no handshake begun."""
-        if self._alien:
+    def judge_bare(self, sender: SideHistory, request: SeenRequest) -> Breach | None:
+        """Judge a legacy request before any handshake, where modern requests were seen."""
+        modern = self._modern
+        if modern.n_unknown:
             return None
-        if half.side is Side.SERVER and self._serves_modern:
-            asked.due = "STATE-007"
-            return Breach("STATE-006", f"the server sent the request {asked.method[:80]}")
-        breach = judge_phase(Phase.NEW, half.side, asked.method)
-        if breach is None or not self._modern:
+        text = f"the server sent the request {request.method[:80]}"
+        if sender.side is Side.SERVER and modern.is_served:
+            request.due_rule = "STATE-007"
+            return Breach("STATE-006", text)
+        breach = judge_phase(Phase.NEW, sender.side, request.method)
+        if breach is None or not modern.n_served:
             return breach
-        if half.side is Side.SERVER:
-            return Breach("STATE-006", f"the server sent the request {asked.method[:80]}")
-        return Breach("META-009", f"{asked.method[:80]} lacks {PROTOCOL_VERSION} in _meta")
+        if sender.side is Side.SERVER:
+            return Breach("STATE-006", text)
+        return Breach("META-009", f"{request.method[:80]} lacks {PROTOCOL_VERSION} in _meta")
 
-    # --------------------------------------------------------------------------------- answers
+    # ------------------------------------------------------------------------------- responses
 
-    def _see_result(self, half: Half, asked: Asked, result: JSONObject) -> Breach | None:
-        """A request that speaks for itself is answered with a result."""
-        if asked.alien:
+    def take_result(self, request: SeenRequest, result: JSONObject) -> Breach | None:
+        """Judge the result of a modern request, and take what follows from it."""
+        if request.has_unknown_revision:
             return None
+        modern = self._modern
         if None in result.values():
-            optional = META if asked.spec is None else asked.spec.result_optional
+            optional = META if request.spec is None else request.spec.result_optional
             optional = (*optional, *QUESTIONS)
-            result = self._without_nulls(half, optional, result, asked.method, asked.id)
+            result = self._observations.without_nulls(
+                Side.SERVER, optional, result, request.method, request.id
+            )
         kind: Any = result.get("resultType", MISSING)
         if kind == "complete" or kind == "input_required":
-            self._serves_modern = True
-        if asked.method == _DISCOVER:
-            self._discovered(half, result)
-        terms = asked.terms
-        self._answered(terms)
-        if not self._serves_modern:
+            modern.is_served = True
+        if request.method == _DISCOVER:
+            self._take_discovery(result)
+        terms = request.terms
+        self._end_logs(terms)
+        if not modern.is_served:
             return None
         if terms is None:
-            return self._judge_due(asked)
+            return self._judge_served(request)
         fault = None
-        if isinstance(asked.subject, Listening):
-            fault = self._end_listening(half, asked, asked.subject, result)
+        if isinstance(request.subject, SeenSubscription):
+            fault = self._subscriptions.take_response(request, request.subject, result)
         if kind == "input_required":
-            return self._questioned(half, asked, terms, result)
+            return self._inputs.take_result(request, terms, result)
         if kind == "complete":
-            return self._judge_complete(asked, result) or fault
+            return self._judge_complete(request, result) or fault
         if kind is MISSING:
             return NO_RESULT_TYPE
-        if isinstance(kind, str) and (terms.extends or kind in self._registry.result_types):
+        if isinstance(kind, str) and (terms.has_extensions or kind in self._registry.result_types):
             return None  # the extension may define it
         return Breach("JSON-022", f"resultType {kind!r:.80} is not known")
 
-    def _judge_complete(self, asked: Asked, result: JSONObject) -> Breach | None:
-        spec = asked.spec
+    def _judge_complete(self, request: SeenRequest, result: JSONObject) -> Breach | None:
+        spec = request.spec
         if spec is None:
             return None
         if self._shape and (wrong := misshapen_result(spec, False, result)) is not None:
-            return Breach("OWN-014", f"result of {asked.method}: {wrong}")
+            return Breach("OWN-014", f"result of {request.method}: {wrong}")
         return judge_caching_hints(result) if spec.cacheable else None
 
-    def _judge_due(self, asked: Asked) -> Breach | None:
-        """A request that was to be refused is answered with a result."""
-        if self._conversation.phase is not Phase.NEW:
+    def _judge_served(self, request: SeenRequest) -> Breach | None:
+        """Judge the result of a request that should have been refused for its `_meta`."""
+        if not self._handshake.has_not_begun:
             return None  # it may be served as the request of a conversation with a handshake
-        return Breach(str(asked.due), f"{asked.method} is served, and its _meta is not a good one")
+        text = f"{request.method} is served, and its _meta is not a good one"
+        return Breach(str(request.due_rule), text)
 
-    def _see_error(self, half: Half, asked: Asked, code: int, data: object) -> Breach | None:
-        """A request that speaks for itself is answered with an error."""
-        if asked.alien:
-            self._alien -= 1
+    def take_error(self, request: SeenRequest, code: int, data: object) -> Breach | None:
+        """Judge the error that answers a modern request."""
+        modern = self._modern
+        if request.has_unknown_revision:
+            modern.n_unknown -= 1
             return None
-        self._modern -= 1
-        self._answered(asked.terms)
-        if isinstance(asked.subject, Listening):
-            fault = self._end_listening(half, asked, asked.subject, None)
+        modern.n_served -= 1
+        self._end_logs(request.terms)
+        if isinstance(request.subject, SeenSubscription):
+            fault = self._subscriptions.take_response(request, request.subject, None)
             if fault is not None:
                 return fault
-        if not self._serves_modern and not _is_modern_error(code, data):
+        if not modern.is_served and not _is_modern_error(code, data):
             return None
         if code == _RESOURCE_NOT_FOUND:
             return Breach("ERR-008", f"this revision does not use the code {code}")
         return judge_reserved_code(code, data)
 
-    def _answered(self, terms: Terms | None) -> None:
+    def _end_logs(self, terms: RequestTerms | None) -> None:
         if terms is not None and terms.severity is not None:
-            self._log_wishes.answered(terms.severity)
+            self._log_levels.remove(terms.severity)
 
-    def _discovered(self, half: Half, result: JSONObject) -> None:
+    def _take_discovery(self, result: JSONObject) -> None:
         versions: Any = result.get("supportedVersions")
         capabilities: Any = result.get("capabilities")
         if versions.__class__ is not list or not is_object(capabilities):
@@ -225,56 +268,79 @@ class ModernWatching(RoundWatching):
         info: Any = meta.get(SERVER_INFO) if is_object(meta) else None
         revisions = tuple(version for version in versions if isinstance(version, str))
         if MODERN_REVISION in revisions:
-            self._serves_modern = True
-        self._events.append(
+            self._modern.is_served = True
+        observations = self._observations
+        observations.queue.append(
             DiscoverySeen(
                 revisions=revisions,
                 server_info=info if is_object(info) else None,
                 server_capabilities=capabilities,
-                number=self._number,
-                time=self._now,
+                number=observations.number,
+                time=observations.now,
             )
         )
-        if self._serves_modern:
+        if self._modern.is_served:
             for breach in judge_capabilities(self._registry, MODERN_REVISION, capabilities):
-                self._accuse(half, breach, _DISCOVER)
+                observations.add_violation(Side.SERVER, breach, _DISCOVER)
 
     # --------------------------------------------------------------------------- notifications
 
-    def _by_either_era(
-        self, half: Half, method: str, params: JSONObject, breach: Breach | None
+    def judge_notification(
+        self, sender: SideHistory, method: str, params: JSONObject, breach: Breach | None
     ) -> Breach | None:
-        """What is wrong with a notification that names no request.
+        """Judge a notification that names no request, where it may belong to either era.
 
-        `breach` is what a conversation with a handshake makes of it.
+        Args:
+            sender: The side that sent it.
+            method: Its method.
+            params: Its params.
+            breach: The rule that it breaks in a conversation with a handshake; None: none.
+
+        Returns:
+            The rule that it breaks in either era; None: one of them allows it.
         """
-        is_new = self._conversation.phase is Phase.NEW
+        is_new = self._handshake.has_not_begun
         if method == LOG:
             if breach is not None and breach.rule == "OWN-014":
                 return breach
-            if self._log_wishes.permit(params["level"]) or not self._halves[Side.CLIENT].whole:
+            if self._log_levels.permit(params["level"]) or not self._client.is_complete:
                 return None
-            if is_new and self._serves_modern:
+            if is_new and self._modern.is_served:
                 text = f"a log message of level {params['level']}, which no open request wants"
                 return Breach("LOG-007", text)
             return breach
         if breach is None:
             return None
-        other = self._by_new_era(half, method, params)
-        return other if other is None or (is_new and self._n_modern) else breach
+        other = self._judge_modern_notification(sender, method, params)
+        return other if other is None or (is_new and self._modern.n_requests) else breach
 
-    def _by_new_era(self, half: Half, method: str, params: JSONObject) -> Breach | None:
-        if half.side is Side.SERVER and method in FILTERS:
+    def _judge_modern_notification(
+        self, sender: SideHistory, method: str, params: JSONObject
+    ) -> Breach | None:
+        if sender.side is Side.SERVER and method in FILTERS:
             return Breach("SUBS-009", f"{method} names no subscription")
-        spec = self._dialect.notifications[half.side].get(method)
-        breach = judge_notification(self._stateless, half.side, method, spec, params, self._shape)
-        if breach is not None and breach.rule == "OWN-020" and self._extended:
+        modern = self._modern
+        spec = modern.dialect.notifications[sender.side].get(method)
+        breach = judge_notification(
+            modern.conversation, sender.side, method, spec, params, self._shape
+        )
+        if breach is not None and breach.rule == "OWN-020" and modern.has_extensions:
             return None  # an extension may define it
         return breach
 
 
+def is_modern_request(sender: SideHistory, method: str, meta: object) -> bool:
+    """Whether a request declares revision and capabilities itself, instead of by a handshake.
+
+    `initialize` belongs to the handshake, whatever else it contains.
+    """
+    if sender.side is not Side.CLIENT or method == "initialize":
+        return False
+    return method == _DISCOVER or (is_object(meta) and PROTOCOL_VERSION in meta)
+
+
 def _is_modern_error(code: int, data: object) -> bool:
-    """Whether an error can only be meant as one of 2026-07-28."""
+    """Whether an error can only be one of 2026-07-28."""
     if not is_object(data):
         return False
     if code == _MISSING_CAPABILITY:
