@@ -453,3 +453,17 @@ def test_a_subscription_that_came_back_is_another_one() -> None:
         UPDATED,
     )
     assert accused(events) == []
+
+
+def test_a_subscription_that_was_refused_once_may_be_held_by_another_request() -> None:
+    """Of two requests for one resource the server may refuse either; one is enough."""
+    events = observe(
+        *opening(),
+        (C, call(1, "resources/subscribe", URI)),
+        (C, call(2, "resources/subscribe", URI)),
+        (S, error(1, -32603)),
+        UPDATED,
+        (S, error(2, -32603)),
+        UPDATED,
+    )
+    assert accused(events) == [(S, "RES-008")]

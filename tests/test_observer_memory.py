@@ -294,6 +294,19 @@ def test_so_many_subscriptions_may_hold_any() -> None:
     assert accused(observe(*steps, updated)) == [(S, "RES-008")]
 
 
+def test_a_subscription_that_was_not_remembered_may_be_refused() -> None:
+    """The refusal says nothing of those that were remembered, nor of others that were not."""
+    steps = opening()
+    for n in range(1, 7):
+        steps += [(C, call(n, "resources/subscribe", {"uri": f"a:{n}"})), (S, error(n, -32603))]
+    assert accused(observe(*steps, config=SMALL)) == []
+    steps = opening() + [(C, call(n, "resources/subscribe", {"uri": f"a:{n}"})) for n in range(7)]
+    steps += [(S, error(n, -32603)) for n in range(7)]
+    updated = (S, note("notifications/resources/updated", {"uri": "a:"}))
+
+    assert accused(observe(*steps, updated, config=SMALL)) == []
+
+
 def test_so_many_bad_messages_may_be_answered() -> None:
     """Each could be answered with an error of its id."""
     steps = opening() + [(C, {"jsonrpc": "2.0", "id": n}) for n in range(100, 108)]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from .._rules.messages import judge_cancellation
 from .._rules.sending import Breach
 from .._spec.methods import Dialect
@@ -21,24 +23,15 @@ from ._subscriptions import SeenSubscription, Subscriptions
 CANCELLED: Final = "notifications/cancelled"
 
 
+@attrs.define(eq=False, repr=False)
 class Cancellations:
     """Judges `notifications/cancelled` of either side."""
 
-    __slots__ = ("_client", "_handshake", "_modern", "_observations", "_subscriptions")
-
-    def __init__(
-        self,
-        observations: Observations,
-        client: SideHistory,
-        modern: ModernHistory,
-        handshake: Handshake,
-        subscriptions: Subscriptions,
-    ) -> None:
-        self._observations = observations
-        self._client = client
-        self._modern = modern
-        self._handshake = handshake
-        self._subscriptions = subscriptions
+    _observations: Observations
+    _client: SideHistory
+    _modern: ModernHistory
+    _handshake: Handshake
+    _subscriptions: Subscriptions
 
     def take_notification(self, sender: SideHistory, params: JSONObject) -> None:
         """Judge a cancellation, and take its request out of the open ones."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from .._rules.conversation import Conversation
 from .._rules.messages import judge_capabilities
 from .._rules.sending import Breach, judge_notification
@@ -27,45 +29,28 @@ _UNREADABLE: Final = "answers to what it may have asked, and uses of it, are not
 INITIALIZED: Final = "notifications/initialized"
 
 
+@attrs.define(eq=False, repr=False)
 class Handshake:
     """Follows `initialize`, its response and `notifications/initialized`.
 
-    Args:
-        from_start: Whether the observation begins with the first message.
-
     Attributes:
-        conversation: Phase, revision and gates. Another object replaces it in `lose_track`.
         is_certain: Whether phase and revision are known for certain.
+        conversation: Phase, revision and gates. Another object replaces it in `lose_track`.
     """
 
-    __slots__ = (
-        "_initialized_early",
-        "_log_level",
-        "_observations",
-        "_opening",
-        "_registry",
-        "_resources",
-        "conversation",
-        "is_certain",
-    )
+    _observations: Observations
+    _registry: Registry
+    _log_level: AgreedLogLevel
+    _resources: SubscribedResources
+    is_certain: bool
+    conversation: Conversation = attrs.field(init=False)
+    # The `initialize` that began the handshake.
+    _opening: SeenRequest | None = attrs.field(default=None, init=False)
+    _initialized_early: bool = attrs.field(default=False, init=False)
 
-    def __init__(
-        self,
-        observations: Observations,
-        registry: Registry,
-        log_level: AgreedLogLevel,
-        resources: SubscribedResources,
-        *,
-        from_start: bool,
-    ) -> None:
-        self._observations = observations
-        self._registry = registry
-        self._log_level = log_level
-        self._resources = resources
-        self.conversation = Conversation(registry.dialects[LEGACY_REVISIONS[-1]])
-        self.is_certain = from_start
-        self._opening: SeenRequest | None = None  # the `initialize` that has moved the phase
-        self._initialized_early = False
+    def __attrs_post_init__(self) -> None:
+        """Begin without an agreement."""
+        self.conversation = Conversation(self._registry.dialects[LEGACY_REVISIONS[-1]])
 
     # --------------------------------------------------------------------------------- looking
 

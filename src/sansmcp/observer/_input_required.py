@@ -53,7 +53,7 @@ class _SeenRound:
 
 
 @attrs.define(eq=False)
-class _SeenRounds:
+class SeenRounds:
     """The latest rounds, at most `max_rounds`, the oldest first."""
 
     max_rounds: int
@@ -84,6 +84,7 @@ class _SeenRounds:
         return any(round.state == state for round in self._rounds)
 
 
+@attrs.define(eq=False, repr=False)
 class InputRounds:
     """Judges questions in results, and the requests that bring the answers.
 
@@ -92,22 +93,12 @@ class InputRounds:
         max_rounds: How many rounds are remembered.
     """
 
-    __slots__ = ("_client", "_modern", "_observations", "_rounds", "_server", "_shape")
-
-    def __init__(
-        self,
-        observations: Observations,
-        sides: tuple[SideHistory, SideHistory],
-        modern: ModernHistory,
-        *,
-        shape: bool,
-        max_rounds: int,
-    ) -> None:
-        self._observations = observations
-        self._client, self._server = sides
-        self._modern = modern
-        self._shape = shape
-        self._rounds = _SeenRounds(max_rounds)
+    _observations: Observations
+    _client: SideHistory
+    _server: SideHistory
+    _modern: ModernHistory
+    _shape: bool
+    _rounds: SeenRounds
 
     def take_result(
         self, request: SeenRequest, terms: RequestTerms, result: JSONObject

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from .._rules.messages import UNKNOWN_WISH, is_level
 from .._spec.registry import LOG_LEVELS
 from .._wire.values import JSONObject
@@ -16,6 +18,7 @@ from ._observations import Observations
 LOG: Final = "notifications/message"
 
 
+@attrs.define(eq=False, repr=False)
 class AgreedLogLevel:
     """The level below which a legacy server has certainly agreed not to log.
 
@@ -23,13 +26,10 @@ class AgreedLogLevel:
     counts once all are answered; while one is open, nothing is certain.
     """
 
-    __slots__ = ("_agreed", "_lowest", "_n_open", "_observations")
-
-    def __init__(self, observations: Observations) -> None:
-        self._observations = observations
-        self._n_open = 0
-        self._lowest: int | None = None
-        self._agreed = 0
+    _observations: Observations
+    _n_open: int = attrs.field(default=0, init=False)
+    _lowest: int | None = attrs.field(default=None, init=False)
+    _agreed: int = attrs.field(default=0, init=False)
 
     def take_request(self, sender: SideHistory, request: SeenRequest, params: JSONObject) -> None:
         """A client sent `logging/setLevel`."""
@@ -63,13 +63,11 @@ class AgreedLogLevel:
         return not self._n_open and LOG_LEVELS[level] < self._agreed
 
 
+@attrs.define(eq=False, repr=False)
 class WantedLogLevels:
     """How many modern requests that want log messages of each level may still be served."""
 
-    __slots__ = ("_n_open",)
-
-    def __init__(self) -> None:
-        self._n_open = [0] * len(LOG_LEVELS)
+    _n_open: list[int] = attrs.field(factory=lambda: [0] * len(LOG_LEVELS), init=False)
 
     def add(self, severity: int) -> None:
         """A request that wants messages of this severity and above was sent."""

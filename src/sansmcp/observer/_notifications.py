@@ -5,6 +5,7 @@ Source: MCP 2025-11-25 and 2026-07-28, basic/index, Notifications.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -27,6 +28,7 @@ from ._subscriptions import SubscribedResources, Subscriptions
 _UPDATED: Final = "notifications/resources/updated"
 
 
+@attrs.define(eq=False, repr=False)
 class Notifications:
     """Judges notifications by what their sender certainly knows.
 
@@ -34,49 +36,24 @@ class Notifications:
         shape: Whether members and their types are judged.
     """
 
-    __slots__ = (
-        "_client",
-        "_handshake",
-        "_log_level",
-        "_modern",
-        "_observations",
-        "_progress",
-        "_resources",
-        "_shape",
-        "_stateless",
-        "_subscriptions",
-        "_takers",
-    )
+    _observations: Observations
+    _client: SideHistory
+    _modern: ModernHistory
+    _handshake: Handshake
+    _progress: Progress
+    _cancellations: Cancellations
+    _subscriptions: Subscriptions
+    _stateless: StatelessRequests
+    _log_level: AgreedLogLevel
+    _resources: SubscribedResources
+    _shape: bool
+    _takers: Mapping[str, Callable[[SideHistory, JSONObject], None]] = attrs.field(init=False)
 
-    def __init__(
-        self,
-        observations: Observations,
-        client: SideHistory,
-        modern: ModernHistory,
-        handshake: Handshake,
-        progress: Progress,
-        cancellations: Cancellations,
-        subscriptions: Subscriptions,
-        stateless: StatelessRequests,
-        log_level: AgreedLogLevel,
-        resources: SubscribedResources,
-        *,
-        shape: bool,
-    ) -> None:
-        self._observations = observations
-        self._client = client
-        self._modern = modern
-        self._handshake = handshake
-        self._progress = progress
-        self._subscriptions = subscriptions
-        self._stateless = stateless
-        self._log_level = log_level
-        self._resources = resources
-        self._shape = shape
-        # Notifications about one request, whose optional params are judged apart.
+    def __attrs_post_init__(self) -> None:
+        """Name the parts that take notifications about one request."""
         self._takers = {
-            PROGRESS: progress.take_notification,
-            CANCELLED: cancellations.take_notification,
+            PROGRESS: self._progress.take_notification,
+            CANCELLED: self._cancellations.take_notification,
         }
 
     def take(self, sender: SideHistory, message: JSONObject, method: str) -> None:

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from .._connection.config import Config, config_of
 from .._connection.setting_checks import check_flag
 from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
@@ -49,7 +51,7 @@ from ._cancellations import Cancellations
 from ._events import BlindCause, MessageKind, Observation, RequestUnanswered, StreamEnded, TextSeen
 from ._handshake import Handshake
 from ._history import ModernHistory, SeenRequest, SideHistory
-from ._input_required import InputRounds
+from ._input_required import InputRounds, SeenRounds
 from ._log_levels import AgreedLogLevel
 from ._notifications import Notifications
 from ._observations import Observations
@@ -66,6 +68,7 @@ _NO_MESSAGE: Final = {
 }
 
 
+@attrs.define(eq=False, repr=False)
 class _SideInput:
     """The input of one direction.
 
@@ -78,15 +81,12 @@ class _SideInput:
         has_ended: Whether the stream has ended.
     """
 
-    __slots__ = ("has_ended", "history", "is_fragment", "is_new", "lines", "trimmer")
-
-    def __init__(self, history: SideHistory, config: Config) -> None:
-        self.history = history
-        self.lines = LineReader(config.max_message_bytes)
-        self.trimmer = Trimmer()
-        self.is_new = True
-        self.is_fragment = not history.is_complete  # the first line may be the end of one
-        self.has_ended = False
+    history: SideHistory
+    lines: LineReader
+    is_fragment: bool
+    trimmer: Trimmer = attrs.field(factory=Trimmer)
+    is_new: bool = True
+    has_ended: bool = False
 
 
 class Observer:
@@ -149,46 +149,26 @@ class Observer:
         client = SideHistory(Side.CLIENT, config, observations, from_start=from_start)
         server = SideHistory(Side.SERVER, config, observations, from_start=from_start)
         self._sides = sides = (client, server)
-        self._inputs = (_SideInput(client, config), _SideInput(server, config))
+        self._inputs = (_input_of(client, config), _input_of(server, config))
         self._modern = modern = ModernHistory(registry)
-        log_level = AgreedLogLevel(observations)
+        level = AgreedLogLevel(observations)
         resources = SubscribedResources(observations, config.max_subscriptions)
-        self._handshake = handshake = Handshake(
-            observations, registry, log_level, resources, from_start=from_start
-        )
+        handshake = Handshake(observations, registry, level, resources, from_start)
+        self._handshake = handshake
         subscriptions = Subscriptions(
-            observations, sides, modern, shape=shape, max_uris=config.max_subscriptions
+            observations, client, server, modern, shape, config.max_subscriptions
         )
         inputs = InputRounds(
-            observations, sides, modern, shape=shape, max_rounds=config.max_late_answers
+            observations, client, server, modern, shape, SeenRounds(config.max_late_answers)
         )
         stateless = StatelessRequests(
-            observations, client, modern, handshake, inputs, subscriptions, registry, shape=shape
+            observations, client, modern, handshake, inputs, subscriptions, registry, shape
         )
         progress = Progress(observations, sides, modern, handshake, config)
         cancellations = Cancellations(observations, client, modern, handshake, subscriptions)
-        self._requests = Requests(
-            observations,
-            sides,
-            modern,
-            handshake,
-            progress,
-            stateless,
-            log_level,
-            resources,
-            config,
-        )
-        self._responses = Responses(
-            observations,
-            sides,
-            modern,
-            handshake,
-            progress,
-            stateless,
-            log_level,
-            resources,
-            shape=shape,
-        )
+        common = (observations, sides, modern, handshake, progress, stateless, level, resources)
+        self._requests = Requests(*common, shape, config.max_requests)
+        self._responses = Responses(*common, shape)
         self._notifications = Notifications(
             observations,
             client,
@@ -198,9 +178,9 @@ class Observer:
             cancellations,
             subscriptions,
             stateless,
-            log_level,
+            level,
             resources,
-            shape=shape,
+            shape,
         )
 
     # ----------------------------------------------------------------------------------- input
@@ -488,6 +468,11 @@ class Observer:
             )
             request.is_given_up = True
             requester.finish(request)
+
+
+def _input_of(history: SideHistory, config: Config) -> _SideInput:
+    # The first line may be the end of one, if something came before it.
+    return _SideInput(history, LineReader(config.max_message_bytes), not history.is_complete)
 
 
 def _order(request: SeenRequest) -> tuple[int, int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from .._connection.config import Config
 from .._connection.used_ids import UsedIds
 from .._rules.messages import judge_progress, no_increase, token_in, token_in_use
@@ -28,6 +30,7 @@ _USED_TOKEN: Final = (
 _TASK: Final = "a task was not remembered: progress after its end is not judged any more"
 
 
+@attrs.define(eq=False, repr=False)
 class _TokenUse:
     """A progress token, and the last request that was sent with it.
 
@@ -40,14 +43,11 @@ class _TokenUse:
         is_task_over: Whether the end of the task was seen.
     """
 
-    __slots__ = ("is_shared", "is_task_over", "last", "request", "task")
-
-    def __init__(self, request: SeenRequest) -> None:
-        self.request = request
-        self.last: float | None = None
-        self.is_shared = False
-        self.task: str | None = None
-        self.is_task_over = False
+    request: SeenRequest
+    last: float | None = None
+    is_shared: bool = False
+    task: str | None = None
+    is_task_over: bool = False
 
     @property
     def is_active(self) -> bool:
@@ -56,6 +56,7 @@ class _TokenUse:
         return request.is_open and not request.is_cancelled and not request.is_given_up
 
 
+@attrs.define(eq=False, repr=False)
 class _SideTokens:
     """The progress tokens of one side's requests.
 
@@ -66,13 +67,10 @@ class _SideTokens:
         has_odd: Whether one of the tokens was illegal, so that progress may echo it.
     """
 
-    __slots__ = ("by_task", "has_odd", "latest", "used")
-
-    def __init__(self, max_used: int) -> None:
-        self.latest: dict[ProgressToken, _TokenUse] = {}
-        self.used = UsedIds(max_used)
-        self.by_task: dict[str, _TokenUse] = {}
-        self.has_odd = False
+    used: UsedIds
+    latest: dict[ProgressToken, _TokenUse] = attrs.field(factory=dict[ProgressToken, _TokenUse])
+    by_task: dict[str, _TokenUse] = attrs.field(factory=dict[str, _TokenUse])
+    has_odd: bool = False
 
     def end_task(self, task_id: str) -> None:
         """A task is over, if it is remembered."""
@@ -81,33 +79,21 @@ class _SideTokens:
             use.is_task_over = True
 
 
+@attrs.define(eq=False, repr=False)
 class Progress:
     """Judges progress by the requests whose tokens it uses."""
 
-    __slots__ = (
-        "_handshake",
-        "_max_tasks",
-        "_max_tokens",
-        "_modern",
-        "_observations",
-        "_sides",
-        "_tokens",
-    )
+    _observations: Observations
+    _sides: tuple[SideHistory, SideHistory]
+    _modern: ModernHistory
+    _handshake: Handshake
+    _config: Config
+    _tokens: tuple[_SideTokens, _SideTokens] = attrs.field(init=False)
 
-    def __init__(
-        self,
-        observations: Observations,
-        sides: tuple[SideHistory, SideHistory],
-        modern: ModernHistory,
-        handshake: Handshake,
-        config: Config,
-    ) -> None:
-        self._observations = observations
-        self._sides = sides
-        self._modern = modern
-        self._handshake = handshake
-        self._max_tokens = self._max_tasks = config.max_requests
-        self._tokens = (_SideTokens(config.max_used_ids), _SideTokens(config.max_used_ids))
+    def __attrs_post_init__(self) -> None:
+        """Make the tables of both sides."""
+        client, server = (_SideTokens(UsedIds(self._config.max_used_ids)) for _ in Side)
+        self._tokens = (client, server)
 
     # ---------------------------------------------------------------------------------- tokens
 
@@ -134,7 +120,7 @@ class Progress:
                 )
         request.token = key
         tokens.latest[key] = use
-        if len(tokens.latest) > self._max_tokens:
+        if len(tokens.latest) > self._config.max_requests:
             del tokens.latest[next(iter(tokens.latest))]
             observations.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _TOKEN)
         tokens.used.add(key)
@@ -193,7 +179,7 @@ class Progress:
             return
         tokens.end_task(task_id)
         use.task = task_id
-        if len(tokens.by_task) < self._max_tasks:
+        if len(tokens.by_task) < self._config.max_requests:
             tokens.by_task[task_id] = use
         else:
             self._observations.add_blind_spot(BlindCause.FORGOTTEN, requester.side, _TASK)

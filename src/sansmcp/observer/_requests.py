@@ -5,9 +5,11 @@ Source: MCP 2025-11-25 and 2026-07-28, basic/index, Requests.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from .._connection.config import Config
+import attrs
+
 from .._rules.messages import BAD_REQUEST_ID, NULL_PARAMS, judge_call
 from .._rules.sending import Breach, judge_phase, judge_request, judge_task, without_nulls
 from .._rules.state_tables import Phase
@@ -35,53 +37,37 @@ _INITIALIZE: Final = "initialize"
 _FORGOTTEN: Final = "the oldest id was forgotten: unknown ids are not judged any more"
 
 
+@attrs.define(eq=False, repr=False)
 class Requests:
     """Judges requests by what their sender certainly knows."""
 
-    __slots__ = (
-        "_handshake",
-        "_losers",
-        "_max_open",
-        "_modern",
-        "_observations",
-        "_progress",
-        "_shape",
-        "_sides",
-        "_stateless",
-        "_takers",
+    _observations: Observations
+    _sides: tuple[SideHistory, SideHistory]
+    _modern: ModernHistory
+    _handshake: Handshake
+    _progress: Progress
+    _stateless: StatelessRequests
+    _log_level: AgreedLogLevel
+    _resources: SubscribedResources
+    _shape: bool
+    _max_open: int
+    _takers: Mapping[str, Callable[[SideHistory, SeenRequest, JSONObject], None]] = attrs.field(
+        init=False
     )
+    _losers: Mapping[str, Callable[[], None]] = attrs.field(init=False)
 
-    def __init__(
-        self,
-        observations: Observations,
-        sides: tuple[SideHistory, SideHistory],
-        modern: ModernHistory,
-        handshake: Handshake,
-        progress: Progress,
-        stateless: StatelessRequests,
-        log_level: AgreedLogLevel,
-        resources: SubscribedResources,
-        config: Config,
-    ) -> None:
-        self._observations = observations
-        self._sides = sides
-        self._modern = modern
-        self._handshake = handshake
-        self._progress = progress
-        self._stateless = stateless
-        self._shape = config.check == "shape"
-        self._max_open = config.max_requests
-        # Legacy requests whose effect lasts beyond their response.
+    def __attrs_post_init__(self) -> None:
+        """Name the parts that take legacy requests whose effect lasts beyond the response."""
         self._takers = {
-            _INITIALIZE: handshake.take_request,
-            "logging/setLevel": log_level.take_request,
-            "resources/subscribe": resources.take_subscribe,
-            "resources/unsubscribe": resources.take_unsubscribe,
+            _INITIALIZE: self._handshake.take_request,
+            "logging/setLevel": self._log_level.take_request,
+            "resources/subscribe": self._resources.take_subscribe,
+            "resources/unsubscribe": self._resources.take_unsubscribe,
         }
         # The same before a revision is agreed on: they may be served all the same.
         self._losers = {
-            "logging/setLevel": log_level.lose,
-            "resources/subscribe": resources.lose,
+            "logging/setLevel": self._log_level.lose,
+            "resources/subscribe": self._resources.lose,
         }
 
     def take(self, sender: SideHistory, message: JSONObject, method: str) -> None:

@@ -5,7 +5,10 @@ Source: MCP 2025-11-25 and 2026-07-28, basic/index, Responses.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import attrs
 
 from .._rules.messages import (
     BAD_ANSWER_ID,
@@ -27,6 +30,7 @@ from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources
 
 
+@attrs.define(eq=False, repr=False)
 class Responses:
     """Matches responses with requests, and judges them.
 
@@ -34,49 +38,32 @@ class Responses:
         shape: Whether members and their types are judged.
     """
 
-    __slots__ = (
-        "_error_takers",
-        "_handshake",
-        "_modern",
-        "_observations",
-        "_progress",
-        "_result_takers",
-        "_shape",
-        "_sides",
-        "_stateless",
+    _observations: Observations
+    _sides: tuple[SideHistory, SideHistory]
+    _modern: ModernHistory
+    _handshake: Handshake
+    _progress: Progress
+    _stateless: StatelessRequests
+    _log_level: AgreedLogLevel
+    _resources: SubscribedResources
+    _shape: bool
+    _result_takers: Mapping[str, Callable[[SeenRequest, JSONObject], None]] = attrs.field(
+        init=False
     )
+    _error_takers: Mapping[str, Callable[[SeenRequest], None]] = attrs.field(init=False)
 
-    def __init__(
-        self,
-        observations: Observations,
-        sides: tuple[SideHistory, SideHistory],
-        modern: ModernHistory,
-        handshake: Handshake,
-        progress: Progress,
-        stateless: StatelessRequests,
-        log_level: AgreedLogLevel,
-        resources: SubscribedResources,
-        *,
-        shape: bool,
-    ) -> None:
-        self._observations = observations
-        self._sides = sides
-        self._modern = modern
-        self._handshake = handshake
-        self._progress = progress
-        self._stateless = stateless
-        self._shape = shape
-        # What a response to a legacy request changes for good.
+    def __attrs_post_init__(self) -> None:
+        """Name the parts that take responses to legacy requests."""
         self._result_takers = {
-            "initialize": handshake.take_result,
-            "logging/setLevel": log_level.take_result,
-            "resources/subscribe": resources.take_subscribe_result,
-            "resources/unsubscribe": resources.take_unsubscribe_result,
+            "initialize": self._handshake.take_result,
+            "logging/setLevel": self._log_level.take_result,
+            "resources/subscribe": self._resources.take_subscribe_result,
+            "resources/unsubscribe": self._resources.take_unsubscribe_result,
         }
         self._error_takers = {
-            "initialize": handshake.take_error,
-            "logging/setLevel": log_level.take_error,
-            "resources/subscribe": resources.take_subscribe_error,
+            "initialize": self._handshake.take_error,
+            "logging/setLevel": self._log_level.take_error,
+            "resources/subscribe": self._resources.take_subscribe_error,
         }
 
     def take(self, sender: SideHistory, message: JSONObject, key: IdKey | None) -> None:

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from .._rules.messages import (
     NO_RESULT_TYPE,
     judge_caching_hints,
@@ -54,6 +56,7 @@ _ERA: Final = (
 _BROKEN_BY_CLIENT: Final = {"META-010": "META-009", "LOG-010": "LOG-002"}
 
 
+@attrs.define(eq=False, repr=False)
 class StatelessRequests:
     """Judges requests of 2026-07-28, their responses, and messages that may belong to them.
 
@@ -61,43 +64,18 @@ class StatelessRequests:
         shape: Whether members and their types are judged.
     """
 
-    __slots__ = (
-        "_client",
-        "_envelope",
-        "_handshake",
-        "_inputs",
-        "_log_levels",
-        "_modern",
-        "_observations",
-        "_registry",
-        "_shape",
-        "_subscriptions",
-        "_terms",
-    )
-
-    def __init__(
-        self,
-        observations: Observations,
-        client: SideHistory,
-        modern: ModernHistory,
-        handshake: Handshake,
-        inputs: InputRounds,
-        subscriptions: Subscriptions,
-        registry: Registry,
-        *,
-        shape: bool,
-    ) -> None:
-        self._observations = observations
-        self._client = client
-        self._modern = modern
-        self._handshake = handshake
-        self._inputs = inputs
-        self._subscriptions = subscriptions
-        self._registry = registry
-        self._shape = shape
-        self._log_levels = WantedLogLevels()
-        self._envelope: Envelope | None = None  # the last one that was read, and its terms
-        self._terms: RequestTerms | None = None
+    _observations: Observations
+    _client: SideHistory
+    _modern: ModernHistory
+    _handshake: Handshake
+    _inputs: InputRounds
+    _subscriptions: Subscriptions
+    _registry: Registry
+    _shape: bool
+    _log_levels: WantedLogLevels = attrs.field(factory=WantedLogLevels, init=False)
+    # The last envelope that was read, and its terms: most requests repeat them.
+    _envelope: Envelope | None = attrs.field(default=None, init=False)
+    _terms: RequestTerms | None = attrs.field(default=None, init=False)
 
     # -------------------------------------------------------------------------------- requests
 

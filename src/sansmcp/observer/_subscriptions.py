@@ -46,6 +46,7 @@ _URIS_FORGOTTEN: Final = (
 # ----------------------------------------------------------------------------------------- legacy
 
 
+@attrs.define(eq=False, repr=False)
 class _SubscribedResource:
     """The `resources/subscribe` requests for one URI.
 
@@ -55,14 +56,12 @@ class _SubscribedResource:
         latest: The number of the latest among all such requests for any URI.
     """
 
-    __slots__ = ("latest", "n_open", "n_wanted")
-
-    def __init__(self) -> None:
-        self.n_wanted = 0
-        self.n_open = 0
-        self.latest = 0
+    n_wanted: int = 0
+    n_open: int = 0
+    latest: int = 0
 
 
+@attrs.define(eq=False, repr=False)
 class SubscribedResources:
     """Whether a legacy client has any subscription to a resource.
 
@@ -71,15 +70,14 @@ class SubscribedResources:
     leave a subscription to it.
     """
 
-    __slots__ = ("_by_uri", "_is_uncertain", "_max_uris", "_n_requests", "_observations")
-
-    def __init__(self, observations: Observations, max_uris: int) -> None:
-        self._observations = observations
-        self._max_uris = max_uris
-        self._is_uncertain = False
-        self._by_uri: dict[str, _SubscribedResource] = {}
-        # Counted for all URIs together, so that a URI which was removed and added again differs.
-        self._n_requests = 0
+    _observations: Observations
+    _max_uris: int
+    _is_uncertain: bool = attrs.field(default=False, init=False)
+    _by_uri: dict[str, _SubscribedResource] = attrs.field(
+        factory=dict[str, _SubscribedResource], init=False
+    )
+    # Counted for all URIs together, so that a URI which was removed and added again differs.
+    _n_requests: int = attrs.field(default=0, init=False)
 
     @property
     def is_certainly_empty(self) -> bool:
@@ -146,6 +144,7 @@ class SubscribedResources:
 # ----------------------------------------------------------------------------------------- modern
 
 
+@attrs.define(eq=False, repr=False)
 class SeenSubscription:
     """The state of one `subscriptions/listen` request.
 
@@ -160,15 +159,12 @@ class SeenSubscription:
         cancel_place: The place of the client's cancellation; 0: it was not cancelled.
     """
 
-    __slots__ = ("cancel_place", "granted", "is_acknowledged", "is_over", "resources", "wanted")
-
-    def __init__(self) -> None:
-        self.wanted: Mapping[str, object] | None = None
-        self.is_acknowledged = False
-        self.granted: frozenset[str] | None = None
-        self.resources: Resources | None = None
-        self.is_over = False
-        self.cancel_place = 0
+    wanted: Mapping[str, object] | None = None
+    is_acknowledged: bool = False
+    granted: frozenset[str] | None = None
+    resources: Resources | None = None
+    is_over: bool = False
+    cancel_place: int = 0
 
 
 def _kinds_in(filter: JSONObject) -> Mapping[str, object]:
@@ -180,38 +176,7 @@ def _kinds_in(filter: JSONObject) -> Mapping[str, object]:
     return kinds
 
 
-@attrs.define(eq=False)
-class _ResourceFilters:
-    """The URIs of all modern subscriptions; over `max_uris` the oldest filters are forgotten."""
-
-    max_uris: int
-    _n_uris: dict[SeenSubscription, int] = attrs.field(
-        factory=dict[SeenSubscription, int], init=False
-    )
-    _n_in_all: int = attrs.field(default=0, init=False)
-
-    def keep(self, subscription: SeenSubscription, uris: frozenset[str]) -> bool:
-        """Remember the URIs of a subscription, instead of its former ones.
-
-        Returns:
-            Whether there was room without forgetting those of a subscription.
-        """
-        self._n_in_all += len(uris) - self._n_uris.pop(subscription, 0)
-        if uris:
-            self._n_uris[subscription] = len(uris)
-        subscription.resources = Resources(uris)
-        if self._n_in_all <= self.max_uris:
-            return True
-        while self._n_in_all > self.max_uris:
-            self.drop(next(iter(self._n_uris)))
-        return False
-
-    def drop(self, subscription: SeenSubscription) -> None:
-        """Forget the URIs of a subscription, if any are remembered."""
-        self._n_in_all -= self._n_uris.pop(subscription, 0)
-        subscription.wanted = subscription.resources = None
-
-
+@attrs.define(eq=False, repr=False)
 class Subscriptions:
     """Judges what a server sends for subscriptions of 2026-07-28.
 
@@ -220,22 +185,16 @@ class Subscriptions:
         max_uris: How many resource URIs of all open subscriptions are remembered.
     """
 
-    __slots__ = ("_client", "_filters", "_modern", "_observations", "_server", "_shape")
-
-    def __init__(
-        self,
-        observations: Observations,
-        sides: tuple[SideHistory, SideHistory],
-        modern: ModernHistory,
-        *,
-        shape: bool,
-        max_uris: int,
-    ) -> None:
-        self._observations = observations
-        self._client, self._server = sides
-        self._modern = modern
-        self._shape = shape
-        self._filters = _ResourceFilters(max_uris)
+    _observations: Observations
+    _client: SideHistory
+    _server: SideHistory
+    _modern: ModernHistory
+    _shape: bool
+    _max_uris: int
+    _n_uris: dict[SeenSubscription, int] = attrs.field(
+        factory=dict[SeenSubscription, int], init=False
+    )
+    _n_uris_in_all: int = attrs.field(default=0, init=False)
 
     def take_request(self, request: SeenRequest, params: JSONObject) -> Breach | None:
         """Judge a `subscriptions/listen` that has no other fault, and remember its filter."""
@@ -253,9 +212,18 @@ class Subscriptions:
 
     def _keep_resources(self, subscription: SeenSubscription, filter: JSONObject) -> None:
         """Remember the URIs in a good filter of the client or of the server."""
-        uris: Any = filter.get(RESOURCES) or ()
-        if not self._filters.keep(subscription, frozenset(uris)):
+        uris = frozenset[str](filter.get(RESOURCES) or ())
+        self._n_uris_in_all += len(uris) - self._n_uris.pop(subscription, 0)
+        if uris:
+            self._n_uris[subscription] = len(uris)
+        subscription.resources = Resources(uris)
+        while self._n_uris_in_all > self._max_uris:
+            self._forget_filter(next(iter(self._n_uris)))
             self._observations.add_blind_spot(BlindCause.FORGOTTEN, Side.CLIENT, _URIS_FORGOTTEN)
+
+    def _forget_filter(self, subscription: SeenSubscription) -> None:
+        self._n_uris_in_all -= self._n_uris.pop(subscription, 0)
+        subscription.wanted = subscription.resources = None
 
     # --------------------------------------------------------------------------- notifications
 
@@ -324,8 +292,7 @@ class Subscriptions:
         subscription.is_acknowledged = True
         if not is_object(granted):
             return breach
-        if breach is None:
-            breach = self._judge_granted(subscription, granted)
+        breach = breach or self._judge_granted(subscription, granted)
         if breach is None:
             subscription.granted = frozenset(name for name in _KINDS if granted.get(name))
             if subscription.wanted is not None:  # else more may have been granted
@@ -365,13 +332,13 @@ class Subscriptions:
     def end(self, subscription: SeenSubscription) -> None:
         """The server ended a subscription."""
         subscription.is_over = True
-        self._filters.drop(subscription)
+        self._forget_filter(subscription)
 
     def cancel(self, subscription: SeenSubscription, place: int) -> None:
         """The client cancelled a subscription at this place, which the server may not have read."""
         if not subscription.cancel_place:
             subscription.cancel_place = place
-            self._filters.drop(subscription)
+            self._forget_filter(subscription)
 
 
 def _judge_updated(subscription: SeenSubscription, uri: object) -> Breach | None:
