@@ -20,6 +20,7 @@ from ._events import (
     TextSeen,
     ViolationSeen,
 )
+from ._http import Watcher
 from ._observer import Observer
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "StreamEnded",
     "TextSeen",
     "ViolationSeen",
+    "Watcher",
 ]

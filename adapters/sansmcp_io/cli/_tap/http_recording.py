@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import attrs
 
 from sansmcp import Observation, Side
+from sansmcp.observer import Watcher
 
 from .._output.visible import shortened, visible
 from . import http_captures
 from .findings import Findings
 from .http_texts import Pairs, Text, Texts, fields_of
-from .http_watching import Watcher
 from .trace import MARGIN, trace
 
 _MOST_TARGET = 100

@@ -20,13 +20,13 @@ from sansmcp import (
     TextSeen,
     ViolationSeen,
 )
+from sansmcp.observer import Watcher
 
 from .._errors import Failure, Status, UsageError
 from .._explain import near, read_rules
 from .._output.output import Output
 from .._output.visible import visible
 from . import http_captures
-from .http_watching import Watcher
 from .recording import drain
 from .replay import Ended, HTTPRecording, NoRecord, Recording, Sent, lines_of, read
 from .trace import excerpt, name_of, quote, violation

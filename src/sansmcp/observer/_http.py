@@ -15,21 +15,13 @@ from urllib.parse import urljoin, urlsplit
 
 import attrs
 
-from sansmcp import (
-    AnswerMatched,
-    BlindCause,
-    BlindSpot,
-    Config,
-    JSONObject,
-    Observation,
-    Observer,
-    Side,
-)
-
-from .._values import array_of, member, object_of
-from . import http_rules as rules
-from .http_conversations import Conversation, violation
-from .http_rules import SESSION_FIELD, Fields
+from .._connection.config import Config
+from .._wire.values import JSONObject, Side
+from . import _http_heads as rules
+from ._events import AnswerMatched, BlindCause, BlindSpot, Observation
+from ._http_conversations import Conversation, violation
+from ._http_heads import SESSION_FIELD, Fields, member, object_of
+from ._observer import Observer
 
 _MOST: Final = Config().max_requests
 """So many open exchanges, sessions, and bodies and events of each, are remembered: then the oldest
@@ -338,7 +330,7 @@ def _in_the_middle() -> Conversation:
 
 def _asks(message: Any) -> bool:
     """Whether a body carries a request."""
-    messages = array_of(message) or [message]
+    messages = message if isinstance(message, list) and message else [message]
     return any("id" in object_of(one) and "method" in object_of(one) for one in messages)
 
 

@@ -6,27 +6,24 @@ import json
 import re
 from array import array
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, Final
 
 import attrs
 
-from sansmcp import (
+from .._spec.rule_levels import LEVELS
+from .._wire.values import Side
+from ._events import (
     AnswerMatched,
     BlindCause,
     BlindSpot,
     CancellationMatched,
     Observation,
-    Observer,
     RequestUnanswered,
-    Side,
     StreamEnded,
     ViolationSeen,
 )
-
-from .._explain import read_rules
-from .._values import member
-from .recording import drain
+from ._http_heads import member
+from ._observer import Observer
 
 _BY_ORDER: Final = frozenset(
     {"CANC-002", "LIFE-004", "LOG-004", "PROG-003", "PROG-010", "PROG-012", "RES-008"}
@@ -46,11 +43,6 @@ _BOM: Final = b"\xef\xbb\xbf"
 _MARKED: Final = "a byte order mark came before a message"
 _LINE_ENDS: Final = re.compile(rb"[\r\n]+")
 _WITHOUT_ID: Final = frozenset({"JSON-003", "JSON-010"})
-
-
-@cache
-def _levels() -> dict[str, Any]:
-    return {id: rule["level"] for id, rule in read_rules().items()}
 
 
 @attrs.define(eq=False)
@@ -104,7 +96,7 @@ class Conversation:
             yield event
 
     def _events(self) -> Iterator[Observation]:
-        for event in drain(self.observer):
+        while (event := self.observer.next_event()) is not None:
             match event:
                 case ViolationSeen():
                     if not (self.is_shared and event.rule in _BY_ORDER):
@@ -131,7 +123,7 @@ class Conversation:
             return attrs.evolve(event, number=number)
         streamable, old, text = _NO_STDIO[event.rule]
         rule = old if self.is_old else streamable
-        return attrs.evolve(event, number=number, rule=rule, level=_levels()[rule], text=text)
+        return attrs.evolve(event, number=number, rule=rule, level=LEVELS[rule], text=text)
 
 
 def violation(
@@ -142,7 +134,7 @@ def violation(
     return ViolationSeen(
         side=side,
         rule=rule,
-        level=_levels()[rule],
+        level=LEVELS[rule],
         text=text,
         method=method if isinstance(method, str) else None,
         id=id if isinstance(id, str | int) else None,

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, ErrorCode
-
-from .._values import member, object_of
-from .http_texts import media_type
+from .._spec.errors import ErrorCode
+from .._spec.registry import LEGACY_REVISIONS, MODERN_REVISIONS
+from .._wire.values import JSONObject, is_object
 
 VERSION_FIELD: Final = "mcp-protocol-version"
 SESSION_FIELD: Final = "mcp-session-id"
@@ -159,3 +158,18 @@ def _accepts(fields: Fields, kind: str) -> bool:
     """A wildcard is no list of both kinds, but means it: nobody is accused of that."""
     listed = [media_type(part) for part in fields.get("accept", "").split(",")]
     return kind in listed or "*/*" in listed or f"{kind.partition('/')[0]}/*" in listed
+
+
+def media_type(value: str | None) -> str:
+    """A content type without its parameters, in lower case."""
+    return (value or "").partition(";")[0].strip().lower()
+
+
+def object_of(value: Any) -> JSONObject:
+    """The value if it is an object, else an empty one."""
+    return value if is_object(value) else {}
+
+
+def member(value: Any, name: str) -> Any:
+    """A member of an object; None if it is no object or has no such member."""
+    return object_of(value).get(name)
