@@ -1,8 +1,13 @@
-"""A passive judge of a conversation between two others, on byte streams.
+"""A passive judge of a conversation between two others, on byte streams and over HTTP.
 
-Begin with `_observer` (the public class), then `_requests` and `_responses`. This room knows
-`_wire`, `_spec`, `_rules` and the limits of `_connection`.
+Begin with `_observer` (the public class and the list of its parts), then `_requests` and
+`_responses`. `_http` gives each message of an HTTP endpoint to an observer of its conversation.
+This room knows `_wire`, `_spec`, `_rules` and the limits of `_connection`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from .._spec.rule_levels import Level
 from ._events import (
@@ -20,8 +25,19 @@ from ._events import (
     TextSeen,
     ViolationSeen,
 )
-from ._http import Watcher
 from ._observer import Observer
+
+if TYPE_CHECKING:
+    from ._http import HTTPObserver
+
+
+def __getattr__(name: str) -> Any:
+    if name != "HTTPObserver":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ._http import HTTPObserver  # not before it is wanted: `sansmcp` imports this package
+
+    return HTTPObserver
+
 
 __all__ = [
     "AnswerMatched",
@@ -29,6 +45,7 @@ __all__ = [
     "BlindSpot",
     "CancellationMatched",
     "DiscoverySeen",
+    "HTTPObserver",
     "HandshakeSeen",
     "Level",
     "MessageKind",
@@ -39,5 +56,4 @@ __all__ = [
     "StreamEnded",
     "TextSeen",
     "ViolationSeen",
-    "Watcher",
 ]

@@ -1,15 +1,19 @@
-"""Watches one endpoint: says to which conversation a message belongs, and what is wrong with it.
+"""The observer of one HTTP endpoint: the conversation of each message, and what breaks a rule.
 
-Modern requests speak for themselves: each exchange is a conversation. The older revisions have
-sessions; without one, what a request may do depends on what was agreed on elsewhere, and less is
-judged. Of HTTP+SSE, the stream says where its messages are POSTed.
+Each exchange of 2026-07-28 is a conversation of its own. The older revisions have sessions;
+without a session id, what a request may do depends on an agreement that is not known, and less is
+judged. The stream of HTTP+SSE (2024-11-05) names the URL to which its messages are POSTed.
+
+Source: MCP 2025-11-25 and 2026-07-28, basic/transports, Streamable HTTP; MCP 2024-11-05,
+basic/transports, HTTP with SSE.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
@@ -17,337 +21,516 @@ import attrs
 
 from .._connection.config import Config
 from .._wire.values import JSONObject, Side
-from . import _http_heads as rules
+from . import _http_heads as heads
 from ._events import AnswerMatched, BlindCause, BlindSpot, Observation
-from ._http_conversations import Conversation, violation
-from ._http_heads import SESSION_FIELD, Fields, member, object_of
+from ._http_conversations import HTTPConversation, violation
+from ._http_heads import SESSION_ID, Fields, Header, member, object_of
 from ._observer import Observer
 
-_MOST: Final = Config().max_requests
-"""So many open exchanges, sessions, and bodies and events of each, are remembered: then the oldest
-is forgotten."""
-_MOST_HELD: Final = 4 * Config().max_message_bytes
-"""So many bytes may the heads and bodies of all open exchanges have: then the oldest is forgotten.
-"""
 _FORGOTTEN: Final = "the oldest exchange that has not ended was forgotten: its rest is not judged"
 
 
-@attrs.define(eq=False)
-class _Exchange:
-    """A request and its response.
+@attrs.define(eq=False, repr=False)
+class _SeenExchange:
+    """A request, and its response as far as it was seen.
 
     Attributes:
-        number: That of its head among all that was seen.
-        is_ours: Whether it is for the endpoint; of others nothing is judged.
-        size: The bytes of its head and body.
-        message: What was POSTed, without what nothing is judged by later; None: nothing that could
-            be read.
-        asked: Whether it carries a request, or may.
-        body: A digest of what was POSTed.
-        message_number: Its number among all that was seen.
-        status: That of the response; None: it has not begun.
-        answered: Whether the response has brought an answer to a request.
+        number: The number of its head.
+        method: The method of HTTP.
+        target: The target as the head has it.
+        fields: The header fields of the request.
+        is_for_endpoint: Whether its target is the endpoint; other exchanges are not judged.
+        size: The bytes of head and body that count for the limit.
+        conversation: The conversation that it belongs to; None where that is not known yet.
+        message: The method and id of the POSTed message; None: the body was no JSON.
+        has_request: Whether the POSTed body contains a JSON-RPC request.
+        digest: A digest of the POSTed body.
+        body_number: The number of the POSTed body.
+        is_modern: Whether the POSTed message is one of 2026-07-28.
+        status: The status of the response; None before its head.
+        status_number: The number of the head of the response.
+        is_answered: Whether the response contained the response to a request.
     """
 
     number: int
     method: str
     target: str
     fields: Fields
-    is_ours: bool
+    is_for_endpoint: bool
     size: int
-    conversation: Conversation | None = None
+    conversation: HTTPConversation | None = None
     message: JSONObject | None = None
-    asked: bool = False
-    body: bytes = b""
-    message_number: int = 0
-    modern: bool = False
+    has_request: bool = False
+    digest: bytes = b""
+    body_number: int = 0
+    is_modern: bool = False
     status: int | None = None
     status_number: int = 0
-    answered: bool = False
+    is_answered: bool = False
 
 
-class Watcher:
-    """Takes what passes, exchange by exchange; each call returns what it shows.
+class HTTPObserver:
+    """Watches the HTTP exchanges of one endpoint, and reports who does what and breaks which rule.
+
+    It judges Streamable HTTP of all revisions and HTTP+SSE of 2024-11-05: the messages in the
+    bodies as `Observer` does, each in the conversation that it belongs to, and besides them header
+    fields, statuses and content types. It performs no I/O: a proxy, a middleware or a test feeds it
+    what passes.
+
+    Feed it each exchange in this order, before the parts are passed on: the head of the request,
+    its body, the head of the response, its body or its events, the end. Exchanges may overlap in
+    any way. Bodies are given without transfer coding and content coding.
 
     Args:
-        url: The endpoint.
+        url: The URL of the endpoint, or its path. Exchanges with other paths are counted and not
+            judged, except for the URLs that streams of HTTP+SSE name.
+        config: Limits, as for `Observer`. Besides, `max_requests` bounds open exchanges, sessions,
+            and bodies and events that are remembered of each; the heads and bodies of open
+            exchanges may have four times `max_message_bytes`. Over a limit the oldest is forgotten.
 
-    Attributes:
-        messages: How many heads and messages were seen: the number of the latest.
+    Observations have the number of the head or message that they are about: heads and messages are
+    counted together. No method raises for what the two sides do.
+
+    Raises:
+        ValueError: `url` cannot be read as a URL.
     """
 
-    def __init__(self, url: str) -> None:
-        self.messages = 0
+    __slots__ = (
+        "_closed",
+        "_config",
+        "_exchanges",
+        "_is_modern_served",
+        "_n_bytes",
+        "_now",
+        "_number",
+        "_old_targets",
+        "_path",
+        "_queue",
+        "_reported_spots",
+        "_sessions",
+    )
+
+    def __init__(self, url: str, *, config: Config | None = None) -> None:
+        self._config = config or Config()
         self._path = urlsplit(url).path or "/"
-        self._open: dict[int, _Exchange] = {}
-        self._sessions: dict[str, Conversation] = {}
-        self._old_targets: dict[str, Conversation] = {}
-        self._told: set[tuple[object, object]] = set()
-        self._held = 0
-        self._serves_modern = False
+        self._closed = False
+        self._exchanges: dict[Hashable, _SeenExchange] = {}
+        self._n_bytes = 0  # of the heads and bodies of open exchanges
+        self._sessions: dict[str, HTTPConversation] = {}
+        self._old_targets: dict[str, HTTPConversation] = {}
+        self._is_modern_served = False
+        self._queue: deque[Observation] = deque()
+        self._reported_spots: set[tuple[object, object]] = set()
+        self._number = 0
+        self._now: float | None = None
 
-    def is_for_endpoint(self, target: str) -> bool:
-        """Whether what is sent there may be a message."""
-        return target in self._old_targets or urlsplit(target).path == self._path
+    # -------------------------------------------------------------------------------- requests
 
-    # ------------------------------------------------------------------------------- requests
+    def receive_request_head(
+        self,
+        exchange: Hashable,
+        method: str,
+        target: str,
+        headers: Iterable[Header],
+        *,
+        now: float | None = None,
+    ) -> None:
+        """Begin an exchange with the head of its request.
 
-    def began(
-        self, exchange: int, method: str, target: str, fields: Fields, now: float
-    ) -> list[Observation]:
-        """The head of a request."""
-        self.messages += 1
-        is_ours = self.is_for_endpoint(target)
-        size = len(target) + sum(len(name) + len(value) for name, value in fields.items())
-        found = _Exchange(self.messages, method, target, fields, is_ours, size)
-        self._held += size
-        self._open[exchange] = found
-        if not is_ours:
-            return self._forgotten(now)
-        found.conversation = self._old_targets.get(target) or self._session_of(fields)
-        faults = rules.judge_get(fields) if method == "GET" else ()
-        return self._faults(Side.CLIENT, faults, found, now) + self._forgotten(now)
-
-    def _forgotten(self, now: float) -> list[Observation]:
-        """Forget what is too much to keep, the oldest first, but for the latest."""
-        forgot = False
-        while len(self._open) > _MOST or (self._held > _MOST_HELD and len(self._open) > 1):
-            self._held -= self._open.pop(next(iter(self._open))).size
-            forgot = True
-        if not forgot:
-            return []
-        spot = BlindSpot(
-            cause=BlindCause.FORGOTTEN,
-            side=None,
-            text=_FORGOTTEN,
-            number=self.messages,
-            time=now,
-        )
-        return self._told_once([spot])
-
-    def _session_of(self, fields: Fields) -> Conversation | None:
-        session = fields.get(SESSION_FIELD)
-        if session is None:
-            return None
-        # One that was not seen to begin: what it has agreed on is not known.
-        return self._sessions.get(session) or self._keep(session, _in_the_middle())
-
-    def _keep(self, session: str, conversation: Conversation) -> Conversation:
-        conversation.is_shared = True
-        self._sessions[session] = conversation
-        _bound(self._sessions)
-        return conversation
-
-    def posted(self, exchange: int, data: bytes, now: float) -> list[Observation]:
-        """The body of a request."""
-        found = self._open.get(exchange)
-        if found is None or not found.is_ours or found.method != "POST":
-            return []
-        self.messages += 1
-        found.message_number = self.messages
-        message = _decoded(data)
-        found.asked = _asks(message)
-        found.modern = rules.is_modern(found.fields, message)
-        if found.conversation is None or found.modern:
-            found.conversation = _alone(found, message)
-        found.message = None if message is None else _told_of(message)
-        found.body = hashlib.sha256(data).digest()
-        found.size += len(data)
-        self._held += len(data)
-        conversation = found.conversation
-        events: list[Observation] = []
-        if found.body in conversation.refused:  # the same again, with a token perhaps
-            del conversation.refused[found.body]
-        else:
-            events += self._see(found, Side.CLIENT, data, now)
-        faults = self._post_faults(found, conversation, message)
-        events += self._faults(Side.CLIENT, faults, found, now)
-        return events + self._forgotten(now)
-
-    @staticmethod
-    def _post_faults(
-        found: _Exchange, conversation: Conversation, message: Any
-    ) -> Iterator[rules.Fault]:
-        if conversation.is_old:
+        Args:
+            exchange: Any value that names the exchange until it ends, such as a number. An open
+                exchange with the same name is taken for one that was broken off by the server.
+            method: The method of HTTP.
+            target: The target of the request: path and query.
+            headers: Pairs of name and value, both `str` or `bytes`.
+            now: The time in seconds, on one clock for everything.
+        """
+        if self._closed:
             return
-        yield from rules.judge_post(found.fields)
-        if found.modern:
-            yield from rules.judge_modern_fields(found.fields, message)
-        elif SESSION_FIELD in found.fields:
-            yield from rules.judge_legacy_fields(found.fields, conversation.observer.revision)
+        self._tell_time(now)
+        self._end(exchange, by=Side.SERVER)
+        self._number += 1
+        fields = heads.fields_of(headers)
+        is_for_endpoint = self.is_for_endpoint(target)
+        size = len(target) + sum(len(name) + len(value) for name, value in fields.items())
+        seen = _SeenExchange(self._number, method, target, fields, is_for_endpoint, size)
+        self._n_bytes += size
+        self._exchanges[exchange] = seen
+        if is_for_endpoint:
+            seen.conversation = self._old_targets.get(target) or self._session_of(fields)
+            if method == "GET":
+                self._report(Side.CLIENT, heads.judge_get(fields), seen)
+        self._forget_exchanges()
 
-    # ------------------------------------------------------------------------------ responses
+    def receive_request_body(
+        self, exchange: Hashable, body: bytes, *, now: float | None = None
+    ) -> None:
+        """Take the whole body of a request.
 
-    def answered(self, exchange: int, status: int, fields: Fields, now: float) -> list[Observation]:
-        """The head of a response."""
-        self.messages += 1
-        found = self._open.get(exchange)
-        if found is None or not found.is_ours:
-            return []
-        found.status, found.status_number = status, self.messages
-        faults: list[rules.Fault] = []
-        if found.method == "POST" and found.conversation is not None:
-            if not found.conversation.is_old:
-                faults += rules.judge_post_response(
-                    fields, status, asked=found.asked, modern=found.modern
+        Args:
+            exchange: The name of the exchange.
+            body: The body. One that is longer than `max_message_bytes` may be cut behind the first
+                byte over the limit. An empty one is ignored.
+            now: The time in seconds, on one clock for everything.
+        """
+        self._tell_time(now)
+        seen = self._find(exchange)
+        if seen is None or seen.method != "POST" or not body:
+            return
+        self._number += 1
+        seen.body_number = self._number
+        message = _decoded(body)
+        seen.has_request = _has_request(message)
+        seen.is_modern = heads.is_modern(seen.fields, message)
+        if seen.conversation is None or seen.is_modern:
+            seen.conversation = self._conversation_of_one(seen, message)
+        if message is not None:
+            seen.message = {name: member(message, name) for name in ("method", "id")}
+        seen.digest = hashlib.sha256(body).digest()
+        seen.size += len(body)
+        self._n_bytes += len(body)
+        conversation = seen.conversation
+        if seen.digest in conversation.refused:  # the same again, perhaps with credentials
+            del conversation.refused[seen.digest]
+        else:
+            self._take_message(conversation, Side.CLIENT, body)
+        if not conversation.is_old:
+            self._report(Side.CLIENT, heads.judge_post(seen.fields), seen)
+            if seen.is_modern:
+                self._report(Side.CLIENT, heads.judge_modern_fields(seen.fields, message), seen)
+            elif SESSION_ID in seen.fields:
+                revision = conversation.observer.revision
+                self._report(Side.CLIENT, heads.judge_legacy_fields(seen.fields, revision), seen)
+        self._forget_exchanges()
+
+    # ------------------------------------------------------------------------------- responses
+
+    def receive_response_head(
+        self,
+        exchange: Hashable,
+        status: int,
+        headers: Iterable[Header],
+        *,
+        now: float | None = None,
+    ) -> None:
+        """Take the head of the final response.
+
+        Args:
+            exchange: The name of the exchange.
+            status: The status code.
+            headers: Pairs of name and value, both `str` or `bytes`.
+            now: The time in seconds, on one clock for everything.
+        """
+        self._tell_time(now)
+        self._number += 1
+        seen = self._find(exchange)
+        if seen is None:
+            return
+        seen.status, seen.status_number = status, self._number
+        fields = heads.fields_of(headers)
+        conversation = seen.conversation
+        faults: list[heads.Fault] = []
+        if seen.method == "GET":
+            faults += heads.judge_get_response(fields, status)
+        elif seen.method == "POST" and conversation is not None:
+            if not conversation.is_old:
+                faults += heads.judge_post_response(
+                    fields, status, has_request=seen.has_request, is_modern=seen.is_modern
                 )
-            session = fields.get(SESSION_FIELD)
-            if session is not None and member(found.message, "method") == "initialize":
-                faults += rules.judge_session(fields)
-                self._keep(session, found.conversation)
-        elif found.method == "GET":
-            faults += rules.judge_get_response(fields, status)
-        return self._faults(Side.SERVER, faults, found, now, found.status_number)
+            session = fields.get(SESSION_ID)
+            if session is not None and member(seen.message, "method") == "initialize":
+                faults += heads.judge_session_id(session)
+                self._keep_session(session, conversation)
+        self._report(Side.SERVER, faults, seen, number=self._number)
 
-    def sent(
-        self, exchange: int, data: bytes, now: float, *, event: str | None = None, id: str = ""
-    ) -> list[Observation]:
-        """A body of a response (no `event`), or an event of its stream."""
-        found = self._open.get(exchange)
-        if found is None or not found.is_ours or found.status is None:
-            return []
-        if event == "endpoint" and found.method == "GET" and found.conversation is None:
-            self._open_old(found, data)
-            return []
-        if event not in (None, "message") or not data:
-            return []  # nobody takes it for a message
-        self.messages += 1
+    def receive_response_body(
+        self, exchange: Hashable, body: bytes, *, now: float | None = None
+    ) -> None:
+        """Take the whole body of a response that is no event stream.
+
+        Args:
+            exchange: The name of the exchange.
+            body: The body. One that is longer than `max_message_bytes` may be cut behind the first
+                byte over the limit. An empty one is ignored.
+            now: The time in seconds, on one clock for everything.
+        """
+        self._tell_time(now)
+        seen = self._find(exchange)
+        if seen is not None:
+            self._take_from_server(seen, body, "", in_stream=False)
+
+    def receive_response_event(
+        self,
+        exchange: Hashable,
+        data: bytes,
+        *,
+        type: str = "message",
+        id: str = "",
+        now: float | None = None,
+    ) -> None:
+        """Take one event of a response that is an event stream.
+
+        `sansmcp.http.SSEDecoder` reads events from a body; `data`, `type` and `id` are those of its
+        `ServerSentEvent`.
+
+        Args:
+            exchange: The name of the exchange.
+            data: The data of the event.
+            type: The type of the event.
+            id: The id of the event; `""` where it has none.
+            now: The time in seconds, on one clock for everything.
+        """
+        self._tell_time(now)
+        seen = self._find(exchange)
+        if seen is None or seen.status is None:
+            return
+        if type == "endpoint" and seen.method == "GET" and seen.conversation is None:
+            self._open_old(seen, data)
+        elif type == "message":
+            self._take_from_server(seen, data, id, in_stream=True)
+
+    def _take_from_server(
+        self, seen: _SeenExchange, data: bytes, id: str, *, in_stream: bool
+    ) -> None:
+        if seen.status is None or not data:
+            return
+        self._number += 1
         message = _decoded(data)
-        if found.status >= 400 and member(message, "jsonrpc") is None:
-            return []  # what goes with an error status may be anything
-        conversation = found.conversation
+        if seen.status >= 400 and member(message, "jsonrpc") is None:
+            return  # the body of an error status may be anything
+        conversation = seen.conversation
         if conversation is None:
-            conversation = found.conversation = _in_the_middle()
-        if _was_replayed(conversation, found, id):
-            return []
-        events = list(self._see(found, Side.SERVER, data, now))
-        found.answered |= any(isinstance(one, AnswerMatched) for one in events)
-        faults = self._answer_faults(found, conversation, message, event)
-        events += self._faults(Side.SERVER, faults, found, now, self.messages, message)
-        return events
+            conversation = seen.conversation = self._conversation_from_the_middle()
+        if id and self._is_replayed(conversation, seen, id):
+            return
+        seen.is_answered |= self._take_message(conversation, Side.SERVER, data, seen.status)
+        faults = self._judge_answer(seen, conversation, message, in_stream=in_stream)
+        self._report(Side.SERVER, faults, seen, number=self._number, message=message)
 
-    def _answer_faults(
-        self, found: _Exchange, conversation: Conversation, message: Any, event: str | None
-    ) -> Iterator[rules.Fault]:
+    def _judge_answer(
+        self,
+        seen: _SeenExchange,
+        conversation: HTTPConversation,
+        message: Any,
+        *,
+        in_stream: bool,
+    ) -> Iterator[heads.Fault]:
         members = object_of(message)
-        if found.modern:
-            self._serves_modern |= member(members.get("result"), "resultType") is not None
-            if event is None and self._serves_modern and found.status is not None:
-                yield from rules.judge_modern_error(found.status, message)
-        elif found.method == "GET" and event is not None and not conversation.is_old:
-            is_answer = "method" not in members and ("result" in members or "error" in members)
-            if is_answer and "last-event-id" not in found.fields:
+        if seen.is_modern:
+            self._is_modern_served |= member(members.get("result"), "resultType") is not None
+            if not in_stream and self._is_modern_served and seen.status is not None:
+                yield from heads.judge_modern_error(seen.status, message)
+        elif seen.method == "GET" and in_stream and not conversation.is_old:
+            is_response = "method" not in members and ("result" in members or "error" in members)
+            if is_response and "last-event-id" not in seen.fields:
                 yield "SSE-024", "an answer on a stream that no request has opened"
 
-    def _open_old(self, found: _Exchange, data: bytes) -> None:
-        """The stream of HTTP+SSE begins."""
-        found.conversation = Conversation(Observer(), is_shared=True, is_old=True)
-        parts = urlsplit(urljoin(found.target, data.decode("utf-8", "replace").strip()))
-        target = parts.path + (f"?{parts.query}" if parts.query else "")
-        self._old_targets[target] = found.conversation
-        _bound(self._old_targets)
+    def _is_replayed(self, conversation: HTTPConversation, seen: _SeenExchange, id: str) -> bool:
+        """Whether a resumed stream repeats an event that was seen, and perhaps not received."""
+        if id in conversation.seen_ids and "last-event-id" in seen.fields:
+            return True
+        conversation.seen_ids[id] = None
+        self._bound(conversation.seen_ids)
+        return False
 
     # ----------------------------------------------------------------------------------- ends
 
-    def ended(self, exchange: int, now: float, *, by: Side | None = None) -> list[Observation]:
-        """The response is complete or, `by` a side, broken off."""
-        found = self._open.pop(exchange, None)
-        if found is None:
-            return []
-        self._held -= found.size
-        conversation = found.conversation
+    def receive_end(self, exchange: Hashable, *, now: float | None = None) -> None:
+        """The response is complete, and the exchange ends.
+
+        Args:
+            exchange: The name of the exchange.
+            now: The time in seconds, on one clock for everything.
+        """
+        self._tell_time(now)
+        self._end(exchange, by=None)
+
+    def receive_disconnect(
+        self, exchange: Hashable, side: Side, *, now: float | None = None
+    ) -> None:
+        """A side broke off the exchange before the response was complete.
+
+        Args:
+            exchange: The name of the exchange.
+            side: The side that closed its connection. By that, a client of 2026-07-28 cancels.
+            now: The time in seconds, on one clock for everything.
+        """
+        self._tell_time(now)
+        self._end(exchange, by=side)
+
+    def close(self, *, now: float | None = None) -> None:
+        """End the observation, and report all requests without a response.
+
+        Args:
+            now: The time in seconds, on one clock for everything.
+        """
+        self._tell_time(now)
+        for exchange in list(self._exchanges):
+            self._end(exchange, by=Side.SERVER)
+        for conversation in (*self._sessions.values(), *self._old_targets.values()):
+            self._close(conversation)
+        self._closed = True
+
+    def _end(self, exchange: Hashable, *, by: Side | None) -> None:
+        seen = self._exchanges.pop(exchange, None)
+        if seen is None:
+            return
+        self._n_bytes -= seen.size
+        conversation = seen.conversation
         if conversation is None:
-            return []
-        if found.asked and not found.answered and (found.status or 0) >= 400:
-            conversation.refused[found.body] = found.message_number
-            _bound(conversation.refused)
-        if conversation.is_old and found.method == "GET":
+            return
+        status = seen.status or 0
+        if seen.has_request and not seen.is_answered and status >= 400:
+            conversation.refused[seen.digest] = seen.body_number
+            self._bound(conversation.refused)
+        if conversation.is_old and seen.method == "GET":
             for target in [t for t, one in self._old_targets.items() if one is conversation]:
                 del self._old_targets[target]
-            return self._told_once(conversation.close(now))
-        if found.method == "DELETE" and found.status is not None and rules.is_success(found.status):
-            self._sessions.pop(found.fields.get(SESSION_FIELD, ""), None)
-            return self._told_once(conversation.close(now))
-        if conversation.is_shared:
-            return []
-        return self._told_once(conversation.close(now, cancelled=by is Side.CLIENT))
+            self._close(conversation)
+        elif seen.method == "DELETE" and heads.is_success(status):
+            self._sessions.pop(seen.fields.get(SESSION_ID, ""), None)
+            self._close(conversation)
+        elif not conversation.is_shared:
+            self._close(conversation, is_cancelled=by is Side.CLIENT)
 
-    def close(self, now: float) -> list[Observation]:
-        """Nothing more will be seen."""
-        events: list[Observation] = []
-        for exchange in list(self._open):
-            events += self.ended(exchange, now, by=Side.SERVER)
-        for conversation in (*self._sessions.values(), *self._old_targets.values()):
-            events += self._told_once(conversation.close(now))
-        return events
+    # ---------------------------------------------------------------------------------- output
 
-    # --------------------------------------------------------------------------------- saying
+    def next_event(self) -> Observation | None:
+        """Take the oldest event; None: there is none now."""
+        return self._queue.popleft() if self._queue else None
 
-    def _see(self, found: _Exchange, side: Side, data: bytes, now: float) -> Iterator[Observation]:
-        assert found.conversation is not None
-        status = found.status or 200
-        yield from self._told_once(
-            found.conversation.see(side, data, self.messages, now, status=status)
-        )
+    @property
+    def messages(self) -> int:
+        """How many heads and messages were seen: the number of the latest."""
+        return self._number
 
-    def _told_once(self, events: Iterable[Observation]) -> list[Observation]:
-        """Each conversation has its blind spots, and they are all alike."""
-        kept: list[Observation] = []
-        for event in events:
-            if isinstance(event, BlindSpot):
-                if (event.text, event.side) in self._told:
-                    continue
-                self._told.add((event.text, event.side))
-            kept.append(event)
-        return kept
+    def is_for_endpoint(self, target: str) -> bool:
+        """Whether the body of a request with this target is judged.
 
-    @staticmethod
-    def _faults(
+        Args:
+            target: The target of a request: path and query.
+        """
+        if target in self._old_targets:
+            return True
+        try:
+            return urlsplit(target).path == self._path
+        except ValueError:  # it is no URL
+            return False
+
+    # --------------------------------------------------------------------------- conversations
+
+    def _find(self, exchange: Hashable) -> _SeenExchange | None:
+        """An open exchange with the endpoint."""
+        seen = self._exchanges.get(exchange)
+        return seen if seen is not None and seen.is_for_endpoint else None
+
+    def _session_of(self, fields: Fields) -> HTTPConversation | None:
+        session = fields.get(SESSION_ID)
+        if session is None:
+            return None
+        known = self._sessions.get(session)
+        # If it was not seen to begin, what it has agreed on is not known.
+        return known or self._keep_session(session, self._conversation_from_the_middle())
+
+    def _keep_session(self, session: str, conversation: HTTPConversation) -> HTTPConversation:
+        conversation.is_shared = True
+        self._sessions[session] = conversation
+        self._bound(self._sessions)
+        return conversation
+
+    def _conversation_of_one(self, seen: _SeenExchange, message: Any) -> HTTPConversation:
+        """The conversation of a POST that belongs to no known one."""
+        begins = seen.is_modern or member(message, "method") == "initialize"
+        # A body that is no JSON is whole, and cannot be explained by earlier messages.
+        if begins or message is None:
+            return HTTPConversation(Observer(config=self._config))
+        return HTTPConversation(Observer(config=self._config, from_start=False), is_alone=True)
+
+    def _conversation_from_the_middle(self) -> HTTPConversation:
+        return HTTPConversation(Observer(config=self._config, from_start=False))
+
+    def _open_old(self, seen: _SeenExchange, data: bytes) -> None:
+        """The stream of HTTP+SSE begins: `data` is the URL for its messages."""
+        observer = Observer(config=self._config)
+        seen.conversation = HTTPConversation(observer, is_shared=True, is_old=True)
+        try:
+            parts = urlsplit(urljoin(seen.target, data.decode("utf-8", "replace").strip()))
+        except ValueError:  # it is no URL
+            return
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        self._old_targets[target] = seen.conversation
+        self._bound(self._old_targets)
+
+    def _forget_exchanges(self) -> None:
+        """Forget the oldest open exchanges over the limits, but not the latest."""
+        most, most_bytes = self._config.max_requests, 4 * self._config.max_message_bytes
+        exchanges, forgot = self._exchanges, False
+        while len(exchanges) > most or (self._n_bytes > most_bytes and len(exchanges) > 1):
+            self._n_bytes -= exchanges.pop(next(iter(exchanges))).size
+            forgot = True
+        if forgot:
+            spot = BlindSpot(
+                cause=BlindCause.FORGOTTEN,
+                side=None,
+                text=_FORGOTTEN,
+                number=self._number,
+                time=self._now,
+            )
+            self._add(spot)
+
+    def _bound(self, table: dict[Any, Any]) -> None:
+        """Forget the oldest entry of a table over the limit."""
+        if len(table) > self._config.max_requests:
+            del table[next(iter(table))]
+
+    # ------------------------------------------------------------------------------- reporting
+
+    def _tell_time(self, now: float | None) -> None:
+        if now is not None and (self._now is None or now > self._now):
+            self._now = now
+
+    def _take_message(
+        self, conversation: HTTPConversation, side: Side, data: bytes, status: int = 200
+    ) -> bool:
+        """Give a text to its conversation; returns whether it contains a matched response."""
+        is_matched = False
+        for event in conversation.take(side, data, self._number, self._now, status=status):
+            is_matched |= isinstance(event, AnswerMatched)
+            self._add(event)
+        return is_matched
+
+    def _close(self, conversation: HTTPConversation, *, is_cancelled: bool = False) -> None:
+        for event in conversation.close(self._now, is_cancelled=is_cancelled):
+            self._add(event)
+
+    def _report(
+        self,
         side: Side,
-        faults: Iterable[rules.Fault],
-        found: _Exchange,
-        now: float,
+        faults: Iterable[heads.Fault],
+        seen: _SeenExchange,
+        *,
         number: int | None = None,
         message: Any = None,
-    ) -> list[Observation]:
-        number = found.number if number is None else number
-        about = found.message if message is None else message
-        return [violation(side, rule, text, number, now, about) for rule, text in faults]
+    ) -> None:
+        """Report faults of a head, with the number of the request's head if no other is given."""
+        number = seen.number if number is None else number
+        about = seen.message if message is None else message
+        for rule, text in faults:
+            self._add(violation(side, rule, text, number, self._now, about))
+
+    def _add(self, event: Observation) -> None:
+        """Queue an event; blind spots of several conversations that are alike only once."""
+        if isinstance(event, BlindSpot):
+            if (event.text, event.side) in self._reported_spots:
+                return
+            self._reported_spots.add((event.text, event.side))
+        self._queue.append(event)
 
 
-def _alone(found: _Exchange, message: Any) -> Conversation:
-    """The conversation of an exchange that belongs to none."""
-    begins = found.modern or member(message, "method") == "initialize"
-    # A body that is no JSON is whole, and cannot be explained by what came before.
-    if begins or message is None:
-        return Conversation(Observer())
-    return Conversation(Observer(from_start=False), is_alone=True)
-
-
-def _in_the_middle() -> Conversation:
-    return Conversation(Observer(from_start=False))
-
-
-def _asks(message: Any) -> bool:
-    """Whether a body carries a request."""
-    messages = message if isinstance(message, list) and message else [message]
+def _has_request(message: Any) -> bool:
+    """Whether a body contains a request."""
+    messages: list[Any] = message if message.__class__ is list else [message]
     return any("id" in object_of(one) and "method" in object_of(one) for one in messages)
-
-
-def _told_of(message: Any) -> JSONObject:
-    """What is told of a message that was POSTed, when something is wrong with its response."""
-    return {name: object_of(message).get(name) for name in ("method", "id")}
-
-
-def _was_replayed(conversation: Conversation, found: _Exchange, id: str) -> bool:
-    """Whether a stream that is resumed repeats an event that was seen, and perhaps not received."""
-    if not id:
-        return False
-    if id in conversation.seen_ids and "last-event-id" in found.fields:
-        return True
-    conversation.seen_ids[id] = None
-    _bound(conversation.seen_ids)
-    return False
 
 
 def _decoded(data: bytes) -> Any:
@@ -355,8 +538,3 @@ def _decoded(data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
-
-
-def _bound(table: dict[Any, Any]) -> None:
-    if len(table) > _MOST:
-        del table[next(iter(table))]

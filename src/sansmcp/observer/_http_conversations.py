@@ -25,13 +25,13 @@ from ._events import (
 from ._http_heads import member
 from ._observer import Observer
 
-_BY_ORDER: Final = frozenset(
+_ORDER_RULES: Final = frozenset(
     {"CANC-002", "LIFE-004", "LOG-004", "PROG-003", "PROG-010", "PROG-012", "RES-008"}
 )
-"""Rules of the order of messages. In a session they go over several connections, one may overtake
-another between the two, and nobody is accused of that."""
-_NO_STDIO: Final = {
-    # of a session, of the old HTTP+SSE
+"""Rules of the order of messages. The messages of a session take several connections, on which one
+may overtake another, so these rules are not judged there."""
+_NO_MESSAGE: Final = {
+    # The rule on stdio: that of Streamable HTTP, that of HTTP+SSE, what was wrong.
     "STDIO-002": ("HTTP-018", "HSSE-004", "the server sent something that is no message"),
     "STDIO-003": ("HTTP-011", "HSSE-003", "the client sent something that is no message"),
 }
@@ -46,90 +46,90 @@ _WITHOUT_ID: Final = frozenset({"JSON-003", "JSON-010"})
 
 
 @attrs.define(eq=False)
-class Conversation:
-    """What belongs together: a session, a stream of the old transport, or one exchange alone.
+class HTTPConversation:
+    """The messages that belong together: a session, a stream of HTTP+SSE, or one exchange.
 
     Attributes:
-        observer: Judges it.
-        is_shared: Whether it goes over several exchanges, which may overtake one another.
-        is_old: Whether it is HTTP+SSE of 2024-11-05.
-        is_alone: Whether it is one exchange of a revision with sessions that names no session.
-        numbers: The number of each of its messages among all that pass.
-        refused: Digests of bodies that got an error status and no answer, with their numbers:
-            nothing more is to come for them, and they may be sent again as they are.
-        seen_ids: Ids of events that were seen: a stream that is resumed may repeat them.
+        observer: Judges the messages.
+        is_shared: Whether it takes several exchanges, on which messages may overtake one another.
+        is_old: Whether it is one of HTTP+SSE (2024-11-05).
+        is_alone: Whether it is one exchange without a session id, of a revision with sessions.
+        refused: Digests of bodies that got an error status and no response, with their numbers:
+            no response will come, and the same body may be sent again.
+        seen_ids: The ids of events that were seen: a stream that is resumed may repeat them.
     """
 
     observer: Observer
     is_shared: bool = False
     is_old: bool = False
     is_alone: bool = False
-    numbers: array[int] = attrs.field(factory=lambda: array("q", [0]))
     refused: dict[bytes, int] = attrs.field(factory=dict[bytes, int])
     seen_ids: dict[str, None] = attrs.field(factory=dict[str, None])
+    # The observer counts its own messages: the number of each among all that pass.
+    _numbers: array[int] = attrs.field(factory=lambda: array("q", [0]), init=False)
 
-    def see(
-        self, side: Side, data: bytes, number: int, now: float, *, status: int = 200
+    def take(
+        self, side: Side, data: bytes, number: int, now: float | None, *, status: int
     ) -> Iterator[Observation]:
-        """A side has sent this text, whatever it is."""
-        self.numbers.append(number)
+        """Judge a text that a side has sent, in a response with this status if it is the server."""
+        self._numbers.append(number)
         if data.startswith(_BOM):
-            # The observer expects one at the beginning of a stream only, and here each text is one.
+            # The observer expects a mark only at the start of a stream; here each text is whole.
             data = data[len(_BOM) :]
             yield violation(side, "OWN-017", _MARKED, number, now)
-        self.observer.receive_data(side, one_line(data) + b"\n", now=now)
+        self.observer.receive_data(side, _as_line(data), now=now)
         for event in self._events():
-            # An error status may have an error without an id for its body (HTTP-017).
+            # The body of an error status may be an error without an id (HTTP-017).
             if status >= 400 and isinstance(event, ViolationSeen) and event.rule in _WITHOUT_ID:
                 continue
             yield event
 
-    def close(self, now: float, *, cancelled: bool = False) -> Iterator[Observation]:
-        """It is over; `cancelled` means that the client has closed its only connection."""
+    def close(self, now: float | None, *, is_cancelled: bool) -> Iterator[Observation]:
+        """End the conversation; `is_cancelled`: the client has closed its only connection."""
         self.observer.close(now=now)
         refused = set(self.refused.values())
         for event in self._events():
             if isinstance(event, RequestUnanswered):
                 if event.request_number in refused:
                     continue
-                event = attrs.evolve(event, cancelled=event.cancelled or cancelled)
+                event = attrs.evolve(event, cancelled=event.cancelled or is_cancelled)
             yield event
 
     def _events(self) -> Iterator[Observation]:
+        """The observations of the observer, with numbers among all that pass."""
         while (event := self.observer.next_event()) is not None:
             match event:
                 case ViolationSeen():
-                    if not (self.is_shared and event.rule in _BY_ORDER):
+                    if not (self.is_shared and event.rule in _ORDER_RULES):
                         yield self._violation(event)
                 case AnswerMatched() | CancellationMatched():
                     yield attrs.evolve(
                         event,
-                        number=self.numbers[event.number],
-                        request_number=self.numbers[event.request_number],
+                        number=self._numbers[event.number],
+                        request_number=self._numbers[event.request_number],
                     )
                 case RequestUnanswered():
-                    yield attrs.evolve(event, request_number=self.numbers[event.request_number])
+                    yield attrs.evolve(event, request_number=self._numbers[event.request_number])
                 case BlindSpot(cause=BlindCause.MIDDLE) if self.is_alone:
-                    number = self.numbers[event.number]
+                    number = self._numbers[event.number]
                     yield attrs.evolve(event, number=number, text=_NOT_LINKED)
-                case StreamEnded():
-                    pass  # there is no such thing: a session goes over many streams
                 case _:
-                    yield attrs.evolve(event, number=self.numbers[event.number])
+                    assert not isinstance(event, StreamEnded)  # HTTP has no end of a direction
+                    yield attrs.evolve(event, number=self._numbers[event.number])
 
     def _violation(self, event: ViolationSeen) -> ViolationSeen:
-        number = self.numbers[event.number]
-        if event.rule not in _NO_STDIO:
+        number = self._numbers[event.number]
+        if event.rule not in _NO_MESSAGE:
             return attrs.evolve(event, number=number)
-        streamable, old, text = _NO_STDIO[event.rule]
+        streamable, old, text = _NO_MESSAGE[event.rule]
         rule = old if self.is_old else streamable
         return attrs.evolve(event, number=number, rule=rule, level=LEVELS[rule], text=text)
 
 
 def violation(
-    side: Side, rule: str, text: str, number: int, now: float, message: Any = None
+    side: Side, rule: str, text: str, number: int, now: float | None, message: Any = None
 ) -> ViolationSeen:
-    """A rule of HTTP was broken by the message with this number."""
+    """Report that a side broke a rule with the head or message that has this number."""
     method, id = member(message, "method"), member(message, "id")
     return ViolationSeen(
         side=side,
@@ -144,16 +144,17 @@ def violation(
     )
 
 
-def one_line(data: bytes) -> bytes:
-    """A JSON text without the line ends that HTTP allows in it, and lines of stdio do not.
+def _as_line(data: bytes) -> bytes:
+    """A text as a line, without the line ends that are legal in a body and not within a line.
 
-    What is no JSON stays none: then another control character takes their place.
+    If it is no JSON, it stays so: another control character takes the place of the line ends.
     """
     data = data.strip(b" \t\r\n")
-    if b"\n" not in data and b"\r" not in data:
-        return data
-    try:
-        json.loads(data)
-    except (ValueError, RecursionError):
-        return _LINE_ENDS.sub(b"\x01", data)
-    return _LINE_ENDS.sub(b" ", data)
+    if b"\n" in data or b"\r" in data:
+        try:
+            json.loads(data)
+        except (ValueError, RecursionError):
+            data = _LINE_ENDS.sub(b"\x01", data)
+        else:
+            data = _LINE_ENDS.sub(b" ", data)
+    return data + b"\n"

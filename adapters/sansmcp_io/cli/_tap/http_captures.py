@@ -13,7 +13,7 @@ from sansmcp import JSONObject, Side
 
 from .._values import array_of
 from . import captures
-from .http_texts import Pairs, Text, fields_of
+from .http_texts import Pairs, Text
 from .replay import NoRecord, data_of, is_json, object_in, side_of, time_of
 
 _HIDDEN: Final = "(not kept)"
@@ -95,7 +95,7 @@ class Began:
     exchange: int
     method: str
     target: str
-    fields: dict[str, str]
+    headers: Pairs
 
 
 @attrs.frozen
@@ -106,7 +106,7 @@ class Answered:
     time: float
     exchange: int
     status: int
-    fields: dict[str, str]
+    headers: Pairs
 
 
 @attrs.frozen
@@ -149,9 +149,9 @@ def read(lines: Iterable[tuple[int, bytes]]) -> Iterator[Record]:
         exchange = _exchange(place, record)
         match record:
             case {"method": str(method), "target": str(target)}:
-                yield Began(place, time, exchange, method, target, _fields(place, record))
+                yield Began(place, time, exchange, method, target, _headers(place, record))
             case {"status": int(status)} if not isinstance(status, bool):
-                yield Answered(place, time, exchange, status, _fields(place, record))
+                yield Answered(place, time, exchange, status, _headers(place, record))
             case {"end": bool(complete)}:
                 yield Ended(place, time, exchange, None if complete else side)
             case _:
@@ -173,7 +173,7 @@ def _exchange(place: int, record: JSONObject) -> int:
     raise NoRecord(place, "its exchange is no integer")
 
 
-def _fields(place: int, record: JSONObject) -> dict[str, str]:
+def _headers(place: int, record: JSONObject) -> Pairs:
     pairs: list[tuple[str, str]] = []
     for pair in array_of(record.get("headers")):
         match pair:
@@ -181,4 +181,4 @@ def _fields(place: int, record: JSONObject) -> dict[str, str]:
                 pairs.append((name.lower(), value))
             case _:
                 raise NoRecord(place, "its headers are no pairs of strings")
-    return fields_of(pairs)
+    return tuple(pairs)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 
 import attrs
 
-from sansmcp import Observation, Side
-from sansmcp.observer import Watcher
+from sansmcp import Side
+from sansmcp.observer import HTTPObserver
 
 from .._output.visible import shortened, visible
 from . import http_captures
 from .findings import Findings
 from .http_texts import Pairs, Text, Texts, fields_of
+from .recording import drain
 from .trace import MARGIN, trace
 
 _MOST_TARGET = 100
@@ -44,7 +45,7 @@ class HTTPRecorder:
         show: Callable[[str], object] | None,
         keep: Callable[[bytes], object] | None,
     ) -> None:
-        self._watcher = Watcher(url)
+        self._observer = HTTPObserver(url)
         self._findings = Findings()
         self._show = show
         self._keep = keep
@@ -55,15 +56,14 @@ class HTTPRecorder:
         """A request begins; returns the number of its exchange."""
         self._count += 1
         exchange = self._count
-        fields = fields_of(headers)
         if self._keep is not None:
             self._keep(http_captures.began(exchange, method, target, headers, time))
-        passing = self._passing[exchange] = _Passing(self._watcher.is_for_endpoint(target))
+        passing = self._passing[exchange] = _Passing(self._observer.is_for_endpoint(target))
         if passing.is_ours:
-            passing.request = Texts(fields, is_request=True)
-        events = self._watcher.began(exchange, method, target, fields, time)
+            passing.request = Texts(fields_of(headers), is_request=True)
+        self._observer.receive_request_head(exchange, method, target, headers, now=time)
         self._head(">", exchange, f"{method} {shortened(target, _MOST_TARGET)}", time)
-        self._tell(events, time)
+        self._tell(time)
         return exchange
 
     def answered(self, exchange: int, status: int, headers: Pairs, time: float) -> None:
@@ -72,9 +72,9 @@ class HTTPRecorder:
         if self._keep is not None:
             self._keep(http_captures.answered(exchange, status, headers, time))
         passing = self._passing[exchange]
-        events = self._watcher.answered(exchange, status, fields, time)
+        self._observer.receive_response_head(exchange, status, headers, now=time)
         self._head("<", exchange, f"{status} {fields.get('content-type', '')}".rstrip(), time)
-        self._tell(events, time)
+        self._tell(time)
         if passing.is_ours:
             passing.response = texts = Texts(fields, is_request=False)
             if texts.unread and "content-encoding" in fields and self._show is not None:
@@ -104,7 +104,8 @@ class HTTPRecorder:
 
     def close(self, time: float) -> Iterator[str]:
         """It is over; returns the summary."""
-        self._tell(self._watcher.close(time), time)
+        self._observer.close(now=time)
+        self._tell(time)
         exchanges = f"{self._count} {'exchange' if self._count == 1 else 'exchanges'}"
         yield f"{exchanges} in {time:.1f} s"
         yield from self._findings.lines()
@@ -117,26 +118,43 @@ class HTTPRecorder:
     def _see(self, exchange: int, side: Side, text: Text, time: float) -> None:
         if self._keep is not None:
             self._keep(http_captures.sent(side, exchange, text, time))
-        if side is Side.CLIENT:
-            events = self._watcher.posted(exchange, text.data, time)
-        else:
-            events = self._watcher.sent(exchange, text.data, time, event=text.event, id=text.id)
-        self._tell(events, time)
+        give(self._observer, exchange, side, text, time)
+        self._tell(time)
 
     def _ended(self, exchange: int, time: float, by: Side | None) -> None:
         del self._passing[exchange]
         if self._keep is not None:
             self._keep(http_captures.ended(exchange, time, by))
-        self._tell(self._watcher.ended(exchange, time, by=by), time)
+        end(self._observer, exchange, by, time)
+        self._tell(time)
 
     def _head(self, arrow: str, exchange: int, text: str, time: float) -> None:
         if self._show is not None:
-            number = self._watcher.messages
+            number = self._observer.messages
             self._show(f"{time:9.3f} {arrow} #{number} ({exchange}) {visible(text)}")
 
-    def _tell(self, events: list[Observation], time: float) -> None:
+    def _tell(self, time: float) -> None:
+        events = drain(self._observer)
         for event in events:
             self._findings.add(event)
         if self._show is not None:
             for line in trace(events, time):
                 self._show(line)
+
+
+def give(observer: HTTPObserver, exchange: int, side: Side, text: Text, time: float) -> None:
+    """Give a text that a side has sent to an observer."""
+    if side is Side.CLIENT:
+        observer.receive_request_body(exchange, text.data, now=time)
+    elif text.event is None:
+        observer.receive_response_body(exchange, text.data, now=time)
+    else:
+        observer.receive_response_event(exchange, text.data, type=text.event, id=text.id, now=time)
+
+
+def end(observer: HTTPObserver, exchange: int, by: Side | None, time: float) -> None:
+    """Tell an observer that an exchange is complete or, `by` a side, broken off."""
+    if by is None:
+        observer.receive_end(exchange, now=time)
+    else:
+        observer.receive_disconnect(exchange, by, now=time)

@@ -20,13 +20,14 @@ from sansmcp import (
     TextSeen,
     ViolationSeen,
 )
-from sansmcp.observer import Watcher
+from sansmcp.observer import HTTPObserver
 
 from .._errors import Failure, Status, UsageError
 from .._explain import near, read_rules
 from .._output.output import Output
 from .._output.visible import visible
 from . import http_captures
+from .http_recording import end, give
 from .recording import drain
 from .replay import Ended, HTTPRecording, NoRecord, Recording, Sent, lines_of, read
 from .trace import excerpt, name_of, quote, violation
@@ -131,29 +132,30 @@ def _replay(recording: Recording, report: _Report) -> None:
 
 
 def _replay_http(recording: HTTPRecording, report: _Report) -> None:
-    watcher = Watcher(recording.url)
-    time = 0.0
+    observer = HTTPObserver(recording.url)
+    time: float | None = None
     broken: NoRecord | None = None
     try:
         for record in http_captures.read(recording.lines):
             time, exchange = record.time, record.exchange
             match record:
                 case http_captures.Began():
-                    found = watcher.began(
-                        exchange, record.method, record.target, record.fields, time
+                    observer.receive_request_head(
+                        exchange, record.method, record.target, record.headers, now=time
                     )
                 case http_captures.Answered():
-                    found = watcher.answered(exchange, record.status, record.fields, time)
-                case http_captures.Sent(side=Side.CLIENT):
-                    found = watcher.posted(exchange, record.text.data, time)
-                case http_captures.Sent(text=text):
-                    found = watcher.sent(exchange, text.data, time, event=text.event, id=text.id)
-                case _:
-                    found = watcher.ended(exchange, time, by=record.by)
-            report.add(found, watcher.messages, record.place)
+                    observer.receive_response_head(
+                        exchange, record.status, record.headers, now=time
+                    )
+                case http_captures.Sent():
+                    give(observer, exchange, record.side, record.text, time)
+                case http_captures.Ended():
+                    end(observer, exchange, record.by, time)
+            report.add(drain(observer), observer.messages, record.place)
     except NoRecord as error:
         broken = error
-    report.add(watcher.close(time), watcher.messages, 0)
+    observer.close(now=time)
+    report.add(drain(observer), observer.messages, 0)
     if broken is not None:
         raise broken
 

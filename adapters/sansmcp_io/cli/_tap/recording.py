@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sansmcp import MessageSeen, Observation, Observer, Side
+from sansmcp.observer import HTTPObserver
 
 from .._diagnosis import signal_name
 from . import captures
@@ -12,8 +13,8 @@ from .findings import Findings
 from .trace import trace
 
 
-def drain(observer: Observer) -> list[Observation]:
-    """All that an observer has to say now."""
+def drain(observer: Observer | HTTPObserver) -> list[Observation]:
+    """Take all observations that an observer has now."""
     events: list[Observation] = []
     while (event := observer.next_event()) is not None:
         events.append(event)
