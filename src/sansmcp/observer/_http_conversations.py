@@ -89,11 +89,9 @@ class HTTPConversation:
         self.observer.close(now=now)
         refused = set(self.refused.values())
         for event in self._events():
-            if isinstance(event, RequestUnanswered):
-                if event.request_number in refused:
-                    continue
-                event = attrs.evolve(event, cancelled=event.cancelled or is_cancelled)
-            yield event
+            assert isinstance(event, RequestUnanswered)  # everything else was taken before
+            if event.request_number not in refused:
+                yield attrs.evolve(event, cancelled=event.cancelled or is_cancelled)
 
     def _events(self) -> Iterator[Observation]:
         """The observations of the observer, with numbers among all that pass."""
