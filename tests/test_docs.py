@@ -16,6 +16,7 @@ from docutils import nodes
 
 import sansmcp
 import sansmcp.http
+import sansmcp.observer
 import sansmcp.testing
 import sansmcp_io
 import sansmcp_io.asgi
@@ -75,6 +76,9 @@ def documented() -> set[str]:
     "name",
     [
         *names_of(sansmcp),
+        *sorted(
+            set(names_of(sansmcp.observer)) - {f"sansmcp.observer.{n}" for n in sansmcp.__all__}
+        ),
         *names_of(sansmcp.http),
         *names_of(sansmcp.testing),
         *names_of(sansmcp_io.trio),

@@ -12,9 +12,10 @@ import pytest
 
 import sansmcp
 import sansmcp.http
+import sansmcp.observer
 import sansmcp.testing
 
-PUBLIC: list[ModuleType] = [sansmcp, sansmcp.http, sansmcp.testing]
+PUBLIC: list[ModuleType] = [sansmcp, sansmcp.http, sansmcp.observer, sansmcp.testing]
 # Public methods of these are inherited from a class that is private.
 FACES = (sansmcp.ClientConnection, sansmcp.ServerConnection)
 

@@ -580,3 +580,14 @@ def test_message_is_judged_as_it_was_sent(lint: Lint, capture: Capture) -> None:
     capture.record("server", 1, message={**LISTED, "id": 2})
     lint(capture)
     assert not [one for one in lint.documents if one.get("rule") == "JSON-004"]
+
+
+def test_target_that_is_no_url_is_not_judged(lint: Lint, capture: Capture) -> None:
+    """It comes from the client, and may be anything."""
+    capture.post(call("ping"), [BOTH], 404)
+    capture.begin("GET", [], target="//[")
+    stream = capture.begin("GET", [["accept", "text/event-stream"]])
+    capture.answer(stream, 200, [EVENTS])
+    capture.record("server", stream, event="endpoint", text="//[")
+
+    assert [rule for rule, _ in lint(capture)] == ["blind-spot"]

@@ -19,6 +19,7 @@ PLACES = (
     "sansmcp",
     "sansmcp.ServerConnection",
     "sansmcp.ClientConnection",
+    "sansmcp.observer",
     "sansmcp.http",
     "sansmcp.testing",
     "sansmcp_io.trio",
