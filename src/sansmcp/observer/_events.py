@@ -1,8 +1,8 @@
-"""What an observer has to say. The union `Observation` is closed, like `Event`.
+"""The events of an observer. The union `Observation` is closed, like `Event`.
 
-`number` counts what was seen, from 1: a line, a message or a whole batch, both sides together.
-`index` is the place within a batch, from 0; None outside of one. `time` is the caller's clock in
-seconds as it was last told; None before.
+`number` counts lines, messages and whole batches of both sides together, from 1; over HTTP it
+counts heads, too. `index` is the place of a message in its batch, from 0; None outside of a batch.
+`time` is the latest time that the caller gave, in seconds; None before the first.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .._wire.values import JSONObject, RequestId, Side
 
 
 class MessageKind(enum.Enum):
-    """What a message is, by its members."""
+    """The kind of a message, as its members show it."""
 
     REQUEST = "it has a method and an id"
     NOTIFICATION = "it has a method and no id"
@@ -29,14 +29,14 @@ class MessageKind(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class MessageSeen:
-    """One message, good or bad. It comes before everything else that is said about it.
+    """A message was seen, good or bad. All other events about it come later.
 
     Attributes:
-        side: Who sent it.
-        kind: What it is, by its members.
-        method: Its method; for an answer, that of the request it belongs to, where known.
-        id: Its id, or None where it has none that could be one.
-        message: The decoded message; it is yours.
+        side: The side that sent it.
+        kind: The kind of the message.
+        method: Its method; of a response, the method of the request, where known.
+        id: Its id; None where it has no string or integer as id.
+        message: The decoded message, which belongs to the caller.
     """
 
     side: Side
@@ -52,13 +52,13 @@ class MessageSeen:
 @final
 @attrs.frozen(kw_only=True)
 class TextSeen:
-    """Bytes that are no message, such as log output among the messages.
+    """Bytes that are no message were seen, such as log output among the messages.
 
     Attributes:
-        side: Who sent them.
-        data: The line without its newline; of one that is too long, the start. It is the side's
-            data and may be confidential.
-        text: Why it is no message.
+        side: The side that sent them.
+        data: The line without its newline, or the start of a line that is too long. It may be
+            confidential.
+        text: Why the bytes are no message, in one sentence.
     """
 
     side: Side
@@ -71,16 +71,16 @@ class TextSeen:
 @final
 @attrs.frozen(kw_only=True)
 class AnswerMatched:
-    """An answer and the request it belongs to.
+    """A response was seen that belongs to a known request.
 
     Attributes:
-        side: Who asked.
+        side: The side that sent the request.
         method: The request's method.
         id: The request's id, as the request had it.
         request_number: The request's number.
-        seconds: From the request to the answer; None without times.
+        seconds: The time from the request to the response; None without times.
         code: The error code; None for a result.
-        cancelled: The request had been cancelled. That they cross is nobody's fault.
+        cancelled: Whether the request had been cancelled. That alone breaks no rule.
     """
 
     side: Side
@@ -98,15 +98,15 @@ class AnswerMatched:
 @final
 @attrs.frozen(kw_only=True)
 class CancellationMatched:
-    """A cancellation and the request it belongs to.
+    """A cancellation was seen that belongs to a known request.
 
     Attributes:
-        side: Who cancels: the side that asked or, of a subscription, the server that serves it.
+        side: The side that cancels: that of the request or, of a subscription, the server.
         method: The request's method.
         id: The request's id, as the request had it.
         request_number: The request's number.
-        reason: What the side says of why.
-        answered: The answer came first. That they cross is nobody's fault.
+        reason: The reason that the side gives; None without one.
+        answered: Whether the response came first. That alone breaks no rule.
     """
 
     side: Side
@@ -123,15 +123,15 @@ class CancellationMatched:
 @final
 @attrs.frozen(kw_only=True)
 class RequestUnanswered:
-    """No answer to this request was seen, and none will be. That alone breaks no rule.
+    """A request has no response, and none will come. That alone breaks no rule.
 
     Attributes:
-        side: Who asked.
+        side: The side that sent the request.
         method: The request's method.
         id: The request's id.
         request_number: The request's number.
-        seconds: From the request to the end; None without times.
-        cancelled: The request was cancelled.
+        seconds: The time from the request to the end; None without times.
+        cancelled: Whether the request was cancelled.
     """
 
     side: Side
@@ -145,9 +145,9 @@ class RequestUnanswered:
 @final
 @attrs.frozen(kw_only=True)
 class HandshakeSeen:
-    """The server has answered `initialize`: this is what was agreed on.
+    """The server has answered `initialize` with a result: both sides agree on this.
 
-    `client_info` and the rest are None where they are no objects. They are yours.
+    Members that are no objects are None. The objects belong to the caller.
     """
 
     revision: str
@@ -162,12 +162,12 @@ class HandshakeSeen:
 @final
 @attrs.frozen(kw_only=True)
 class DiscoverySeen:
-    """The server has answered `server/discover`: this is what it speaks and serves.
+    """The server has answered `server/discover` with a result: it supports this.
 
     Attributes:
-        revisions: The revisions that it speaks, in its order.
-        server_info: What it says of itself; None where that is no object. It is yours.
-        server_capabilities: What it declares. It is yours.
+        revisions: The revisions that it supports, in its order.
+        server_info: Its `Implementation` object; None where that is no object.
+        server_capabilities: The capabilities that it declares.
     """
 
     revisions: tuple[str, ...]
@@ -183,9 +183,9 @@ class ViolationSeen:
     """A side broke a rule: every ordering of the two directions would show it.
 
     Attributes:
-        side: Who broke it.
+        side: The side that broke it.
         rule: The id of the rule; the table of rules has its sentence and page.
-        level: How binding it is.
+        level: How binding the rule is.
         text: What was wrong, in one sentence.
         method: The method of the message, or of the request that it is about, where known.
         id: The request id that it is about, where known.
@@ -203,7 +203,7 @@ class ViolationSeen:
 
 
 class BlindCause(enum.Enum):
-    """Why less is judged from here on."""
+    """The cause of a blind spot."""
 
     MIDDLE = "the observation began in the middle of the conversation"
     ERA = "the revision is not known here"
@@ -214,12 +214,12 @@ class BlindCause(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class BlindSpot:
-    """From here on less is judged. Each text is told once, or once for each side.
+    """Less is judged from here on. Each text is reported once, or once for each side.
 
     Attributes:
-        cause: Why.
-        side: Whose messages are not fully known; None: both sides'.
-        text: What will go unnoticed, in one sentence.
+        cause: The cause.
+        side: The side whose messages are not fully known; None: both sides.
+        text: What is not judged any more, in one sentence.
     """
 
     cause: BlindCause

@@ -1,4 +1,4 @@
-"""What `tap URL` makes of the exchanges that pass: it judges, shows and keeps them."""
+"""Judges, shows and records the HTTP exchanges that pass `tap URL`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_TARGET = 100
 
 @attrs.define
 class _Passing:
-    """An exchange that is not over: what reads its bodies, if it is for the endpoint at all."""
+    """An open exchange, with the readers of its bodies if it is for the endpoint."""
 
     is_ours: bool
     request: Texts | None = None
@@ -29,9 +29,10 @@ class _Passing:
 
 
 class HTTPRecorder:
-    """Takes what passes, in order, with times in seconds since the start.
+    """Gives the parts of exchanges to the observer, the trace and the capture.
 
-    Whoever replays the capture comes to the same findings.
+    Parts come in the order in which they pass, with times in seconds since the start. A replay of
+    the capture has the same findings.
 
     Args:
         url: The endpoint.
@@ -97,13 +98,13 @@ class HTTPRecorder:
             self._ended(exchange, time, None)
 
     def broken_off(self, exchange: int, by: Side, time: float) -> None:
-        """It will not be completed."""
+        """A side broke off an exchange."""
         self._ended(exchange, time, by)
         if self._show is not None:
             self._show(f"{time:9.3f} * the {by.name.lower()} broke off ({exchange})")
 
     def close(self, time: float) -> Iterator[str]:
-        """It is over; returns the summary."""
+        """End the recording; returns the lines of the summary."""
         self._observer.close(now=time)
         self._tell(time)
         exchanges = f"{self._count} {'exchange' if self._count == 1 else 'exchanges'}"
@@ -111,7 +112,7 @@ class HTTPRecorder:
         yield from self._findings.lines()
 
     def _texts(self, exchange: int, side: Side) -> Texts | None:
-        """What reads this body; None: it is nobody's business."""
+        """The reader of a body; None: the body is not read."""
         passing = self._passing[exchange]
         return passing.request if side is Side.CLIENT else passing.response
 
@@ -153,7 +154,7 @@ def give(observer: HTTPObserver, exchange: int, side: Side, text: Text, time: fl
 
 
 def end(observer: HTTPObserver, exchange: int, by: Side | None, time: float) -> None:
-    """Tell an observer that an exchange is complete or, `by` a side, broken off."""
+    """End an exchange of an observer; `by` is the side that broke it off, None if complete."""
     if by is None:
         observer.receive_end(exchange, now=time)
     else:

@@ -1,4 +1,4 @@
-"""The bodies of HTTP messages as what is in them: JSON texts, or the events of a stream."""
+"""Reads the bodies of HTTP messages: whole texts, or the events of a stream."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _EVENTS: Final = "text/event-stream"
 
 @attrs.frozen
 class Text:
-    """One text of a body.
+    """A whole body, or one event of a stream.
 
     Attributes:
-        data: Its bytes; of one that is too long, the start.
-        event: The name of the event that it came in; None: it is the whole body.
-        id: The id of that event; `""`: none.
+        data: Its bytes, or the start of a text that is too long.
+        event: The type of the event; None: a whole body.
+        id: The id of the event; `""` where it has none.
     """
 
     data: bytes
@@ -35,7 +35,7 @@ class Text:
 
 
 def fields_of(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """A head by names; several lines of one name are one list."""
+    """The fields of a head by name; values of one name are joined by commas."""
     found: dict[str, str] = {}
     for name, value in headers:
         found[name] = f"{found[name]}, {value}" if name in found else value
@@ -48,15 +48,15 @@ def media_type(value: str | None) -> str:
 
 
 class Texts:
-    """Takes a body in any pieces.
+    """Reads a body that comes in pieces.
 
     Args:
-        fields: The head, by names in lower case.
-        is_request: A request's body is one text whatever it calls itself; of responses only JSON
-            and streams of events are read.
+        fields: The fields of the head, by name in lower case.
+        is_request: Whether it is the body of a request, which is one text whatever its content
+            type. Of responses only JSON and event streams are read.
 
     Attributes:
-        unread: Why nothing is read; `""` where it is.
+        unread: Why the body is not read; `""` if it is read.
     """
 
     def __init__(self, fields: dict[str, str], *, is_request: bool) -> None:
@@ -74,7 +74,7 @@ class Texts:
             self.unread = f"it is {kind or 'of no content type'}"
 
     def feed(self, data: bytes) -> Iterator[Text]:
-        """The events that these bytes complete."""
+        """Take the next bytes; returns the events that they complete."""
         if self.unread:
             return
         if self._unpack is not None:
@@ -94,6 +94,6 @@ class Texts:
                 yield Text(item.data, item.type, item.id)
 
     def end(self) -> Iterator[Text]:
-        """What the whole body is, unless it is a stream."""
+        """End the body; returns it, unless it is an event stream or empty."""
         if not self.unread and self._whole:
             yield Text(bytes(self._whole))
