@@ -2,7 +2,7 @@
 
 import json
 
-from sansmcp import AnswerMatched, RequestUnanswered, Side, ViolationSeen
+from sansmcp import AnswerMatched, JSONObject, RequestUnanswered, Side, ViolationSeen
 from sansmcp.http import ServerSentEvent, SSEDecoder
 from sansmcp.observer import HTTPObserver
 
@@ -73,7 +73,7 @@ META = {
 }
 CALL = {"name": "search", "arguments": {}, "_meta": META}
 PROGRESS = {"progressToken": "p", "progress": 1}
-RESULT = {"resultType": "complete", "content": []}
+RESULT: JSONObject = {"resultType": "complete", "content": []}
 
 
 def encoded(**message: object) -> bytes:
