@@ -31,7 +31,6 @@ from typing import Any, Final
 import attrs
 
 from .._connection.config import Config, config_of
-from .._connection.setting_checks import check_flag
 from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
 from .._rules.sending import Breach
 from .._wire.codec import BoundedDecoder, is_no_json, refusal
@@ -46,6 +45,7 @@ from .._wire.framing import (
     Trimmer,
     is_blank,
 )
+from .._wire.setting_checks import check_flag
 from .._wire.values import JSONObject, JSONValue, Side, is_object, table_key
 from ._cancellations import Cancellations
 from ._events import BlindCause, MessageKind, Observation, RequestUnanswered, StreamEnded, TextSeen
