@@ -46,7 +46,7 @@ def test_example_shows_what_the_command_prints(command: str, output: str) -> Non
 def test_every_kind_of_failure_is_in_the_page() -> None:
     """Programs are written against that table."""
     package = Path(__file__).parent.parent / "adapters" / "sansmcp_io" / "cli"
-    sources = "".join(path.read_text("utf-8") for path in package.glob("*.py"))
+    sources = "".join(path.read_text("utf-8") for path in package.rglob("*.py"))
     kinds = set(re.findall(r"kind ?= ?\"([a-z-]+)\"", sources))
 
     assert len(kinds) >= 10

@@ -15,7 +15,7 @@ from .support.tables import PACKAGE, needs_specification, own_table, shared_tabl
 
 RULE_ID: Final = re.compile(r"\b[A-Z]{2,}-[0-9]{3}\b")
 
-SETTINGS: Final = ("_config.py", "http/_sessions.py")
+SETTINGS: Final = ("_connection/config.py", "http/_server/sessions.py")
 
 RULES: Final = {row["id"]: row for row in own_table("requirements.csv")}
 

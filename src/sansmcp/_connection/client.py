@@ -63,7 +63,7 @@ class ClientConnection(Connection):
             timers=None,
         )
         machine = ClientMachine(core, requires)
-        super().__init__(machine, stream)
+        self._assemble(machine, stream)
         self._client = machine
 
     def start(

@@ -78,7 +78,7 @@ class Connection:
         "_trimmer",
     )
 
-    def __init__(self, machine: Machine, stream: ByteStream) -> None:
+    def _assemble(self, machine: Machine, stream: ByteStream) -> None:
         self._machine = machine
         self._stream = stream
         self._core = machine.core

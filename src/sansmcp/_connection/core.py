@@ -20,7 +20,8 @@ from .._rules.state_tables import (
 from .._spec.errors import LocalProtocolError
 from .._spec.methods import Dialect, OptionalMembers
 from .._spec.modern_methods import MODERN_REVISION
-from .._wire.codec import BoundedDecoder
+from .._spec.registry import Registry
+from .._wire.codec import BoundedDecoder, Codec
 from .._wire.setting_checks import check_clock, check_function, check_object, names_in
 from .._wire.values import (
     JSONObject,
@@ -140,7 +141,8 @@ class Core:
         check_object("info", info)
         check_object("capabilities", capabilities, optional=True)
         check_function("wake", wake, optional=True)
-        self.registry = registry = config.registry
+        registry = config.registry
+        self.registry: Registry = registry
         dialects = registry.dialects
         spoken = names_in("revisions", revisions)
         if not spoken or not all(revision in dialects for revision in spoken):
@@ -150,32 +152,32 @@ class Core:
         for member in ("name", "version"):
             if not isinstance(info.get(member), str):
                 raise ValueError(f"info needs the member {member!r}, a string")
-        self.transport = transport
+        self.transport: Transport = transport
         transport.core = self
-        self.side = side
-        self.other = side.other
-        self.config = config
-        self.codec = config.codec
-        self.decoder = BoundedDecoder(
+        self.side: Side = side
+        self.other: Side = side.other
+        self.config: Config = config
+        self.codec: Codec = config.codec
+        self.decoder: BoundedDecoder = BoundedDecoder(
             config.codec, config.max_json_depth, config.max_integer_digits
         )
-        self.unlimited = self.decoder.unlimited
-        self.checks_shape = config.check == "shape"
+        self.unlimited: int = self.decoder.unlimited
+        self.checks_shape: bool = config.check == "shape"
         # What we say of ourselves never changes; the caller's dicts are not kept.
-        self.info = self.encode(info)
+        self.info: bytes = self.encode(info)
         capabilities = registry.without_nulls(capabilities or {})
         self.capabilities: Any = self.codec.decode(self.encode(capabilities))
-        self.revisions = tuple(sorted(spoken))
-        self.peer = Peer()
+        self.revisions: tuple[str, ...] = tuple(sorted(spoken))
+        self.peer: Peer = Peer()
         for breach in judge_capabilities(registry, None, capabilities):
             raise breach.error()
         gates = registry.open_gates(capabilities)
-        self.legacy_revisions = tuple(
+        self.legacy_revisions: tuple[str, ...] = tuple(
             name for name in self.revisions if not dialects[name].is_modern
         )
-        self.modern_revisions = self.revisions[len(self.legacy_revisions) :]
+        self.modern_revisions: tuple[str, ...] = self.revisions[len(self.legacy_revisions) :]
         newest = (self.legacy_revisions or self.revisions)[-1]
-        self.conversation = Conversation(dialects[newest])
+        self.conversation: Conversation = Conversation(dialects[newest])
         self.conversation.gates[side] = gates
         self.modern: Conversation | None = None
         if self.modern_revisions and side is Side.SERVER:
@@ -186,23 +188,23 @@ class Core:
             self.modern.gates[side.other] = registry.every_gate
             if not self.legacy_revisions:
                 self.conversation = self.modern
-        self.state = State.OPEN
+        self.state: State = State.OPEN
         self.events: EventQueue[Event] = EventQueue()
         self.output: list[tuple[bytes, Route | None]] = []
-        self.unsent = 0
-        self.newline = newline
+        self.unsent: int = 0
+        self.newline: bytes = newline
         self.now: float | None = None
         self.at: float | None = None  # of what is being received, in Unix seconds
-        self.timers = Timers() if timers is None else timers
-        self.wake = wake
-        self.waking = False
-        self.overflowing = False
-        self.refused = False  # a message that would never fit was not queued
-        self.restless = wake is not None
-        self.told_output = False
-        self.told_events = False
+        self.timers: Timers = Timers() if timers is None else timers
+        self.wake: Callable[[], None] | None = wake
+        self.waking: bool = False
+        self.overflowing: bool = False
+        self.refused: bool = False  # a message that would never fit was not queued
+        self.restless: bool = wake is not None
+        self.told_output: bool = False
+        self.told_events: bool = False
         self.told_deadline: float | None = None
-        self.is_shared = False
+        self.is_shared: bool = False
         self.fault: Breach | None = None
         self.parts: Parts | None = None
         self.unsent_calls: list[tuple[OutgoingRequest, FailureReason, str]] | None = None

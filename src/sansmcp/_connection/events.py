@@ -512,7 +512,7 @@ class EventQueue(list[Item]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.n_bytes = 0
+        self.n_bytes: int = 0
         self._n_taken = 0
 
     def take(self) -> Item:

@@ -201,8 +201,8 @@ class Bridge:
     __slots__ = ("asked", "pending", "renewed", "responses")
 
     def __init__(self, asked: IncomingRequest, renewed: IncomingRequest) -> None:
-        self.asked = asked
-        self.renewed = renewed
+        self.asked: IncomingRequest = asked
+        self.renewed: IncomingRequest = renewed
         self.pending: dict[OutgoingRequest, str] = {}
         self.responses: JSONObject = {}
 

@@ -26,6 +26,7 @@ from .._wire.values import (
     Missing,
     ProgressToken,
     RequestId,
+    RequestKey,
     Side,
     is_object,
     table_key,
@@ -140,11 +141,11 @@ class IncomingRequests(MethodPart):
         self._core = core
         self._messages = messages
         self._outgoing = outgoing
-        self.requests = core.requests
+        self.requests: dict[RequestKey, IncomingRequest] = core.requests
         self.finder: PartFinder | None = None
         self.bridge: InputRequiredServer | None = None
-        self.used = UsedIds(self._core.config.max_used_ids)
-        self.unanswered = CancelledIds(self._core.config.max_used_ids)
+        self.used: UsedIds = UsedIds(self._core.config.max_used_ids)
+        self.unanswered: CancelledIds = CancelledIds(self._core.config.max_used_ids)
         self._told_forgotten = False
         self.tokens: dict[ProgressToken, None] = {}
         self.tasks: dict[str, IncomingRequest] = {}

@@ -107,15 +107,21 @@ class Machine:
     )
 
     def __init__(self, core: Core) -> None:
-        self.core = core
-        self.messages = messages = ModernMessages(core)
-        self.outgoing = outgoing = OutgoingRequests(core, messages)
-        self.incoming = incoming = IncomingRequests(core, messages, outgoing)
-        self.answers = answers = Answers(core, messages, outgoing)
-        self.pings = Pings(core, outgoing, incoming)
-        self.listings = Listings(core, messages, outgoing, incoming)
-        self.intake = Intake(core, outgoing, incoming)
-        self.notifications = Notifications(core, answers, self.listings, incoming, self.intake)
+        self.core: Core = core
+        messages = ModernMessages(core)
+        self.messages: ModernMessages = messages
+        outgoing = OutgoingRequests(core, messages)
+        self.outgoing: OutgoingRequests = outgoing
+        incoming = IncomingRequests(core, messages, outgoing)
+        self.incoming: IncomingRequests = incoming
+        answers = Answers(core, messages, outgoing)
+        self.answers: Answers = answers
+        self.pings: Pings = Pings(core, outgoing, incoming)
+        self.listings: Listings = Listings(core, messages, outgoing, incoming)
+        self.intake: Intake = Intake(core, outgoing, incoming)
+        self.notifications: Notifications = Notifications(
+            core, answers, self.listings, incoming, self.intake
+        )
         self.held: dict[Change, tuple[bytes, bytes]] = {}
         self._publisher: Publisher | None = None
         self._listeners: Listeners | None = None
@@ -481,10 +487,12 @@ class ClientMachine(Machine):
     def __init__(self, core: Core, requires: Iterable[str]) -> None:
         super().__init__(core)
         messages, outgoing = self.messages, self.outgoing
-        self.input_required = InputRequiredClient(core, messages, outgoing)
-        self.subscriptions = ClientSubscriptions(core, messages, outgoing, self.incoming)
-        self.handshake = ClientHandshake(core, outgoing, self.pings, requires)
-        self.discovery = Discovery(core, messages, outgoing, self.pings, self.handshake)
+        self.input_required: InputRequiredClient = InputRequiredClient(core, messages, outgoing)
+        self.subscriptions: ClientSubscriptions = ClientSubscriptions(
+            core, messages, outgoing, self.incoming
+        )
+        self.handshake: ClientHandshake = ClientHandshake(core, outgoing, self.pings, requires)
+        self.discovery: Discovery = Discovery(core, messages, outgoing, self.pings, self.handshake)
         self.answers.input_required = self.input_required
         self.answers.discovery = self.discovery
         self.notifications.subscriptions = self.subscriptions
@@ -506,14 +514,17 @@ class ServerMachine(Machine):
     def __init__(self, core: Core, instructions: str | None) -> None:
         super().__init__(core)
         incoming = self.incoming
-        self.input_required = InputRequiredServer(
+        self.input_required: InputRequiredServer = InputRequiredServer(
             core, self.messages, self.outgoing, incoming, self.intake
         )
-        self.handshake = ServerHandshake(core, incoming, self.pings, instructions)
-        self.discover_answer = DiscoverAnswer(core, self.messages, incoming, instructions)
-        self.resource_subscriptions = resources = ResourceSubscriptions(core, incoming)
-        self.listeners = Listeners(core, self.messages, incoming, resources)
-        self.publisher = Publisher(core, resources, self.listeners)
+        self.handshake: ServerHandshake = ServerHandshake(core, incoming, self.pings, instructions)
+        self.discover_answer: DiscoverAnswer = DiscoverAnswer(
+            core, self.messages, incoming, instructions
+        )
+        resources = ResourceSubscriptions(core, incoming)
+        self.resource_subscriptions: ResourceSubscriptions = resources
+        self.listeners: Listeners = Listeners(core, self.messages, incoming, resources)
+        self.publisher: Publisher = Publisher(core, resources, self.listeners)
         self._listeners, self._publisher = self.listeners, self.publisher
-        self.held = self.publisher.held
+        self.held: dict[Change, tuple[bytes, bytes]] = self.publisher.held
         self.notifications.handshake = self.handshake

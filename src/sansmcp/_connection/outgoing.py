@@ -82,7 +82,7 @@ class OutgoingRequests:
     def __init__(self, core: Core, messages: ModernMessages) -> None:
         self._core = core
         self._messages = messages
-        self.handed_over = 0
+        self.handed_over: int = 0
         self.calls: dict[IdKey, OutgoingRequest] = {}
         self.late: dict[IdKey, OutgoingRequest] = {}
         self.tokens: dict[ProgressToken, OutgoingRequest] = {}
@@ -90,8 +90,8 @@ class OutgoingRequests:
         self._own_names: dict[str, None] = {}
         self.last_id: int = 0
         self.sent: int = 0
-        self.forgotten_answers = 0
-        self.standstill = Standstill() if core.side is Side.CLIENT else None
+        self.forgotten_answers: int = 0
+        self.standstill: Standstill | None = Standstill() if core.side is Side.CLIENT else None
 
     def send(
         self,

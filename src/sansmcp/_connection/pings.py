@@ -50,7 +50,7 @@ class Pings(MethodPart):
         self._outgoing = outgoing
         self._incoming = incoming
         interval = self._core.config.ping_interval
-        self.keep_alive = (
+        self.keep_alive: KeepAlive | None = (
             None
             if interval is None
             else KeepAlive(interval, self._core.config.ping_timeout or interval)

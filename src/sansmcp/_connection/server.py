@@ -73,7 +73,7 @@ class ServerConnection(Connection):
         )
         core.peer.principal, core.peer.principal_key = principal, principal_key
         machine = ServerMachine(core, instructions)
-        super().__init__(machine, stream)
+        self._assemble(machine, stream)
         self._server = machine
 
     def send_log(

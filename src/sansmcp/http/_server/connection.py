@@ -57,7 +57,7 @@ class RoutedConnection(Transport):
         revisions: Sequence[str],
         config: Config,
     ) -> None:
-        self.endpoint = endpoint
+        self.endpoint: ServerEndpoint = endpoint
         core = Core(
             Side.SERVER,
             self,
@@ -71,7 +71,7 @@ class RoutedConnection(Transport):
         )
         events: Any = endpoint._events  # of all connections, and with some that only it has
         core.events = events
-        self.machine = ServerMachine(core, instructions)
+        self.machine: ServerMachine = ServerMachine(core, instructions)
         self.sender: ServerExchange | None = None
         self._asking: OutgoingRequest | None = None  # which is being queued
         self._undelivered = False
