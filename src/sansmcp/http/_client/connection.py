@@ -248,6 +248,10 @@ class PostConnection(Transport):
         self._body_of = post
         self.machine.receive_whole(body)
         self._body_of = None
+        return self._fault_text()
+
+    def _fault_text(self) -> str:
+        """The text of the last fault; empty if there was none."""
         fault = self.core.fault
         return "" if fault is None else fault.text
 
