@@ -73,6 +73,7 @@ class Answers:
         self.discovery: Discovery | None = None
 
     def receive_answer(self, message: JSONObject) -> None:
+        """Give an answer to the call that it belongs to, or report what is wrong with it."""
         raw: Any = message.get("id")
         key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
         if not self._core.transport.takes_answer(message):
@@ -199,6 +200,7 @@ class Answers:
         return call
 
     def too_long(self, call: OutgoingRequest, size: str) -> str:
+        """Say that the answer to a call is over the limit; `size` is in bytes, as far as known."""
         limit = self._core.config.max_message_bytes
         return (
             f"the answer to {call._method} has {size} bytes; "
@@ -244,6 +246,7 @@ class Answers:
         return invalid(call, breach, result), breach
 
     def receive_progress(self, params: JSONObject) -> None:
+        """Report progress of a call in flight, which restarts its silence."""
         token = id_key(params.get("progressToken"))
         progress: Any = params.get("progress")
         if token is None or (type(progress) is not int and type(progress) is not float):

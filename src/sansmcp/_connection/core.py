@@ -217,6 +217,7 @@ class Core:
         return None, state
 
     def tell(self, now: float) -> None:
+        """Take the time of the caller; a smaller one than before changes nothing."""
         if self.now is None:
             check_clock("now", now)
             if now == now:  # NaN is no time
@@ -265,12 +266,14 @@ class Core:
         )
 
     def encode(self, value: JSONValue) -> bytes:
+        """The JSON of a value of the caller; raises `LocalProtocolError` where it has none."""
         try:
             return self.codec.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
             raise self._no_json_form(error) from None
 
     def method_bytes(self, method: str) -> bytes:
+        """The JSON of a method name of the caller."""
         if not isinstance(method, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"a method is a string, not {method!r}")
         return self.encode(method)
@@ -287,6 +290,7 @@ class Core:
         return self.encode(self.registry.capabilities_in(revision, self.capabilities))
 
     def encode_id(self, id: RequestId) -> bytes:
+        """The JSON of a request id."""
         return b"%d" % id if type(id) is int else self.encode(id)
 
     @staticmethod
@@ -339,6 +343,7 @@ class Core:
         return LocalProtocolError("OWN-044", text)
 
     def end_overflow(self) -> None:
+        """End the connection, since the peer does not read."""
         self.overflowing = False
         self.transport.overflow_begins()
         self.restless = self.wake is not None
@@ -367,6 +372,7 @@ class Core:
         request: IncomingRequest | OutgoingRequest | None = None,
         code: int | None = None,
     ) -> None:
+        """Report a breach of a rule by the peer."""
         if not breach.tolerated:
             self.fault = breach
         self.events.append(
@@ -417,10 +423,12 @@ class Core:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
 
     def check_open(self, what: str) -> None:
+        """Raise unless the connection may send; `what` is named in the error."""
         if self.state is not State.OPEN:
             self.refuse_to_send(what)
 
     def refuse_to_send(self, what: str) -> NoReturn:
+        """Raise the error for a message that cannot be sent in this state."""
         raise LocalProtocolError("OWN-021", f"cannot send {what} while {self.state.name}")
 
     def end(self, trigger: StateTrigger, cause: CloseCause, cancel: CancelCause) -> None:

@@ -62,6 +62,7 @@ class Discovery:
         data: Any,
         now: float | None,
     ) -> Start:
+        """Open the conversation: probe the server, or send `initialize`."""
         self._core.check_open("initialize" if self._core.legacy_revisions else _DISCOVER)
         if self._core.conversation.phase is not Phase.NEW:
             raise LocalProtocolError("LIFE-001", "start() was called before")

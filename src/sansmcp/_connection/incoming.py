@@ -301,6 +301,7 @@ class IncomingRequests(MethodPart):
             self.own_tasks_seen(request._method, result)
 
     def too_late(self, request: IncomingRequest) -> bool:
+        """Return False for a request that has ended; raise if the application has answered it."""
         if (request._state, RequestTrigger.ANSWER) not in REQUESTS:
             raise LocalProtocolError("OWN-026", f"{request!r} was answered before")
         return False
@@ -321,6 +322,7 @@ class IncomingRequests(MethodPart):
         )
 
     def error_bytes(self, code: int, message: str, data: object = MISSING) -> bytes:
+        """The JSON of an error object."""
         if type(code) is not int or not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError(
                 "JSON-008", f"an error needs an integer code and a string, not {code!r}"
@@ -417,6 +419,7 @@ class IncomingRequests(MethodPart):
             self._outgoing.peer_waits_no_more()
 
     def join_batch(self, batch: Batch, id: RequestId) -> None:
+        """A request belongs to a batch: its answer is waited for, and room is kept for an error."""
         batch.pending += 1
         batch.reserved += _ERROR_BYTES + len(self._core.encode_id(id))
 
@@ -426,6 +429,7 @@ class IncomingRequests(MethodPart):
         self.flush_batch(batch, route)
 
     def flush_batch(self, batch: Batch, route: Route | None) -> None:
+        """Send the answers of a batch if the last of its requests has ended."""
         if batch.pending or not batch.complete:
             return
         self._core.transport.batch_answered(batch, route)
@@ -494,10 +498,12 @@ class IncomingRequests(MethodPart):
                 self.release_peer_token(task_id)
 
     def free_peer_token(self, token: ProgressToken) -> None:
+        """A progress token of the peer is no longer in use."""
         key: Any = token if type(token) is str else table_key(token)
         self.tokens.pop(key, None)
 
     def release_peer_token(self, task_id: str) -> None:
+        """A task is over, and its progress token no longer in use."""
         request = self.tasks.pop(task_id, None)
         if request is not None and request._token is not None:
             self.free_peer_token(request._token)
@@ -513,6 +519,7 @@ class IncomingRequests(MethodPart):
             self._core.events.append(LimitReached(rule="OWN-007", text=text))
 
     def answer_self(self, request: IncomingRequest, body: bytes) -> None:
+        """Answer a request with a result of the library, and report that."""
         self._core.events.append(RequestAnswered(request=request))
         self.answer(request, b'"result":', body)
 
@@ -525,6 +532,7 @@ class IncomingRequests(MethodPart):
         self._core.transport.duplicate_refused(raw, route, batch)
 
     def refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
+        """Answer a request with an error of the library, and report that."""
         self._core.transport.request_refused(request, code)
         self._core.events.append(RequestAnswered(request=request, code=code))
         self.answer(request, b'"error":', self.error_bytes(code, text[:_TEXT_CHARACTERS], data))
@@ -546,6 +554,7 @@ class IncomingRequests(MethodPart):
         self.answer(request, b'"error":', self.error_bytes(breach.code, text, breach.data))
 
     def refuse_for_limit(self, request: IncomingRequest) -> None:
+        """Refuse a request because too many are in flight."""
         self._core.transport.request_refused(request, ErrorCode.INTERNAL_ERROR)
         text = f"{self._core.config.max_requests} requests are in flight, which is the limit"
         self._core.events.append(LimitReached(rule="OWN-004", text=text))
@@ -583,6 +592,7 @@ class IncomingRequests(MethodPart):
         raw_id: Any = None,
         batch: Batch | None = None,
     ) -> None:
+        """Answer what is no message, where the revision has a form for that."""
         if self._core.side is Side.CLIENT or self._core.state is not State.OPEN:
             return
         body = self.error_bytes(breach.code, breach.text)
@@ -602,6 +612,7 @@ class IncomingRequests(MethodPart):
         self._core.transport.queue(answer + self._core.newline, route)
 
     def receive_cancelled(self, params: JSONObject) -> None:
+        """The peer has cancelled a request."""
         if self._core.is_shared:
             text = "a cancellation that was posted: many clients share the ids, so it cancels "
             text += "nothing"
@@ -636,6 +647,7 @@ class IncomingRequests(MethodPart):
             )
 
     def ignore_cancel(self, rule: str, text: str, raw: Any) -> None:
+        """Report a cancellation that changes nothing."""
         self._core.events.append(
             MessageIgnored(rule=rule, text=text, method="notifications/cancelled", id=raw)
         )

@@ -54,6 +54,7 @@ class InputRequiredClient:
         data: Any,
         now: float | None,
     ) -> OutgoingRequest:
+        """Send a request again with the answers to what the server has asked."""
         check_flag("progress", progress)
         self._core.check_open(call.method)
         asked = call._asked

@@ -78,6 +78,7 @@ class InputRequiredServer:
         at: float | None,
         now: float | None,
     ) -> bool:
+        """Ask the client before a request of its can be answered."""
         if request._state is not _OPEN:
             return self._incoming.too_late(request)
         if self._incoming.requests.get(request._key) is not request:
@@ -174,6 +175,7 @@ class InputRequiredServer:
     def read_state(
         self, request: IncomingRequest, at: float | None, now: float | None
     ) -> str | None:
+        """The state of the round before, or None; its seal is checked."""
         if request.open and self._incoming.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         if not request._is_modern and request._rounds == 0:

@@ -67,6 +67,7 @@ class Intake:
     def receive_request(
         self, message: JSONObject, method: str, route: Route | None, batch: Batch | None
     ) -> None:
+        """Judge a request, then deliver, answer or refuse it."""
         conversation, peer = self._core.conversation, self._core.peer
         if conversation.dialect.is_modern and self._core.side is _CLIENT:
             self._core.report(Breach("STATE-006", f"the server sent the request {method[:80]}"))

@@ -311,6 +311,7 @@ class Machine:
         batch: Batch | None,
         data: bytes | bytearray,
     ) -> None:
+        """Give a message that is an object to the part that it is for."""
         method: Any = message.get("method")
         if type(method) is str:
             if "id" not in message:
@@ -361,6 +362,7 @@ class Machine:
     def receive_batch(
         self, values: list[Any], route: Route | None, data: bytes | bytearray
     ) -> None:
+        """Take each message of a batch (2025-03-26)."""
         excerpt = self.core.excerpt(data)
         dialect = self.core.dialect_of_unreadable()
         breach = self.core.transport.judge_batch(values) if dialect.has_batches else None
@@ -448,6 +450,7 @@ class Machine:
 
     @property
     def listens(self) -> bool:
+        """Whether messages of the peer still count."""
         return self.core.state is _OPEN or self.core.state is State.SEND_CLOSED
 
     def note(self, text: str) -> None:

@@ -157,6 +157,7 @@ class Notifications(MethodPart):
         request: IncomingRequest | None,
         now: float | None,
     ) -> bool:
+        """Queue a log message, if the peer wants one of this level."""
         severity = LOG_LEVELS.get(str(level))  # untyped callers may give anything
         if severity is None:
             raise LocalProtocolError(
@@ -193,6 +194,7 @@ class Notifications(MethodPart):
         return self._core.settle() if self._core.restless else True
 
     def receive_notification(self, message: JSONObject, method: str) -> None:
+        """Judge a notification, and give it to the part that it is for."""
         given: Any = message.get("params", MISSING)
         params: JSONObject = given if given.__class__ is dict else {}
         if given.__class__ is not dict or message.get("jsonrpc") != "2.0":

@@ -197,6 +197,7 @@ class OutgoingRequests:
         return tuple(call for call in self.calls.values() if call._purpose is _APPLICATION)
 
     def check_room(self) -> None:
+        """Raise if as many requests are in flight as may be."""
         if len(self.calls) >= self._core.config.max_requests:
             raise LocalProtocolError(
                 "OWN-005", f"{len(self.calls)} requests are in flight, which is the limit"
@@ -212,6 +213,7 @@ class OutgoingRequests:
     def check_timeouts(
         self, timeout: float | None, max_timeout: float | None, now: float | None
     ) -> None:
+        """Raise unless timeouts are seconds above zero, and there is a clock."""
         for seconds in (timeout, max_timeout):
             # The comparison also refuses NaN.
             if seconds is not None and not (is_number(seconds) and seconds > 0):
@@ -249,6 +251,7 @@ class OutgoingRequests:
         return token, self._core.encode_object(params, meta)
 
     def free_token(self, token: int | str) -> int | str:
+        """This progress token, or one like it that is not in use."""
         while token in self.tokens:  # another call may have been given this number by hand
             token = f"{token}+"
         return token
@@ -271,6 +274,7 @@ class OutgoingRequests:
         return token
 
     def request_bytes(self, key: int | str, method: str, spec: Method | None, body: bytes) -> bytes:
+        """The encoded request, newline included."""
         name = self._core.method_bytes(method) if spec is None else spec.wire
         text = b"%d" % key if type(key) is int else self._core.encode(key)
         if body:
@@ -309,6 +313,7 @@ class OutgoingRequests:
         timeout: float | None,
         max_timeout: float | None,
     ) -> None:
+        """File a request, arm its timer and queue it."""
         key = call._id
         if type(key) is int:
             self.last_id = key
@@ -381,6 +386,7 @@ class OutgoingRequests:
         meta: JSONObject | None,
         now: float | None,
     ) -> None:
+        """Cancel a request in flight, and tell the peer."""
         if self.calls.get(call._id) is not call:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
         if call._purpose in _NOT_CANCELLED:
@@ -402,6 +408,7 @@ class OutgoingRequests:
     def cancellation(
         self, call: OutgoingRequest, reason: str | None, meta: JSONObject | None = None
     ) -> bytes:
+        """The encoded notification that cancels a request."""
         params: JSONObject = {"requestId": call._id}
         if reason is not None:
             params["reason"] = reason
@@ -512,6 +519,7 @@ class OutgoingRequests:
             self._arm_silence(call, deadline)
 
     def lose(self, calls: list[OutgoingRequest]) -> None:
+        """End these requests as lost: no answer can come."""
         for call in calls:
             if self.calls.get(call._id) is not call:
                 continue  # the loss of another one has ended everything

@@ -80,6 +80,7 @@ class ClientSubscriptions:
         data: Any,
         now: float | None,
     ) -> Subscription:
+        """Subscribe to changes (`subscriptions/listen`)."""
         self._core.check_open(LISTEN)
         conversation, side = self._core.conversation, self._core.side
         spec = conversation.dialect.requests[side].get(LISTEN)

@@ -195,6 +195,7 @@ class Listeners(MethodPart):
     def acknowledge(
         self, request: IncomingRequest, notifications: JSONObject | None, now: float | None
     ) -> Listener | None:
+        """Acknowledge a subscription that `Config.manual` has handed over."""
         if not request.open:
             return None
         listener = self.listeners.get(request)
@@ -219,6 +220,7 @@ class Listeners(MethodPart):
         return listener
 
     def end_listener(self, listener: Listener, now: float | None) -> bool:
+        """End a subscription by its result; return whether it was open."""
         request = listener._request
         if not request.open:
             return False
@@ -397,6 +399,7 @@ class Listeners(MethodPart):
                 self._core.events.append(ListenerRemoved(listener=listener, cause=cause))
 
     def end_listeners(self, cause: CancelCause) -> None:
+        """Cancel every subscription, for this cause."""
         for request in list(self.listeners):
             self._incoming.cancel(request, cause)
 
