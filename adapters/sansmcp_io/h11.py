@@ -1,5 +1,12 @@
 """HTTP/1.1 for `sansmcp.http`, still without sockets: any loop can drive it. h11 reads."""
 
+from ._common.extras import without_extra
+
+try:
+    import h11 as _  # noqa: F401  # before the modules that need it: the error names the extra
+except ModuleNotFoundError as error:
+    raise without_extra("h11", error) from None
+
 from ._common.http_limits import HTTPLimits
 from ._http1.heads import RequestHead
 from ._http1.server import ConnectionState, HTTPConnection

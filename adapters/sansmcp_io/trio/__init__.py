@@ -1,5 +1,12 @@
 """sansmcp on trio: clients and servers on stdio, or on any byte stream."""
 
+from .._common.extras import without_extra
+
+try:
+    import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
+except ModuleNotFoundError as error:
+    raise without_extra("trio", error) from None
+
 from .._async.call import Call
 from .._async.changes import Changes
 from .._async.client import Client, RequestHandler

@@ -11,6 +11,7 @@ from typing import Any
 from .._rules.messages import judge_capabilities
 from .._rules.state_tables import PhaseTrigger, State, StateTrigger
 from .._spec.errors import LocalProtocolError
+from .._wire.setting_checks import check_text, names_in
 from .._wire.values import JSONObject, is_list, is_object
 from .core import Core
 from .events import (
@@ -53,7 +54,7 @@ class ClientHandshake:
         self._core = core
         self._outgoing = outgoing
         self._pings = pings
-        self._requires = tuple(requires)
+        self._requires = names_in("requires", requires)
         if unknown := set(self._requires) - core.registry.gates.keys():
             raise ValueError(f"no method needs the capability {', '.join(sorted(unknown))}")
 
@@ -172,6 +173,7 @@ class ServerHandshake(MethodPart):
         self._core = core
         self._incoming = incoming
         self._pings = pings
+        check_text("instructions", instructions, optional=True)
         self._instructions = instructions
 
     def take(self, request: IncomingRequest) -> bool:
