@@ -855,8 +855,78 @@ def test_it_is_lost_with_the_next_session_if_that_cannot_be_opened() -> None:
     """There is nothing left in which its answer could mean something."""
     client, call, exchange = in_doubt()
     take(client).receive_failure("connection refused")
-    assert only(RequestFailed, events_of(client)[-1:]).request is call
+    failed = only(RequestFailed, events_of(client)[-1:])
+    assert (failed.request, failed.not_run) == (call, False)
     assert exchange.aborted
+
+
+@pytest.mark.parametrize(
+    ("what", "is_not_run"),
+    [
+        ("refused with 404", True),
+        ("not sent yet", True),
+        ("kept", True),
+        ("redirected", True),
+        ("under way", False),
+        ("under way, then 404", True),
+        ("under way, then 401", True),
+        ("answered in part", False),
+        ("under way, to be repeated", False),
+        ("repeated", False),
+        ("refused with 400", False),
+    ],
+)
+@pytest.mark.parametrize("end", ["refused", "failed", "cancelled", "timed out"])
+def test_a_request_says_whether_it_was_certainly_not_run(
+    what: str, is_not_run: bool, end: str
+) -> None:
+    """A caller that asks again, as a refusal with `Retry-After` invites to, would run it twice."""
+    client = opened(get=True, now=0.0, authorize=True)
+    gone = take(client)
+    method = "tools/list" if what in ("repeated", "refused with 400") else "tools/call"
+    if what == "under way, to be repeated":
+        method = "resources/read"
+    params: JSONObject = {"name": "t", "uri": "file:///a"}
+    call = client.send_request(method, params, timeout=9.0, now=0.0)
+    if what == "not sent yet":
+        respond(gone, 404)
+    else:
+        exchange = take(client)
+        if what == "refused with 404":
+            respond(exchange, 404)
+        elif what == "refused with 400":
+            respond(exchange, 400, UNKNOWN[0])
+        else:
+            if what in ("kept", "redirected"):
+                respond(exchange, {"kept": 401}.get(what, 307), more={"location": "/elsewhere"})
+            elif what == "answered in part":
+                stream(exchange)
+            elif what == "repeated":
+                exchange.receive_failure("the connection was closed", kept=True)
+            respond(gone, 404)
+            if what.startswith("under way, then"):
+                respond(exchange, int(what[-3:]))
+    is_open = what != "answered in part"  # that ends with the old session
+    assert client.pending_requests == ((call,) if is_open else ())
+    if end == "refused":
+        respond(take(client), 429, b"no", {"retry-after": "1"})
+    elif end == "failed":
+        take(client).receive_failure("connection refused")
+    elif end == "cancelled":
+        assert client.cancel(call) == is_open
+    else:
+        client.handle_timeout(9.0)
+    failed = [one for one in events_of(client) if isinstance(one, RequestFailed)]
+    assert [(one.request, one.not_run) for one in failed] == [(call, is_not_run)]
+
+
+def test_a_request_that_was_sent_in_the_next_session_may_have_been_run() -> None:
+    """That the one before had refused it says nothing any more."""
+    client = opened()
+    call, _, again = refused(client)
+    again.receive_failure("the connection was reset")
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.not_run) == (call, False)
 
 
 @pytest.mark.parametrize("verb", ["list", "read", "ping"])

@@ -408,6 +408,51 @@ async def test_call_says_why_no_session_could_be_opened(
                 await ask(client)
 
 
+@pytest.mark.parametrize("refusal", REFUSALS, ids=["401", "500", "429", "429 with an error"])
+async def test_call_that_may_run_is_lost_where_no_session_could_be_opened(
+    shim: Shim, refusal: tuple[int, bytes, dict[str, str]]
+) -> None:
+    """Whoever asks again after a refusal would have run it twice."""
+    status, body, headers = refusal
+    restarted, running, done = threading.Event(), threading.Event(), threading.Event()
+
+    def answer(asked: Asked) -> None:
+        if asked.message.get("params", {}).get("name") == "slow":
+            running.set()
+            done.wait(SECONDS)
+            asked.hang_up()
+        elif asked.message.get("method") == "initialize" and restarted.is_set():
+            asked.reply(status, body, {"content-type": "application/json", **headers})
+        elif restarted.is_set():
+            running.wait(SECONDS)
+            asked.reply(404)
+        elif not asked.open_session("s"):
+            asked.result({"content": []})
+
+    with scripted(answer) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+
+            async def slow() -> None:
+                with pytest.raises(ConnectionLost, match=r"no new .*could be opened") as caught:
+                    await client.request("tools/call", {"name": "slow", "arguments": {}})
+                cause: Any = caught.value.__cause__
+                assert isinstance(cause, PeerError if body else RequestRefused)
+                assert cause.status == status
+                assert cause.retry_after == (7 if headers.get("retry-after") else None)
+
+            async def refused() -> None:
+                with pytest.raises(RequestRefused, match=r"no new .*could be opened") as caught:
+                    await client.request("tools/call", ANY)
+                assert caught.value.status == status
+
+            await client.request("tools/call", ANY)
+            restarted.set()
+            try:
+                await shim.at_once(slow, refused)
+            finally:
+                done.set()
+
+
 async def test_call_says_that_nobody_listens_any_more(shim: Shim) -> None:
     """Without a status, it is a connection that was lost; why is said, too."""
     restarted: list[bool] = []

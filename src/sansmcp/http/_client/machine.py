@@ -15,6 +15,7 @@ from ..._events import (
     ErrorReceived,
     FailureCause,
     FailureReason,
+    RequestFailed,
     ResponseReceived,
 )
 from ..._handles import Listing, OutgoingRequest, Purpose, Start
@@ -305,6 +306,9 @@ class ClientMachine(Machine):
 
     def _ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
         if call._purpose is not Purpose.SCHEMAS:
+            if isinstance(outcome, RequestFailed):
+                sent: Any = call._route
+                outcome = attrs.evolve(outcome, not_run=sent.not_run)
             super()._ended(call, outcome)
             return
         owner: Any = call._owner

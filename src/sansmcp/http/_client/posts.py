@@ -84,6 +84,7 @@ class Post(Lane):
         machine: Whose it is. After the loss of a session there is another one.
         more: The fields that repeat what it says.
         moved: It was sent a second time, in a new session.
+        not_run: The server has certainly not run it, and it waits for another session.
         pages: Pages of that listing that have come.
         purpose: What for.
         refresh: The listing of tools that it waits for, where the server has found that fields and
@@ -104,6 +105,7 @@ class Post(Lane):
         "machine",
         "more",
         "moved",
+        "not_run",
         "pages",
         "purpose",
         "refresh",
@@ -133,6 +135,7 @@ class Post(Lane):
         self.heard = False
         self.is_cancelled = False
         self.moved = False
+        self.not_run = False
         self.retried = False
         self.status: int | None = None
         self.wait: float | None = None
