@@ -18,6 +18,7 @@ from ..._events import (
     RequestFailed,
     ResponseReceived,
 )
+from ..._framing import BOM
 from ..._handles import Listing, OutgoingRequest, Purpose, Start
 from ..._judge import Breach
 from ..._lifecycle import STATES, Phase, PhaseTrigger, RequestState, State, StateTrigger
@@ -247,6 +248,21 @@ class ClientMachine(Machine):
         self._body_of = post
         self._receive_whole(body)
         self._body_of = None
+
+    def is_progress_of(self, call: OutgoingRequest, data: bytes) -> bool:
+        """Whether a request or a notification is a notification of progress of this call."""
+        try:
+            message: Any = self._decoder.decode(data.removeprefix(BOM))
+        except (ValueError, RecursionError):
+            return False
+        params: Any = message.get("params")
+        return (
+            message.get("method") == "notifications/progress"
+            and "id" not in message
+            and is_object(params)
+            and (token := id_key(params.get("progressToken"))) is not None
+            and self._tokens.get(token) is call
+        )
 
     def answer_with(self, call: OutgoingRequest, message: JSONObject) -> None:
         """The answer to a call is this error, although it may not name it."""
