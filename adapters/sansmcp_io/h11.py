@@ -13,8 +13,8 @@ from ._extras import without_extra
 
 try:
     import h11
-except ModuleNotFoundError as error:
-    raise without_extra("h11", error) from None
+except ModuleNotFoundError as _error:
+    raise without_extra("h11", _error) from None
 
 from sansmcp.http import SendBody, SendEnd, SendHead, ServerEndpoint, ServerExchange
 
