@@ -128,6 +128,64 @@ def test_loop_that_was_closed_under_it_takes_along_what_ran_there_and_nothing_el
     gc.collect()  # asyncio complains of the task that was left behind: here, and in no other test
 
 
+@pytest.mark.parametrize("end", ["lifespan", "broken off"])
+def test_application_in_another_loop_has_the_settings_that_it_was_made_with(end: str) -> None:
+    """It was made again of what the caller had changed since, and of an iterator that was empty."""
+    info: JSONObject = {"name": "one", "version": "1", "icons": [{"src": "https://a.example/i"}]}
+    capabilities: JSONObject = {"tools": {}, "experimental": {"x": {"y": [1]}}}
+    revisions = list(ALL_REVISIONS)
+    slow = Slow()
+    app = new_app(
+        slow,
+        info=info,
+        capabilities=capabilities,
+        revisions=revisions,
+        hosts=(name for name in ["api.example"]),
+        origins=(name for name in ["https://page.example"]),
+    )
+    fields = {"host": "api.example", "origin": "https://page.example"}
+    opened: list[tuple[int, Any, str | None]] = []
+
+    async def open_one() -> None:
+        response = await post(app, initialize(1, LEGACY), fields).ended()
+        allowed = response.headers.get("access-control-allow-origin")
+        opened.append((response.status, response.json, allowed))
+
+    async def with_lifespan() -> None:
+        async with app.lifespan():
+            await open_one()
+
+    async def broken_off() -> None:
+        await open_one()
+        if len(opened) == 2:
+            return
+        client = await Session.open(app)
+        working = client.post(tool_call())
+        await until(lambda: slow.began)
+        working.disconnect()
+        await working.ended()
+
+    for still_open in (1, 0):
+        if end == "lifespan":
+            asyncio.run(with_lifespan())
+        else:
+            loop = asyncio.new_event_loop()
+            loop.run_until_complete(broken_off())
+            loop.close()
+            assert len(app.open_requests) == still_open
+        info["name"] = info["icons"][0]["src"] = "changed"
+        capabilities["experimental"]["x"]["y"].append(2)
+        capabilities["tools"] = {"listChanged": True}
+        revisions.clear()
+    first, second = opened
+    assert first == second
+    status, message, allowed = first
+    assert (status, allowed) == (200, "https://page.example")
+    assert message["result"]["serverInfo"]["name"] == "one"
+    slow.go = asyncio.Event()  # the other one holds the task that waits for it
+    gc.collect()  # asyncio complains of the task that was left behind: here, and in no other test
+
+
 @on_asyncio
 async def test_application_is_for_one_loop_at_a_time() -> None:
     """Two threads in the core at once would break what both know."""

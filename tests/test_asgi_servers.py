@@ -24,7 +24,8 @@ from .support.processes import ROOT
 SECONDS: Final = 20
 COMMANDS: Final = {
     "uvicorn": ("uvicorn", "--fd={}", "--timeout-graceful-shutdown=1"),
-    "hypercorn": ("hypercorn", "--bind=fd://{}", "--graceful-timeout=1"),
+    # Without workers it serves by itself, and nothing of it is left when it is killed.
+    "hypercorn": ("hypercorn", "--bind=fd://{}", "--graceful-timeout=1", "--workers=0"),
 }
 
 

@@ -97,6 +97,18 @@ def test_a_listing_that_fails_does_not_hide_the_others() -> None:
     }
 
 
+def test_failure_of_a_listing_is_said_once() -> None:
+    """Twice in one line reads like two faults."""
+    pages = [{"tools": [TOOL], "nextCursor": "2"}, {"tools": "many"}]
+    server = scripted(answers={"tools/list": pages})
+    done = sansmcp("inspect", "--", *server)
+
+    assert "(incomplete: result of tools/list" in done.stdout
+    assert "error: tools/list did not succeed: result of tools/list" in done.stderr
+    for said in (done.stdout, done.stderr):
+        assert "is incomplete" not in said
+
+
 def test_server_without_templates_is_in_order() -> None:
     """No capability tells of them, so many servers refuse the request."""
     server = scripted(

@@ -58,6 +58,7 @@ from tests.support.modern import MODERN
 from tests.support.wire import call as request
 from tests.support.wire import error, note, result
 
+BOM = b"\xef\xbb\xbf"
 CHANGED = note("notifications/tools/list_changed")
 
 
@@ -772,7 +773,7 @@ def test_a_call_is_sent_in_two_sessions_at_most() -> None:
 @pytest.mark.parametrize("is_opened", [False, True])
 @pytest.mark.parametrize("form", ["json", "stream"])
 def test_a_call_that_was_run_after_all_is_answered(form: str, is_opened: bool) -> None:
-    """One worker knows the session and another one does not. The answer counts, and that alone."""
+    """One worker knows the session and another one does not. The answer counts."""
     client, call, exchange = in_doubt(progress=True)
     if is_opened:
         reopen(client)
@@ -780,8 +781,7 @@ def test_a_call_that_was_run_after_all_is_answered(form: str, is_opened: bool) -
     if form == "json":
         respond(exchange, body=answer(client, call))
     else:
-        told = note("notifications/progress", {"progressToken": call.id, "progress": 1})
-        pieces = (event(told), event(request(9, "roots/list")), event(CHANGED))
+        pieces = (event(request(9, "roots/list")), event(CHANGED))
         stream(exchange, *pieces, event(answer(client, call)))
     answered = only(ResponseReceived, events_of(client))
     assert answered.request is call
@@ -789,6 +789,75 @@ def test_a_call_that_was_run_after_all_is_answered(form: str, is_opened: bool) -
         reopen(client)
         assert kinds(events_of(client)) == [Ready]
     assert [one.method for one in exchanges_of(client)] == ["GET"]
+
+
+def told(token: object, progress: object, **more: object) -> JSONObject:
+    """A notification of progress."""
+    return note("notifications/progress", {"progressToken": token, "progress": progress, **more})
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_progress_of_a_call_that_is_still_running_counts(is_opened: bool) -> None:
+    """The call ran out of time, although its server had shown all the while that it works."""
+    client, call, exchange = in_doubt(progress=True, timeout=10.0)
+    if is_opened:
+        reopen(client)
+        events_of(client)
+    stream(exchange, event(told(call.id, 1)), now=8.0)
+    came = only(ProgressReceived, events_of(client))
+    assert (came.request, came.progress) == (call, 1)
+    client.handle_timeout(17.0)
+    marked = event(told(call.id, 2, total=3)).replace(b"data: ", b"data: " + BOM)
+    stream(exchange, marked, now=17.0)
+    late = [one for one in events_of(client) if isinstance(one, ProgressReceived)]
+    assert [(one.request, one.progress, one.total) for one in late] == [(call, 2, 3)]
+    client.handle_timeout(26.0)
+    assert call.open
+    stream(exchange, event(answer(client, call)), now=26.0)
+    assert only(ResponseReceived, events_of(client)).request is call
+    stream(exchange, event(told(call.id, 3)), now=26.0)
+    assert events_of(client) == []
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "another call",
+        "no call",
+        "no token",
+        "no params",
+        "a request",
+        "another method",
+        "no JSON",
+        "too large",
+    ],
+)
+def test_nothing_else_that_is_told_in_a_lost_session_counts(what: str) -> None:
+    """It speaks of a session that is over; the call has had no sign of life by it."""
+    config = Config(max_message_bytes=400)
+    client, call, exchange = in_doubt(config=config, progress=True, timeout=10.0)
+    reopen(client)
+    events_of(client)
+    other = client.send_request("tools/call", {"name": "t"}, progress=True)
+    good: JSONObject = {"progressToken": call.id, "progress": 1}
+    data: JSONObject = {
+        "another call": told(other.id, 1),
+        "no call": told(77, 1),
+        "no token": told([], 1),
+        "no params": note("notifications/progress"),
+        "a request": request(9, "notifications/progress", good),
+        "another method": note("notifications/other", good),
+        "no JSON": told(call.id, 1),
+        "too large": told(call.id, 1, message="x" * 500),
+    }[what]
+    piece = event(data)
+    if what == "no JSON":
+        piece = piece.replace(b"}\n", b"\n")
+    stream(exchange, piece, now=8.0)
+    assert events_of(client) == []
+    client.handle_timeout(10.0)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.TIMED_OUT)
 
 
 def test_an_answer_from_a_lost_session_does_not_make_the_next_one_useful() -> None:
@@ -855,8 +924,78 @@ def test_it_is_lost_with_the_next_session_if_that_cannot_be_opened() -> None:
     """There is nothing left in which its answer could mean something."""
     client, call, exchange = in_doubt()
     take(client).receive_failure("connection refused")
-    assert only(RequestFailed, events_of(client)[-1:]).request is call
+    failed = only(RequestFailed, events_of(client)[-1:])
+    assert (failed.request, failed.not_run) == (call, False)
     assert exchange.aborted
+
+
+@pytest.mark.parametrize(
+    ("what", "is_not_run"),
+    [
+        ("refused with 404", True),
+        ("not sent yet", True),
+        ("kept", True),
+        ("redirected", True),
+        ("under way", False),
+        ("under way, then 404", True),
+        ("under way, then 401", True),
+        ("answered in part", False),
+        ("under way, to be repeated", False),
+        ("repeated", False),
+        ("refused with 400", False),
+    ],
+)
+@pytest.mark.parametrize("end", ["refused", "failed", "cancelled", "timed out"])
+def test_a_request_says_whether_it_was_certainly_not_run(
+    what: str, is_not_run: bool, end: str
+) -> None:
+    """A caller that asks again, as a refusal with `Retry-After` invites to, would run it twice."""
+    client = opened(get=True, now=0.0, authorize=True)
+    gone = take(client)
+    method = "tools/list" if what in ("repeated", "refused with 400") else "tools/call"
+    if what == "under way, to be repeated":
+        method = "resources/read"
+    params: JSONObject = {"name": "t", "uri": "file:///a"}
+    call = client.send_request(method, params, timeout=9.0, now=0.0)
+    if what == "not sent yet":
+        respond(gone, 404)
+    else:
+        exchange = take(client)
+        if what == "refused with 404":
+            respond(exchange, 404)
+        elif what == "refused with 400":
+            respond(exchange, 400, UNKNOWN[0])
+        else:
+            if what in ("kept", "redirected"):
+                respond(exchange, {"kept": 401}.get(what, 307), more={"location": "/elsewhere"})
+            elif what == "answered in part":
+                stream(exchange)
+            elif what == "repeated":
+                exchange.receive_failure("the connection was closed", kept=True)
+            respond(gone, 404)
+            if what.startswith("under way, then"):
+                respond(exchange, int(what[-3:]))
+    is_open = what != "answered in part"  # that ends with the old session
+    assert client.pending_requests == ((call,) if is_open else ())
+    if end == "refused":
+        respond(take(client), 429, b"no", {"retry-after": "1"})
+    elif end == "failed":
+        take(client).receive_failure("connection refused")
+    elif end == "cancelled":
+        assert client.cancel(call) == is_open
+    else:
+        client.handle_timeout(9.0)
+    failed = [one for one in events_of(client) if isinstance(one, RequestFailed)]
+    assert [(one.request, one.not_run) for one in failed] == [(call, is_not_run)]
+
+
+def test_a_request_that_was_sent_in_the_next_session_may_have_been_run() -> None:
+    """That the one before had refused it says nothing any more."""
+    client = opened()
+    call, _, again = refused(client)
+    again.receive_failure("the connection was reset")
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.not_run) == (call, False)
 
 
 @pytest.mark.parametrize("verb", ["list", "read", "ping"])

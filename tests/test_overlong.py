@@ -115,6 +115,16 @@ def test_an_id_behind_the_result_ends_the_call_at_the_end_of_the_line(
     assert_usable(client)
 
 
+def test_where_one_request_is_open_the_report_names_that_one() -> None:
+    """There is no other one that it could be."""
+    client = ready_client(REVISION, config=CONFIG)
+    client.send_request("tools/call", {"name": "a"})
+    violation = only(ProtocolViolation, receive(client, b'{"x":{' + b"x" * 2 * LIMIT + b"\n"))
+    assert violation.text == UNKNOWN + MAYBE.replace(
+        "one of 2 open requests", "the one open request"
+    )
+
+
 @pytest.mark.parametrize("start", [b'{"x":{"id":1},', b"[", b"", b"{", b'{"id":1'])
 def test_where_the_id_cannot_be_told_the_report_names_the_possibility(start: bytes) -> None:
     """Whoever waits for an answer learns why there may be none."""

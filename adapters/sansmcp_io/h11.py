@@ -4,8 +4,8 @@ from ._common.extras import without_extra
 
 try:
     import h11 as _  # noqa: F401  # before the modules that need it: the error names the extra
-except ModuleNotFoundError as error:
-    raise without_extra("h11", error) from None
+except ModuleNotFoundError as _error:
+    raise without_extra("h11", _error) from None
 
 from ._common.http_limits import HTTPLimits
 from ._http1.heads import RequestHead

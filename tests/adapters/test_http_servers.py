@@ -220,6 +220,49 @@ async def test_call_under_way_when_its_session_is_lost_is_made_in_the_next(shim:
     assert is_lost.is_set()
 
 
+async def test_progress_of_call_in_lost_session_comes(shim: Shim) -> None:
+    """Nobody was told of it, and a long call ran out of time."""
+    is_under_way, is_lost = threading.Event(), threading.Event()
+
+    def answer(asked: Asked) -> None:
+        method, session = asked.message.get("method"), asked.headers.get("mcp-session-id")
+        if method == "initialize":
+            if is_under_way.is_set():
+                is_lost.set()
+            asked.open_session("b" if is_under_way.is_set() else "a")
+        elif method == "tools/call":
+            is_under_way.set()
+            is_lost.wait(SECONDS)
+            token = asked.message["params"]["_meta"]["progressToken"]
+            progress: JSONObject = {
+                "jsonrpc": "2.0",
+                "method": "notifications/progress",
+                "params": {"progressToken": token, "progress": 1.0},
+            }
+            result: JSONObject = {
+                "jsonrpc": "2.0",
+                "id": asked.message["id"],
+                "result": {"content": []},
+            }
+            asked.stream(*(f"data: {json.dumps(message)}" for message in (progress, result)))
+        elif asked.command == "GET" and session == "a":
+            is_under_way.wait(SECONDS)
+            asked.reply(404)
+        elif not asked.open_session():
+            asked.result({"tools": []})
+
+    told: list[float] = []
+
+    def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(progress)
+
+    with scripted(answer) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS) as client:
+            assert await client.items("tools/list") == []
+            await client.request("tools/call", ANY, on_progress=on_progress)
+    assert told == [1.0]
+
+
 async def test_call_that_is_refused_for_each_session_names_the_cause(shim: Shim) -> None:
     """Workers that keep sessions in memory refuse what another one has opened."""
 
@@ -406,6 +449,51 @@ async def test_call_says_why_no_session_could_be_opened(
                     assert ("rate limited" if body else str(status)) in str(caught.value)
                 restarted.clear()
                 await ask(client)
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=["401", "500", "429", "429 with an error"])
+async def test_call_that_may_run_is_lost_where_no_session_could_be_opened(
+    shim: Shim, refusal: tuple[int, bytes, dict[str, str]]
+) -> None:
+    """Whoever asks again after a refusal would have run it twice."""
+    status, body, headers = refusal
+    restarted, running, done = threading.Event(), threading.Event(), threading.Event()
+
+    def answer(asked: Asked) -> None:
+        if asked.message.get("params", {}).get("name") == "slow":
+            running.set()
+            done.wait(SECONDS)
+            asked.hang_up()
+        elif asked.message.get("method") == "initialize" and restarted.is_set():
+            asked.reply(status, body, {"content-type": "application/json", **headers})
+        elif restarted.is_set():
+            running.wait(SECONDS)
+            asked.reply(404)
+        elif not asked.open_session("s"):
+            asked.result({"content": []})
+
+    with scripted(answer) as url:
+        async with connecting(shim, url, revisions=LEGACY_REVISIONS, get_stream=False) as client:
+
+            async def slow() -> None:
+                with pytest.raises(ConnectionLost, match=r"no new .*could be opened") as caught:
+                    await client.request("tools/call", {"name": "slow", "arguments": {}})
+                cause: Any = caught.value.__cause__
+                assert isinstance(cause, PeerError if body else RequestRefused)
+                assert cause.status == status
+                assert cause.retry_after == (7 if headers.get("retry-after") else None)
+
+            async def refused() -> None:
+                with pytest.raises(RequestRefused, match=r"no new .*could be opened") as caught:
+                    await client.request("tools/call", ANY)
+                assert caught.value.status == status
+
+            await client.request("tools/call", ANY)
+            restarted.set()
+            try:
+                await shim.at_once(slow, refused)
+            finally:
+                done.set()
 
 
 async def test_call_says_that_nobody_listens_any_more(shim: Shim) -> None:

@@ -76,6 +76,11 @@ def check_given(**given: object) -> None:
             raise ValueError(f"{name} must be {accepted}, not {value!r:.80}")
 
 
+def kept(value: Any) -> Any:
+    """Several items as a tuple, which can be read once more; anything else as it is."""
+    return tuple(value) if _is_several(value) else value
+
+
 def check_limit(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
     """The validator of a limit: an integer or a time above zero, and `math.inf` for none."""
     is_whole = attribute.type in (int, "int") and value != math.inf

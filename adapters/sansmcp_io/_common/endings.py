@@ -131,16 +131,18 @@ def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> E
 
 def tell_opening_failed(event: object, opening: ConnectionFailed) -> None:
     """Have the caller of what was lost with its session know why there is no other session."""
+    may_have_run = False  # listings and pings may be repeated whatever has become of them
     match event:
         case RequestFailed(reason=FailureReason.LOST):
             waiting: Any = event.request.data
+            may_have_run = not event.not_run
         case ListingEnded(reason=ListingEnd.LOST):
             waiting = event.listing.data
         case PingEnded(failure=FailureReason.LOST):
             waiting = event.ping.data
         case _:
             return
-    waiting.refusal = Refusal(opening=opening)
+    waiting.refusal = Refusal(opening=opening, may_have_run=may_have_run)
 
 
 def not_sent_error(method: str, opening: ConnectionFailed | None) -> Exception:
@@ -155,14 +157,21 @@ def not_sent_error(method: str, opening: ConnectionFailed | None) -> Exception:
     return _opening_error(f"{method} was not sent: {_NOT_OPENED % opening.text}", opening)
 
 
-def _opening_error(text: str, opening: ConnectionFailed) -> Exception:
-    """What to raise where a lost session could not be replaced: it has the status, if any."""
+def _opening_error(
+    text: str, opening: ConnectionFailed, *, may_have_run: bool = False
+) -> Exception:
+    """What to raise where a lost session could not be replaced: it has the status, if any.
+
+    `RequestRefused` invites to ask again. A request that the server may have run is therefore
+    `ConnectionLost`, and the status is in its cause.
+    """
     cause = start_error(opening)
     error: Exception = ConnectionLost(text)
-    if isinstance(cause, RequestRefused):
-        error = RequestRefused(text, cause.status, cause.challenges, cause.retry_after)
-    elif isinstance(cause, PeerError) and (cause.status or 0) >= _LEAST_ERROR_STATUS:
-        error = RequestRefused(text, cause.status, (), cause.retry_after)
+    if not may_have_run:
+        if isinstance(cause, RequestRefused):
+            error = RequestRefused(text, cause.status, cause.challenges, cause.retry_after)
+        elif isinstance(cause, PeerError) and (cause.status or 0) >= _LEAST_ERROR_STATUS:
+            error = RequestRefused(text, cause.status, (), cause.retry_after)
     error.__cause__ = cause
     return error
 
@@ -189,7 +198,7 @@ def _failure(
     """What to raise where somebody waits, with all that is known of the reason."""
     refusal: Refusal = waiting.refusal
     if kind is ConnectionLost and refusal.opening is not None:
-        return _opening_error(text, refusal.opening)
+        return _opening_error(text, refusal.opening, may_have_run=refusal.may_have_run)
     if kind is RequestRefused:
         if refusal.cause is not None:
             text += f"; on_unauthorized raised {type(refusal.cause).__name__}"

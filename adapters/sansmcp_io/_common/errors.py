@@ -85,7 +85,11 @@ class RequestTimeout(TimeoutError):
 
 
 class ConnectionLost(ConnectionError):
-    """The connection ended before a request of ours was answered."""
+    """The connection ended before a request of ours was answered: the peer may have run it.
+
+    Where the session was lost over HTTP and no new one could be opened, the cause (`__cause__`) is
+    what the start would have raised, such as `RequestRefused`.
+    """
 
     _tail: StderrTail | None = None
 
@@ -116,6 +120,7 @@ class Refusal(NamedTuple):
         retry_after: Seconds, of `Retry-After`.
         cause: What `on_unauthorized` has raised.
         opening: Why the session that was to take the place of a lost one could not be opened.
+        may_have_run: The server may have run the request before its session was lost.
     """
 
     status: int | None = None
@@ -123,13 +128,14 @@ class Refusal(NamedTuple):
     retry_after: float | None = None
     cause: Exception | None = None
     opening: ConnectionFailed | None = None
+    may_have_run: bool = False
 
 
 class RequestRefused(ConnectionError):
     """A server behind HTTP has refused the request with a status that says no more than that.
 
-    Or its session was lost, and the server has refused to open a new one. Where `on_unauthorized`
-    has raised something, that is the cause (`__cause__`).
+    Or its session was lost before the server has run it, and the server has refused to open a new
+    one. Where `on_unauthorized` has raised something, that is the cause (`__cause__`).
 
     Attributes:
         status: The status; None where it is not known.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -21,6 +22,7 @@ from .._common.defaults import (
     check_path,
     check_times,
     check_waits,
+    kept,
 )
 from .._common.http_sessions import session_settings
 from ..asyncio._tasks import finished
@@ -129,12 +131,10 @@ class App:
         check_principal_key(config, authenticate, principal_key)
         make_endpoint = partial(
             ServerEndpoint,
-            info=info,
-            capabilities=capabilities,
             instructions=instructions,
-            revisions=revisions,
-            hosts=hosts,
-            origins=origins,
+            revisions=tuple(revisions),
+            hosts=kept(hosts),
+            origins=kept(origins),
             sessions=session_settings(sessions, revisions),
             answers=answers,
             keep_alive=keep_alive,
@@ -145,7 +145,7 @@ class App:
 
         def make_runner() -> Runner:
             return Runner(
-                make_endpoint(),
+                make_endpoint(info=info, capabilities=capabilities),
                 handler=handler,
                 on_notification=on_notification,
                 on_ready=on_ready,
@@ -155,6 +155,8 @@ class App:
 
         self._make_runner = make_runner
         self._runner = make_runner()
+        # For the next one. The first has seen that they have a form in JSON, and so can be copied.
+        info, capabilities = copy.deepcopy((info, capabilities))
         self._path = path
         self._old_paths = () if old_paths is None else (old_paths.stream, old_paths.post)
         self._authenticate = authenticate

@@ -47,6 +47,12 @@ class _Found:
     def failed(self) -> bool:
         return self.error is not None and not self.optional
 
+    def why(self, name: str) -> str:
+        """What to say behind a text that says itself that the listing is not complete."""
+        assert self.error is not None
+        text: str = self.error["text"]
+        return text.removeprefix(f"{_LISTINGS[name][1]} is incomplete: ")
+
 
 async def inspect(conversation: Conversation) -> int:
     """Ask for all that the server declares, show it, and return the exit status.
@@ -84,8 +90,7 @@ async def inspect(conversation: Conversation) -> int:
     conversation.output.result(document, blocks())
     for name, one in found.items():
         if one.failed:
-            assert one.error is not None
-            text = f"{_LISTINGS[name][1]} did not succeed: {one.error['text']}"
+            text = f"{_LISTINGS[name][1]} did not succeed: {one.why(name)}"
             conversation.output.line(Label.ERROR, text)
     for hint in conversation.length_hints:
         conversation.output.line(Label.HINT, hint)
@@ -99,7 +104,8 @@ def _blocks(name: str, found: _Found) -> Iterator[Block]:
         return
     yield from views.listing(name, found.items)
     if found.error is not None:
-        yield Note(f"incomplete: {found.error['text']}" if found.failed else found.error["text"])
+        why = found.why(name)
+        yield Note(f"incomplete: {why}" if found.failed else why)
 
 
 async def _list(conversation: Conversation, method: str) -> _Found:

@@ -4,8 +4,8 @@ from .._common.extras import without_extra
 
 try:
     import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
-except ModuleNotFoundError as error:
-    raise without_extra("trio", error) from None
+except ModuleNotFoundError as _error:
+    raise without_extra("trio", _error) from None
 
 from .._async.call import Call
 from .._async.changes import Changes

@@ -12,8 +12,8 @@ from .._common.extras import without_extra
 
 try:
     import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
-except ModuleNotFoundError as error:
-    raise without_extra("trio", error) from None
+except ModuleNotFoundError as _error:
+    raise without_extra("trio", _error) from None
 
 from sansmcp import (
     ALL_REVISIONS,

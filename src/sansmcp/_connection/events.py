@@ -304,12 +304,16 @@ class RequestFailed:
         text: The reason in one sentence, with what is known of the cause.
         result: The `result` member of the answer that was refused, where `reason` is
             INVALID_ANSWER and the answer has one; else None.
+        not_run: The server has certainly not run the request. Only `ClientEndpoint` says so, of a
+            request that waited for a new session when it ended: the old one was lost before it was
+            sent, or the server had refused it with 404. False: the server may have run it.
     """
 
     request: OutgoingRequest
     reason: FailureReason
     text: str
     result: JSONValue = None
+    not_run: bool = False
 
 
 @final

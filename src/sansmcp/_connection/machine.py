@@ -413,8 +413,8 @@ class Machine:
             return
         text = f"a message has {size} bytes; the limit of Config.max_message_bytes is {limit}"
         if id is None and kind is not Kind.CALL and (waiting := len(self.outgoing.calls)):
-            text += f"; it may be the response to one of {waiting} open requests"
-            text += "; that request then gets no response"
+            which = "the one open request" if waiting == 1 else f"one of {waiting} open requests"
+            text += f"; it may be the response to {which}; that request then gets no response"
         breach = Breach("OWN-001", text)
         excerpt = self.core.excerpt(head, over=limit)
         if end is None and id is None:

@@ -438,7 +438,10 @@ class OutgoingRequests:
         if message is not None and self._core.state is State.OPEN:
             self._core.transport.queue(message, call._route)
         self._core.transport.request_abandoned(call)
-        call._owner.ended(call, RequestFailed(request=call, reason=reason, text=text))
+        not_run = self._core.transport.was_not_run(call)
+        call._owner.ended(
+            call, RequestFailed(request=call, reason=reason, text=text, not_run=not_run)
+        )
 
     def _timer_fired(self, subject: Timed) -> None:
         self._core.run_timer(self._expire, subject)
@@ -525,9 +528,11 @@ class OutgoingRequests:
                 continue  # the loss of another one has ended everything
             self.conclude(call, _CANCELLED)
             text = self._core.transport.loss_of(call)
-            call._owner.ended(
-                call, RequestFailed(request=call, reason=FailureReason.LOST, text=text)
+            not_run = self._core.transport.was_not_run(call)
+            failed = RequestFailed(
+                request=call, reason=FailureReason.LOST, text=text, not_run=not_run
             )
+            call._owner.ended(call, failed)
 
     def extend(self, call: OutgoingRequest) -> None:
         """There is a sign of life: silence counts anew."""

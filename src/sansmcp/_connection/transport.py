@@ -105,6 +105,10 @@ class Transport:
     def request_concluded(self, call: OutgoingRequest) -> None:
         """A request is out of the tables; its ending follows."""
 
+    def was_not_run(self, call: OutgoingRequest) -> bool:
+        """Whether the peer has certainly not run a request that ends without an answer."""
+        return False
+
     def takes_answer(self, message: JSONObject) -> bool:
         """Whether an answer is judged like any other; False: the transport deals with it."""
         return True

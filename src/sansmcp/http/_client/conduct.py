@@ -223,6 +223,7 @@ class Conduct(Ground):
             self._move(post)
         else:
             post.former = False
+            post.not_run = True
             self._moved[post] = None
 
     def _names_session(self, exchange: ClientExchange) -> bool:
@@ -327,7 +328,7 @@ class Conduct(Ground):
     @staticmethod
     def _move(post: Post) -> None:
         """Send a request of a lost session in this one."""
-        post.former = False
+        post.former = post.not_run = False
         post.moved = True
         post.send()
 
@@ -386,6 +387,8 @@ class Conduct(Ground):
             self._kept.pop(post, None)
             if post.exchange is not None:  # else it is over, or was kept
                 post.exchange._abort()
+            is_certain = status == 404 or post is not lane
+            post.not_run = is_certain and post not in undecided and not post.repeated
         former = {post: None for post in undecided if not post.may_repeat}
         for post in former:
             post.former = True

@@ -22,6 +22,7 @@ from ..._connection.transport import Transport
 from ..._rules.sending import Breach
 from ..._rules.state_tables import STATES, PhaseTrigger, RequestState, State, StateTrigger
 from ..._spec.errors import ErrorCode, LocalProtocolError
+from ..._wire.framing import BOM
 from ..._wire.values import JSONObject, Side, id_key, is_list, is_object
 from .._headers import Headers
 from .exchange import ExchangePurpose
@@ -261,6 +262,21 @@ class PostConnection(Transport):
         self.machine.receive_whole(data)
         self._is_standalone = False
 
+    def is_progress_of(self, call: OutgoingRequest, data: bytes) -> bool:
+        """Whether a request or a notification is a notification of progress of this call."""
+        try:
+            message: Any = self.core.decoder.decode(data.removeprefix(BOM))
+        except (ValueError, RecursionError):
+            return False
+        params: Any = message.get("params")
+        return (
+            message.get("method") == "notifications/progress"
+            and "id" not in message
+            and is_object(params)
+            and (token := id_key(params.get("progressToken"))) is not None
+            and self.machine.outgoing.tokens.get(token) is call
+        )
+
     def answer_with(self, call: OutgoingRequest, message: JSONObject) -> None:
         """The answer to a call is this error, although it may not name it."""
         error: Any = message["error"]
@@ -391,6 +407,12 @@ class PostConnection(Transport):
             and self.core.state is State.OPEN
             and self.endpoint._keep_for_reopening(self)
         )
+
+    def was_not_run(self, call: OutgoingRequest) -> bool:
+        """Whether the server has certainly not run a request: it waits for another session."""
+        route: Any = call._route
+        post: Post = route
+        return post.not_run
 
     def loss_of(self, call: OutgoingRequest) -> str:
         """Why a request has no answer when its session has ended."""

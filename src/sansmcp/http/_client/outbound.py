@@ -67,10 +67,6 @@ def says_little(status: int) -> bool:
     return not says_what_it_speaks(status) or status in _SAYS_LITTLE
 
 
-def _start_of(item: ServerSentEvent | OverlongEvent) -> bytes:
-    return item.excerpt if isinstance(item, OverlongEvent) else item.data
-
-
 class Post(Lane):
     """A message that is POSTed; the route of the call, where it is a request.
 
@@ -84,6 +80,7 @@ class Post(Lane):
         connection: Whose it is. After the loss of a session there is another one.
         more: The fields that repeat what it says.
         moved: It was sent a second time, in a new session.
+        not_run: The server has certainly not run it, and it waits for another session.
         pages: Pages of that listing that have come.
         purpose: What for.
         refresh: The listing of tools that it waits for, where the server has found that fields and
@@ -104,6 +101,7 @@ class Post(Lane):
         "is_modern",
         "more",
         "moved",
+        "not_run",
         "pages",
         "purpose",
         "refresh",
@@ -133,6 +131,7 @@ class Post(Lane):
         self.heard = False
         self.is_cancelled = False
         self.moved = False
+        self.not_run = False
         self.retried = False
         self.status: int | None = None
         self.wait: float | None = None
@@ -243,9 +242,21 @@ class Post(Lane):
             excerpt = self.endpoint._excerpt(item.excerpt, over=limit)
             self.endpoint._report(Breach("OWN-001", text), excerpt=excerpt, request=call)
             self._fail(call, _INVALID, text)
-        elif not self.former or read_head(_start_of(item))[0] is not Kind.CALL:
-            # What else the server says in a session that is lost belongs to nothing any more.
+        elif not self.former or self._still_counts(item):
             self.endpoint._receive_event(item, standalone=False)
+
+    def _still_counts(self, item: ServerSentEvent | OverlongEvent) -> bool:
+        """Whether an event means something although its session is lost.
+
+        The answer does, and progress of this call, which the server may still be running. What else
+        the server asks and tells there belongs to nothing any more.
+        """
+        if isinstance(item, OverlongEvent):
+            return read_head(item.excerpt)[0] is not Kind.CALL
+        if read_head(item.data)[0] is not Kind.CALL:
+            return True
+        assert self.call is not None  # nothing else is former
+        return self.connection.is_progress_of(self.call, item.data)
 
     def whole(self, head: Head, body: bytes) -> None:
         call = self.call
