@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 PACKAGE = Path(__file__).parents[2] / "adapters" / "sansmcp_io"
+ROOMS = {"h11": ("h11", "_http1")}
+"""The folders and modules of an adapter that is more than the one of its name."""
+
 NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
     *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
@@ -108,7 +111,7 @@ def _imports(module: str) -> Iterator[str]:
 
 
 def measure(names: Sequence[str]) -> list[Size]:
-    """One for each adapter: what no other one needs is its own."""
+    """One for each adapter: what is in its own folder, and what it shares with others."""
     parts = {name: needs(name) for name in names}
     lines = {
         module: code_lines(source_of(module) or "")
@@ -120,8 +123,9 @@ def measure(names: Sequence[str]) -> list[Size]:
 
     sizes: list[Size] = []
     for name, modules in parts.items():
-        others = frozenset[str]().union(*(parts[other] for other in names if other != name))
-        own, shared = modules - others | {name}, (modules & others) - {name}
+        rooms = ROOMS.get(name, (name,))
+        own = frozenset(module for module in modules if module.partition(".")[0] in rooms)
+        shared = modules - own
         longest = max(lines[module] for module in own)
         sizes.append(Size(name, own, shared, total(own), total(shared), longest))
     return sizes
