@@ -30,7 +30,7 @@ from docs._ext.rules import AREAS, read_rules, span
 from docs._ext.sources import linked, url_of
 from sansmcp._rules import state_tables
 
-REFERENCE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text("utf-8")
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 SVG = "{http://www.w3.org/2000/svg}"
 TABLES: dict[str, Any] = {
     "STATES": state_tables.STATES,
@@ -39,13 +39,13 @@ TABLES: dict[str, Any] = {
 }
 
 
-def own_names_of(module: ModuleType) -> Iterable[str]:
-    """What a module does not share with `sansmcp_io.trio`, whose entry holds for both."""
+def own_names_of(module: ModuleType, elsewhere: ModuleType = sansmcp_io.trio) -> Iterable[str]:
+    """The names that a module does not share with another, whose entry holds for both."""
     return sorted(
         f"{module.__name__}.{name}"
         for name in module.__all__
-        if not name.startswith("DEFAULT_")
-        and getattr(sansmcp_io.trio, name, None) != getattr(module, name)
+        if (elsewhere is sansmcp_io or not name.startswith("DEFAULT_"))
+        and getattr(elsewhere, name, None) != getattr(module, name)
         # which `sansmcp_io.wsgi` shares with `sansmcp_io.blocking`
         and (module is sansmcp_io.blocking or name != "CallCancelled")
     )
@@ -58,9 +58,14 @@ def names_of(module: ModuleType) -> Iterable[str]:
 
 def documented() -> set[str]:
     """The full names that the reference documents, one directive each."""
+    return {name for page in REFERENCE.glob("*.md") for name in documented_on(page)}
+
+
+def documented_on(page: Path) -> set[str]:
+    """The full names that one page of the reference documents."""
     found: set[str] = set()
     module = owner = ""
-    for line in REFERENCE.splitlines():
+    for line in page.read_text("utf-8").splitlines():
         if match := re.match(r"( *)\.\. py:currentmodule:: (\S+)", line):
             module = match[2]
         elif match := re.match(r"( *)\.\. auto\w+:: (\S+)", line):
@@ -81,7 +86,8 @@ def documented() -> set[str]:
         ),
         *names_of(sansmcp.http),
         *names_of(sansmcp.testing),
-        *names_of(sansmcp_io.trio),
+        *names_of(sansmcp_io),
+        *own_names_of(sansmcp_io.trio, sansmcp_io),
         *own_names_of(sansmcp_io.asyncio),
         *own_names_of(sansmcp_io.blocking),
         *own_names_of(sansmcp_io.asgi),
@@ -93,9 +99,16 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
     assert name in documented()
 
 
-def test_what_sansmcp_io_offers_is_documented_with_its_loop() -> None:
-    """The exceptions are the same objects on every loop, so one entry for each is enough."""
-    assert set(sansmcp_io.__all__) <= set(sansmcp_io.trio.__all__)
+def test_every_package_has_a_page_of_its_own() -> None:
+    """Whoever knows where a name is imported from finds its page by that."""
+    package_names = sansmcp.observer.__all__
+    for page in REFERENCE.glob("*.md"):
+        package = page.read_text("utf-8").partition("\n")[0].strip("# `")
+        assert package.rpartition(".")[2] == page.stem
+        for name in documented_on(page):
+            # What `sansmcp` offers of its observer, too, is under its shorter name there.
+            of_observer = package == "sansmcp.observer" and name.split(".")[1] in package_names
+            assert of_observer or name.startswith((f"{package}.", "sansmcp_io._common."))
 
 
 @pytest.mark.parametrize("connection", [sansmcp.ServerConnection, sansmcp.ClientConnection])
