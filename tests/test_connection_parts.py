@@ -319,7 +319,7 @@ def test_listeners_are_told_what_they_listen_to() -> None:
 def test_modern_messages_say_who_sends_them() -> None:
     core = core_of(Side.CLIENT, "2026-07-28")
 
-    body = json.loads(ModernMessages(core).enveloped({"name": "t"}, None))
+    body = json.loads(ModernMessages(core).with_envelope({"name": "t"}, None))
 
     assert body["name"] == "t"
     assert body["_meta"]["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from .._rules.messages import (
     BAD_ANSWER_ID,
     NO_RESULT_TYPE,
+    id_of_other_type,
     is_error,
     judge_answer,
     judge_error_without_id,
     judge_progress,
     no_increase,
-    retyped,
 )
-from .._rules.sending import Breach, misshapen_result
+from .._rules.sending import Breach, result_shape_fault
 from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger
 from .._spec.legacy_methods import TASK_OPTIONAL
 from .._spec.methods import META, QUESTIONS
@@ -80,7 +80,7 @@ class Answers:
             return
         call = None if key is None else self._outgoing.calls.get(key)
         if call is None:
-            call = self._find_unfiled(message, raw, key)
+            call = self._handle_unmatched(message, raw, key)
             if call is None:
                 return
         result: Any = message.get("result", MISSING)
@@ -91,24 +91,24 @@ class Answers:
         elif (
             call._is_modern
             and (kind := result.get("resultType", "complete")) != "complete"
-            and not (call._purpose is _APPLICATION and self._messages.is_added(result))
+            and not (call._purpose is _APPLICATION and self._messages.is_extension_result(result))
         ):
             self._core.drop_nulls((*QUESTIONS, *META), result, call)
-            interim, fault = self._interim(call, kind, result)
+            interim, fault = self._incomplete_result(call, kind, result)
             if interim is None:
                 return  # asked again already
             outcome = interim
         elif (
             (spec := call._spec) is None
             or not self._core.checks_shape
-            or misshapen_result(spec, call._task, result) is not None
+            or result_shape_fault(spec, call._task, result) is not None
         ) and (fault := self._judge_result(call, result)) is not None:
             outcome = invalid(call, fault, result)
         else:
             if call._task and call._token is not None:
                 self._keep_token_for_task(call, result)
             if call._spec is not None and call._spec.special:
-                self.tasks_seen(call._method, result)
+                self.note_peer_tasks(call._method, result)
             if call._is_modern and "resultType" not in result:
                 fault = NO_RESULT_TYPE
             outcome = ResponseReceived(request=call, result=result)
@@ -125,22 +125,22 @@ class Answers:
         """What is wrong with a result, after what counts as absent was taken out of it."""
         spec = call._spec
         optional = META if spec is None else spec.result_optional
-        drop = self._core.drop_odd if call._purpose in _FORGIVEN else self._core.drop_nulls
+        drop = self._core.drop_invalid if call._purpose in _FORGIVEN else self._core.drop_nulls
         drop(optional, result, call)
         if call._task and is_object(task := result.get("task")):
             self._core.drop_nulls(TASK_OPTIONAL, task, call)
         if (
             spec is None
             or not self._core.checks_shape
-            or (call._is_modern and self._messages.is_added(result))
+            or (call._is_modern and self._messages.is_extension_result(result))
         ):
             return None
-        wrong = misshapen_result(spec, call._task, result)
+        wrong = result_shape_fault(spec, call._task, result)
         if wrong is None:
             return None
         return Breach(spec.result_rule, f"result of {call._method}: {wrong}")
 
-    def _find_unfiled(
+    def _handle_unmatched(
         self, message: JSONObject, raw: object, key: IdKey | None
     ) -> OutgoingRequest | None:
         """The call that an answer means although its id is in no table as it stands."""
@@ -156,7 +156,7 @@ class Answers:
                     )
                 )
                 if self.discovery is not None:
-                    self.discovery.nameless_error()
+                    self.discovery.error_without_id()
             else:
                 self._core.report(BAD_ANSWER_ID)
             return None
@@ -166,7 +166,7 @@ class Answers:
                 MessageIgnored(rule="CANC-011", text=text, method=None, id=key, answer=message)
             )
             return None
-        other = retyped(key)
+        other = id_of_other_type(key)
         call = None if other is None else self._outgoing.calls.get(other)
         if call is None:
             self._core.events.append(
@@ -195,11 +195,11 @@ class Answers:
         """The open call that an answer with this id means, if any."""
         call = None if id is None else self._outgoing.calls.get(id)
         if call is None and id is not None and not self._core.config.strict:
-            other = retyped(id)
+            other = id_of_other_type(id)
             call = None if other is None else self._outgoing.calls.get(other)
         return call
 
-    def too_long(self, call: OutgoingRequest, size: str) -> str:
+    def overlong_text(self, call: OutgoingRequest, size: str) -> str:
         """Say that the answer to a call is over the limit; `size` is in bytes, as far as known."""
         limit = self._core.config.max_message_bytes
         return (
@@ -207,7 +207,7 @@ class Answers:
             f"the limit of Config.max_message_bytes is {limit}"
         )
 
-    def conclude_unread(self, call: OutgoingRequest, text: str, *, is_told: bool = False) -> None:
+    def conclude_overlong(self, call: OutgoingRequest, text: str, *, is_told: bool = False) -> None:
         """The answer to a call came, and was over the limit (OWN-001)."""
         self._outgoing.conclude(call, _ANSWERED)
         if not is_told:
@@ -236,12 +236,12 @@ class Answers:
             None,
         )
 
-    def _interim(
+    def _incomplete_result(
         self, call: OutgoingRequest, kind: object, result: JSONObject
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
         """The outcome of a result that says that it is not complete."""
         if kind == "input_required" and self.input_required is not None:
-            return self.input_required.interim(call, result)
+            return self.input_required.receive_questions(call, result)
         breach = Breach("JSON-022", f"resultType {str(kind)[:80]!r} is not known")
         return invalid(call, breach, result), breach
 
@@ -268,9 +268,9 @@ class Answers:
         if call._progress is not None and progress <= call._progress:
             self._core.report(no_increase(call._progress, progress), request=call)
             return
-        self._core.drop_odd(_PROGRESS, params, call)
+        self._core.drop_invalid(_PROGRESS, params, call)
         call._progress = progress
-        self._outgoing.extend(call)
+        self._outgoing.note_activity(call)
         self._core.events.append(
             ProgressReceived(
                 request=call,
@@ -286,7 +286,7 @@ class Answers:
         task_id = new_task(result)
         if task_id is None:
             return
-        self._release_token(task_id)  # a peer that names two tasks alike means the newer one
+        self._finish_task(task_id)  # a peer that names two tasks alike means the newer one
         if len(self._outgoing.task_calls) < self._core.config.max_requests:
             call._task = task_id
             self._outgoing.task_calls[task_id] = call
@@ -296,13 +296,13 @@ class Answers:
             )
             self._core.events.append(LimitReached(rule="OWN-005", text=text))
 
-    def tasks_seen(self, method: str, content: JSONObject) -> None:
+    def note_peer_tasks(self, method: str, content: JSONObject) -> None:
         """Tasks of the peer came by, in a result or a notification."""
         if self._outgoing.task_calls and method.startswith(("tasks/", "notifications/tasks/")):
             for task_id in finished_tasks(method, content):
-                self._release_token(task_id)
+                self._finish_task(task_id)
 
-    def _release_token(self, task_id: str) -> None:
+    def _finish_task(self, task_id: str) -> None:
         call = self._outgoing.task_calls.pop(task_id, None)
         if call is not None and call._token is not None:
             del self._outgoing.tokens[call._token]

@@ -55,9 +55,9 @@ class ByteStream(Transport):
     def __init__(self) -> None:
         self.cut_off: str | None = None  # the message that the stream ended in, if over the limit
 
-    def loss_of(self, call: OutgoingRequest) -> str:
+    def loss_text(self, call: OutgoingRequest) -> str:
         """Why a request has no answer; its answer may be what the stream was cut off in."""
-        text = super().loss_of(call)
+        text = super().loss_text(call)
         if self.cut_off is None:
             return text
         return f"{text}; {self.cut_off}, and it may be the response"
@@ -125,7 +125,7 @@ class Connection:
                 self._machine.receive(line)
             if self._core.overflowing:
                 self._core.end_overflow()
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
 
     def receive_message(
@@ -482,7 +482,7 @@ class Connection:
             return None
         event = events.take()
         if not events:
-            self._core.told_events = False
+            self._core.known_events = False
         return event
 
     def messages_to_send(self) -> list[bytes]:
@@ -502,7 +502,7 @@ class Connection:
             message = output[0][0]
             self._core.output = []
             self._core.unsent = 0
-            self._core.told_output = False
+            self._core.known_output = False
             self._outgoing.handed_over = self._outgoing.sent
             return message
         return b"".join([message for message, _ in self._machine.take_output()])
@@ -572,7 +572,7 @@ class Connection:
     def _receive_odd_line(self, line: Line | OverlongEnd) -> None:
         """The first line, one that is too long or empty, or one that ends in white space."""
         if isinstance(line, OverlongLine):
-            self._note_all(self._trimmer.unmark(line.head)[1])
+            self._note_all(self._trimmer.strip_bom(line.head)[1])
             self._machine.receive_overlong(line.head)
             return
         if isinstance(line, OverlongEnd):
@@ -591,7 +591,7 @@ class Connection:
         if isinstance(rest, OverlongEnd):
             self._cut_off_overlong(rest)
             return
-        line, notes = self._trimmer.unmark(rest)
+        line, notes = self._trimmer.strip_bom(rest)
         self._note_all(notes)
         if is_blank(line):
             return

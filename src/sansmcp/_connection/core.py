@@ -10,7 +10,7 @@ from .._rules.messages import (
     judge_capabilities,
     null_member,
 )
-from .._rules.sending import Breach, mistyped, null_members
+from .._rules.sending import Breach, mistyped_member, null_members
 from .._rules.state_tables import (
     STATES,
     Phase,
@@ -75,10 +75,10 @@ class Core:
         now: The largest time that was told, in seconds; None before any.
         at: The time in Unix seconds of what is being received; None where it was not told.
         requests: The requests of the peer in flight, which `IncomingRequests` files.
-        restless: Whether a verb has to call `settle` at its end.
+        needs_settle: Whether a verb has to call `settle` at its end.
         is_shared: Whether many clients share the connection: ids and tokens mean something on
             their route only, and nothing outlasts a request.
-        fault: The last breach that was reported and not tolerated.
+        last_fault: The last breach that was reported and not tolerated.
         unsent_calls: Requests of this side that could not be sent, with the reason; they end
             when the verb is done. None: there was none yet.
     """
@@ -92,12 +92,16 @@ class Core:
         "conversation",
         "decoder",
         "events",
-        "fault",
         "info",
         "is_shared",
+        "known_deadline",
+        "known_events",
+        "known_output",
+        "last_fault",
         "legacy_revisions",
         "modern",
         "modern_revisions",
+        "needs_settle",
         "newline",
         "now",
         "other",
@@ -108,14 +112,10 @@ class Core:
         "refused",
         "registry",
         "requests",
-        "restless",
         "revisions",
         "side",
         "state",
         "timers",
-        "told_deadline",
-        "told_events",
-        "told_output",
         "transport",
         "unlimited",
         "unsent",
@@ -200,12 +200,12 @@ class Core:
         self.waking: bool = False
         self.overflowing: bool = False
         self.refused: bool = False  # a message that would never fit was not queued
-        self.restless: bool = wake is not None
-        self.told_output: bool = False
-        self.told_events: bool = False
-        self.told_deadline: float | None = None
+        self.needs_settle: bool = wake is not None
+        self.known_output: bool = False
+        self.known_events: bool = False
+        self.known_deadline: float | None = None
         self.is_shared: bool = False
-        self.fault: Breach | None = None
+        self.last_fault: Breach | None = None
         self.parts: Parts | None = None
         self.unsent_calls: list[tuple[OutgoingRequest, FailureReason, str]] | None = None
         self.requests: dict[RequestKey, IncomingRequest] = {}
@@ -236,11 +236,11 @@ class Core:
         sent = self.transport.settle()
         if self.unsent_calls and self.parts is not None:
             self.parts.fail_unsent()
-            self.restless = self.wake is not None
+            self.needs_settle = self.wake is not None
         overflowed, refused = self.overflowing, self.refused
         if refused:
             self.refused = False
-            self.restless = self.wake is not None
+            self.needs_settle = self.wake is not None
         if overflowed:
             self.end_overflow()
         if self.wake is not None and not self.waking:
@@ -254,14 +254,14 @@ class Core:
 
     def _has_news(self) -> bool:
         """Whether output, an event or an earlier deadline appeared where none was."""
-        deadline, earliest = self.told_deadline, self.timers.earliest()
-        output, events = self.told_output, self.told_events
-        self.told_output = bool(self.output)  # taking output or events makes these False again
-        self.told_events = bool(self.events)
-        self.told_deadline = earliest
+        deadline, earliest = self.known_deadline, self.timers.earliest()
+        output, events = self.known_output, self.known_events
+        self.known_output = bool(self.output)  # taking output or events makes these False again
+        self.known_events = bool(self.events)
+        self.known_deadline = earliest
         return (
-            self.told_output > output
-            or self.told_events > events
+            self.known_output > output
+            or self.known_events > events
             or (earliest is not None and (deadline is None or earliest < deadline))
         )
 
@@ -328,7 +328,7 @@ class Core:
             "it was not sent"
         )
         self.events.append(LimitReached(rule="OWN-044", text=text))
-        self.refused = self.restless = True
+        self.refused = self.needs_settle = True
         return True
 
     def check_size(self, message: bytes, what: str) -> None:
@@ -346,7 +346,7 @@ class Core:
         """End the connection, since the peer does not read."""
         self.overflowing = False
         self.transport.overflow_begins()
-        self.restless = self.wake is not None
+        self.needs_settle = self.wake is not None
         self.events.append(
             ProtocolViolation(
                 rule="OWN-012",
@@ -358,7 +358,7 @@ class Core:
         self.end(StateTrigger.CLOSE, CloseCause.OVERFLOW, CancelCause.FAILED)
         self.transport.overflow_ended()
 
-    def declared(self, revision: str, capabilities: JSONObject) -> JSONObject:
+    def accept_capabilities(self, revision: str, capabilities: JSONObject) -> JSONObject:
         """The peer's capabilities as they count; what is odd about them is reported."""
         for breach in judge_capabilities(self.registry, revision, capabilities):
             self.report(breach)
@@ -374,7 +374,7 @@ class Core:
     ) -> None:
         """Report a breach of a rule by the peer."""
         if not breach.tolerated:
-            self.fault = breach
+            self.last_fault = breach
         self.events.append(
             ProtocolViolation(
                 rule=breach.rule,
@@ -390,7 +390,7 @@ class Core:
         """The start of a bad message, as events show it."""
         return self.transport.excerpt(data, over)
 
-    def drop_odd(
+    def drop_invalid(
         self,
         optional: OptionalMembers,
         members: JSONObject,
@@ -401,7 +401,7 @@ class Core:
         For messages that cannot be refused, and whose other members are of use.
         """
         self.drop_nulls(optional, members, request)
-        while (odd := mistyped(optional, members)) is not None:
+        while (odd := mistyped_member(optional, members)) is not None:
             del members[odd]
             breach = Breach("OWN-014", f"{odd} has the wrong type", tolerated=True)
             self.report(breach, request=request)
@@ -417,7 +417,7 @@ class Core:
             del members[name]
             self.report(null_member(name), request=request)
 
-    def check_ours(self, request: IncomingRequest | None) -> None:
+    def check_belongs(self, request: IncomingRequest | None) -> None:
         """What goes out about a request goes where it came from."""
         if request is not None and request.open and self.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
@@ -444,13 +444,13 @@ class Core:
         if self.unsent_calls is None:
             self.unsent_calls = []
         self.unsent_calls.append((call, reason, text))
-        self.restless = True
+        self.needs_settle = True
 
     def run_timer(self, expire: Callable[[Any], None], subject: Timed) -> None:
         """Have a part deal with a deadline of its own that has passed."""
-        self.transport.time_has_come()
+        self.transport.before_timer()
         expire(subject)
-        self.transport.timer_is_done()
+        self.transport.after_timer()
 
     def end_parts(self, cause: CancelCause) -> None:
         """Every part ends what is open in it."""

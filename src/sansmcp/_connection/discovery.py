@@ -71,7 +71,7 @@ class Discovery:
         if timeout is not None or probe_timeout is not None or self._pings.keep_alive is not None:
             self._outgoing.check_timeouts(timeout, probe_timeout, now)
         text = self._core.encode_object(meta, None) if meta else b""
-        probe = self._messages.enveloped({}, meta) if self._core.modern_revisions else b""
+        probe = self._messages.with_envelope({}, meta) if self._core.modern_revisions else b""
         if now is not None:
             self._core.tell(now)
         until = None if timeout is None or self._core.now is None else self._core.now + timeout
@@ -83,7 +83,7 @@ class Discovery:
             self.probe(start, probe_timeout)
         else:
             self._handshake.initialize(start, self._core.legacy_revisions[-1], timeout, self)
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
         return start
 
@@ -115,7 +115,7 @@ class Discovery:
         elif isinstance(outcome, ErrorReceived):
             self._probe_refused(start, outcome, call._timeout)
         else:
-            self._discovered_server(start, outcome.result)
+            self._server_discovered(start, outcome.result)
 
     def _probe_failed(self, start: Start, outcome: RequestFailed) -> None:
         text = outcome.text
@@ -145,8 +145,12 @@ class Discovery:
         if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and supported.__class__ is list:
             text += f"; it supports {listed(supported)}"
             asked: Any = data.get("requested")
-            if MODERN_REVISION in supported and asked != MODERN_REVISION and not start._again:
-                start._again = True  # it refused another revision than that of the probe
+            if (
+                MODERN_REVISION in supported
+                and asked != MODERN_REVISION
+                and not start._probed_twice
+            ):
+                start._probed_twice = True  # it refused another revision than that of the probe
                 left = self._left(start)
                 if self._core.state is State.OPEN and (left is None or left > 0):
                     self._core.conversation.move(PhaseTrigger.DISCOVER_ERROR)
@@ -169,12 +173,12 @@ class Discovery:
         if (
             supported.__class__ is list
             and any(name in supported for name in self._core.modern_revisions)
-            and not start._again
+            and not start._probed_twice
             and self._core.state is State.OPEN
             and (left is None or left > 0)
         ):
             # A server that was slow to start has read the probe after all, and keeps to its era.
-            start._again = True
+            start._probed_twice = True
             self._core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
             self.probe(start, None)
             return True
@@ -200,7 +204,7 @@ class Discovery:
             self._core.conversation.dialect = self._core.registry.dialects[newest]
             self._handshake.initialize(start, revision or newest, left, self)
 
-    def nameless_error(self) -> None:
+    def error_without_id(self) -> None:
         """Nothing but the probe is in flight: the server could not read that."""
         if self._core.conversation.phase is not Phase.PROBING:
             return
@@ -208,7 +212,7 @@ class Discovery:
             text = f"the server could not read {call._method}"
             self._outgoing.abandon(call, FailureReason.INVALID_ANSWER, text, None)
 
-    def _discovered_server(self, start: Start, result: JSONObject) -> None:
+    def _server_discovered(self, start: Start, result: JSONObject) -> None:
         versions: Any = result.get("supportedVersions")
         capabilities: Any = result.get("capabilities")
         if versions.__class__ is not list or not is_object(capabilities):
@@ -226,7 +230,7 @@ class Discovery:
             else:
                 self._fall_back(start, FailureCause.UNSUPPORTED_REVISION, text, None, newest)
             return
-        capabilities = self._core.declared(MODERN_REVISION, capabilities)
+        capabilities = self._core.accept_capabilities(MODERN_REVISION, capabilities)
         if not self._handshake.has_required(start, capabilities):
             return
         if self._core.state is not State.OPEN:
@@ -276,5 +280,5 @@ class DiscoverAnswer(MethodPart):
             if self._instructions is not None:
                 result["instructions"] = self._instructions
             self._discovered = self._messages.complete(request._spec, result, None)
-        self._incoming.answer_self(request, self._discovered)
+        self._incoming.answer_automatically(request, self._discovered)
         return True

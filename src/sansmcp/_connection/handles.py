@@ -422,13 +422,13 @@ class Start:
         data: Anything; the slot is the caller's.
     """
 
-    __slots__ = ("__weakref__", "_again", "_call", "_meta", "_probe", "_until", "data")
+    __slots__ = ("__weakref__", "_call", "_meta", "_probe", "_probed_twice", "_until", "data")
 
     def __init__(self, meta: bytes, probe: bytes, until: float | None) -> None:
         self._meta = meta  # of initialize, as JSON
         self._probe = probe  # the params of server/discover
         self._until = until
-        self._again = False  # whether the probe was sent a second time
+        self._probed_twice = False  # whether the probe was sent a second time
         self._call: OutgoingRequest | None = None
         self.data: Any = None
 

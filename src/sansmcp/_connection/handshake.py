@@ -109,7 +109,7 @@ class ClientHandshake:
             text = "the server has answered initialize, but sending has failed meanwhile"
             self.start_failed(start, FailureCause.LOST, text)
             return
-        capabilities = self._core.declared(revision, capabilities)
+        capabilities = self._core.accept_capabilities(revision, capabilities)
         if not self.has_required(start, capabilities):
             return
         peer = self._core.peer
@@ -204,14 +204,14 @@ class ServerHandshake(MethodPart):
         peer.info = info if is_object(info) else None
         peer.capabilities = {}
         if is_object(capabilities):
-            peer.capabilities = self._core.declared(revision, capabilities)
+            peer.capabilities = self._core.accept_capabilities(revision, capabilities)
         conversation = self._core.conversation
         conversation.dialect = self._core.registry.dialects[revision]
         conversation.gates[self._core.other] = self._core.registry.open_gates(peer.capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
         self._core.transport.server_agreed(request)
 
-    def as_sent(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
+    def prepare_result(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
         """The application's answer to `initialize`, without null capabilities."""
         capabilities: Any = result.get("capabilities")
         if not is_object(capabilities):
@@ -232,14 +232,14 @@ class ServerHandshake(MethodPart):
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         """The application has answered `initialize`."""
         if self._core.is_shared:
-            self.came_to_nothing(request)
+            self.not_accepted(request)
             return
         self._core.conversation.gates[self._core.side] = self._core.registry.open_gates(
             result.get("capabilities") or {}
         )
         self._agree(request, result["protocolVersion"])
 
-    def came_to_nothing(self, request: IncomingRequest) -> None:
+    def not_accepted(self, request: IncomingRequest) -> None:
         """`initialize` was refused: it may come again."""
         if self._core.state is State.OPEN:
             self._core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)

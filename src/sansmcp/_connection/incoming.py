@@ -12,7 +12,7 @@ from .._rules.messages import (
 from .._rules.sending import (
     NULL,
     Breach,
-    misshapen_result,
+    result_shape_fault,
     result_without_nulls,
 )
 from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger, State, StateTrigger
@@ -78,7 +78,7 @@ class MethodPart:
         """Answer a request; False hands it to the application."""
         return False
 
-    def as_sent(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
+    def prepare_result(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
         """The application's result, without what counts as absent in one of its members."""
         return result
 
@@ -88,7 +88,7 @@ class MethodPart:
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         """The request is being answered with this result of the application."""
 
-    def came_to_nothing(self, request: IncomingRequest) -> None:
+    def not_accepted(self, request: IncomingRequest) -> None:
         """The request is being answered with an error, or was cancelled."""
 
     def reports_cancelled(
@@ -117,8 +117,8 @@ class IncomingRequests(MethodPart):
         requests: The requests in flight.
         tokens: Progress tokens of the peer that are in use.
         tasks: Requests that were answered with a task which is not over, by the id of the task.
-        used: The ids that were used in a conversation with a handshake.
-        unanswered: The ids of modern requests that were cancelled.
+        used_ids: The ids that were used in a conversation with a handshake.
+        cancelled_ids: The ids of modern requests that were cancelled.
         finder: Who knows which part answers a method, or acts when it is answered.
         bridge: On a server, who asks the client with requests before an answer; else None.
     """
@@ -127,14 +127,14 @@ class IncomingRequests(MethodPart):
         "_core",
         "_messages",
         "_outgoing",
-        "_told_forgotten",
+        "_reported_forgotten",
         "bridge",
+        "cancelled_ids",
         "finder",
         "requests",
         "tasks",
         "tokens",
-        "unanswered",
-        "used",
+        "used_ids",
     )
 
     def __init__(self, core: Core, messages: ModernMessages, outgoing: OutgoingRequests) -> None:
@@ -144,9 +144,9 @@ class IncomingRequests(MethodPart):
         self.requests: dict[RequestKey, IncomingRequest] = core.requests
         self.finder: PartFinder | None = None
         self.bridge: InputRequiredServer | None = None
-        self.used: UsedIds = UsedIds(self._core.config.max_used_ids)
-        self.unanswered: CancelledIds = CancelledIds(self._core.config.max_used_ids)
-        self._told_forgotten = False
+        self.used_ids: UsedIds = UsedIds(self._core.config.max_used_ids)
+        self.cancelled_ids: CancelledIds = CancelledIds(self._core.config.max_used_ids)
+        self._reported_forgotten = False
         self.tokens: dict[ProgressToken, None] = {}
         self.tasks: dict[str, IncomingRequest] = {}
 
@@ -167,21 +167,23 @@ class IncomingRequests(MethodPart):
             raise LocalProtocolError("OWN-014", f"a JSON object is needed, not {result!r:.40}")
         part = self.part_of(request)
         if part is not None:
-            result = part.as_sent(request, result)
+            result = part.prepare_result(request, result)
         fault: str | None = None
         if spec is None or not self._core.checks_shape:
             optional = META if spec is None else spec.result_optional
             result = result_without_nulls(optional, request._task, result)
         else:
-            fault = misshapen_result(spec, request._task, result)
+            fault = result_shape_fault(spec, request._task, result)
             if fault is NULL:
                 result = result_without_nulls(spec.result_optional, request._task, result)
-                fault = misshapen_result(spec, request._task, result)
+                fault = result_shape_fault(spec, request._task, result)
         if request._is_modern:
             body = self._messages.complete(spec, result, meta)
         else:
             body = self._core.encode_object(result, meta)
-        if fault is not None and not (request._is_modern and self._messages.is_added(result)):
+        if fault is not None and not (
+            request._is_modern and self._messages.is_extension_result(result)
+        ):
             rule = "OWN-014" if spec is None else spec.result_rule
             raise LocalProtocolError(rule, f"result of {request._method}: {fault}")
         if part is not None:
@@ -191,16 +193,16 @@ class IncomingRequests(MethodPart):
             self._core.tell(now)
         if (part is not None or request._task) and not self._would_fit(request, body):
             if part is not None:
-                part.came_to_nothing(request)
+                part.not_accepted(request)
             part = None  # an error is sent in its place, and nothing follows from the result
         elif request._task:
-            self._keep_token_of_task(request, result)
+            self._keep_token_for_task(request, result)
         if part is not None:
             if meta is not None:
                 result = {**result, "_meta": {**result.get("_meta", {}), **meta}}
             part.accepted(request, result)
         whole = self.answer(request, b'"result":', body)
-        return (self._core.settle() if self._core.restless else True) and whole
+        return (self._core.settle() if self._core.needs_settle else True) and whole
 
     def send_error(
         self,
@@ -221,9 +223,9 @@ class IncomingRequests(MethodPart):
         if now is not None:
             self._core.tell(now)
         if (part := self.part_of(request)) is not None:
-            part.came_to_nothing(request)
+            part.not_accepted(request)
         whole = self.answer(request, b'"error":', body)
-        return (self._core.settle() if self._core.restless else True) and whole
+        return (self._core.settle() if self._core.needs_settle else True) and whole
 
     def send_progress(
         self,
@@ -242,7 +244,7 @@ class IncomingRequests(MethodPart):
         if token is None:
             return False
         if not self._is_in_progress(request):
-            self._core.check_ours(request)
+            self._core.check_belongs(request)
             return False
         last = request._progress
         if last is not None and progress <= last:
@@ -260,7 +262,7 @@ class IncomingRequests(MethodPart):
         if now is not None:
             self._core.tell(now)
         is_last = total is not None and progress >= total
-        if self._core.transport.is_choked(request._route) or (
+        if self._core.transport.is_congested(request._route) or (
             not is_last and self._too_soon(request)
         ):
             return False
@@ -273,7 +275,7 @@ class IncomingRequests(MethodPart):
         request._progress = progress
         request._progress_at = self._core.now
         self._core.transport.queue(message_bytes, request._route)
-        return self._core.settle() if self._core.restless else True
+        return self._core.settle() if self._core.needs_settle else True
 
     @property
     def open(self) -> tuple[IncomingRequest, ...]:
@@ -283,7 +285,7 @@ class IncomingRequests(MethodPart):
     @property
     def forgotten_ids(self) -> int:
         """How many ranges of the peer's ids were forgotten, so that a reuse goes unnoticed."""
-        return self.used.forgotten + self.unanswered.forgotten
+        return self.used_ids.forgotten + self.cancelled_ids.forgotten
 
     def part_of(self, request: IncomingRequest) -> MethodPart | None:
         """The part to which it matters how a request is answered; None for most methods.
@@ -298,7 +300,7 @@ class IncomingRequests(MethodPart):
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         """One of the methods of tasks is being answered: a task may be over."""
         if not self._core.is_shared:
-            self.own_tasks_seen(request._method, result)
+            self.note_own_tasks(request._method, result)
 
     def too_late(self, request: IncomingRequest) -> bool:
         """Return False for a request that has ended; raise if the application has answered it."""
@@ -338,7 +340,7 @@ class IncomingRequests(MethodPart):
         Returns:
             False: the answer would never fit, and an error was queued in its place.
         """
-        self._forget(request, _ANSWERED)
+        self._remove_request(request, _ANSWERED)
         id = request._id
         text = b"%d" % id if type(id) is int else self._core.encode(id)
         batch = request._batch
@@ -347,7 +349,7 @@ class IncomingRequests(MethodPart):
             message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._core.newline)
             limit = self._core.config.max_unsent_bytes
             if len(message) > limit:
-                message = self._error_instead(request, message, limit) + self._core.newline
+                message = self._replacement_error(request, message, limit) + self._core.newline
                 whole = False
             self._core.transport.queue(message, request._route)
         else:
@@ -355,7 +357,7 @@ class IncomingRequests(MethodPart):
             own = _ERROR_BYTES + len(text)
             room = self._room_in(batch, own)
             if len(answer) > room:
-                answer = self._error_instead(request, answer, room)
+                answer = self._replacement_error(request, answer, room)
                 whole = False
             batch.answers.append(answer)
             batch.size += len(answer) + 1
@@ -379,15 +381,15 @@ class IncomingRequests(MethodPart):
         taken = batch.size + _BATCH_BYTES + batch.reserved - own
         return max(self._core.config.max_unsent_bytes - taken, own - 1)
 
-    def _error_instead(self, request: IncomingRequest, answer: bytes, room: int) -> bytes:
+    def _replacement_error(self, request: IncomingRequest, answer: bytes, room: int) -> bytes:
         """The error in place of an answer without room: with the reason, if that has room."""
-        error = self._refusal_of(request, answer)
+        error = self._too_large_error(request, answer)
         if len(error) + len(self._core.newline) > room:
             body = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE)
             error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(request._id), body)
         return error
 
-    def _refusal_of(self, request: IncomingRequest, answer: bytes) -> bytes:
+    def _too_large_error(self, request: IncomingRequest, answer: bytes) -> bytes:
         """The error that is sent in place of an answer that would never fit (OWN-044)."""
         self._core.transport.answer_replaced(request)
         limit = self._core.config.max_unsent_bytes
@@ -403,20 +405,20 @@ class IncomingRequests(MethodPart):
         error = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE, {"reason": text})
         return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(request._id), error)
 
-    def _forget(self, request: IncomingRequest, state: RequestState) -> None:
+    def _remove_request(self, request: IncomingRequest, state: RequestState) -> None:
         del self.requests[request._key]
         request._state = state
-        still = self._outgoing.standstill
-        if still is not None and still.waits:
-            self._count_questions()
+        pauses = self._outgoing.timeout_pauses
+        if pauses is not None and pauses.peer_waits:
+            self._resume_timeouts_if_idle()
         if request._token is not None and type(request._task) is not str:
-            self.free_peer_token(request._token)
+            self.release_token(request._token)
         self._core.transport.request_answered(request)
 
-    def _count_questions(self) -> None:
+    def _resume_timeouts_if_idle(self) -> None:
         """End the pause of timeouts if the peer waits for no answer and for no task of ours."""
         if not self.requests and not self.tasks:
-            self._outgoing.peer_waits_no_more()
+            self._outgoing.resume_timeouts()
 
     def join_batch(self, batch: Batch, id: RequestId) -> None:
         """A request belongs to a batch: its answer is waited for, and room is kept for an error."""
@@ -448,10 +450,10 @@ class IncomingRequests(MethodPart):
     ) -> None:
         """End a request without an answer, for this cause."""
         bridge, request._bridge = request._bridge, None
-        self._forget(request, _CANCELLED)
+        self._remove_request(request, _CANCELLED)
         part = self.part_of(request)
         if part is not None:
-            part.came_to_nothing(request)
+            part.not_accepted(request)
         if part is None or not part.reports_cancelled(request, cause, reason, meta):
             # The application knows only the handle that it was given.
             known = request if bridge is None else bridge.asked
@@ -478,12 +480,12 @@ class IncomingRequests(MethodPart):
             self.cancel(request, cause)
         self.tokens.clear()
 
-    def _keep_token_of_task(self, request: IncomingRequest, result: JSONObject) -> None:
+    def _keep_token_for_task(self, request: IncomingRequest, result: JSONObject) -> None:
         """Progress for a task may go on until the task is over (PROG-011)."""
         task_id = new_task(result)
         if task_id is None or self._core.is_shared:
             return
-        self.release_peer_token(task_id)
+        self.finish_task(task_id)
         if len(self.tasks) < self._core.config.max_requests:
             request._task = task_id
             self.tasks[task_id] = request
@@ -491,34 +493,34 @@ class IncomingRequests(MethodPart):
             text = f"progress of {len(self.tasks)} tasks may be sent, which is the limit"
             self._core.events.append(LimitReached(rule="OWN-004", text=text))
 
-    def own_tasks_seen(self, method: str, content: JSONObject) -> None:
+    def note_own_tasks(self, method: str, content: JSONObject) -> None:
         """Tasks of ours go out, in a result or a notification."""
         if self.tasks and method.startswith(("tasks/", "notifications/tasks/")):
             for task_id in finished_tasks(method, content):
-                self.release_peer_token(task_id)
+                self.finish_task(task_id)
 
-    def free_peer_token(self, token: ProgressToken) -> None:
+    def release_token(self, token: ProgressToken) -> None:
         """A progress token of the peer is no longer in use."""
         key: Any = token if type(token) is str else table_key(token)
         self.tokens.pop(key, None)
 
-    def release_peer_token(self, task_id: str) -> None:
+    def finish_task(self, task_id: str) -> None:
         """A task is over, and its progress token no longer in use."""
         request = self.tasks.pop(task_id, None)
         if request is not None and request._token is not None:
-            self.free_peer_token(request._token)
-        still = self._outgoing.standstill
-        if still is not None and still.waits:
-            self._count_questions()
+            self.release_token(request._token)
+        pauses = self._outgoing.timeout_pauses
+        if pauses is not None and pauses.peer_waits:
+            self._resume_timeouts_if_idle()
 
-    def tell_forgotten(self) -> None:
+    def report_forgotten_id(self) -> None:
         """Say once that an id of the peer was forgotten."""
-        if not self._told_forgotten:
-            self._told_forgotten = True
+        if not self._reported_forgotten:
+            self._reported_forgotten = True
             text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
             self._core.events.append(LimitReached(rule="OWN-007", text=text))
 
-    def answer_self(self, request: IncomingRequest, body: bytes) -> None:
+    def answer_automatically(self, request: IncomingRequest, body: bytes) -> None:
         """Answer a request with a result of the library, and report that."""
         self._core.events.append(RequestAnswered(request=request))
         self.answer(request, b'"result":', body)
@@ -635,9 +637,9 @@ class IncomingRequests(MethodPart):
             self.ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
         else:
             if request._is_modern:  # before, an id is used once, and `_used` has it
-                self.unanswered.add(key)
-                if self.unanswered.forgotten:
-                    self.tell_forgotten()
+                self.cancelled_ids.add(key)
+                if self.cancelled_ids.forgotten:
+                    self.report_forgotten_id()
             meta: Any = params.get("_meta")
             self.cancel(
                 request,

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._rules.messages import judge_input_required, null_member
-from .._rules.request_meta import OURS
+from .._rules.request_meta import LIBRARY_KEYS
 from .._rules.sending import (
     Breach,
     judge_question,
-    misshapen_result,
     question_without_nulls,
+    result_shape_fault,
     without_nulls,
 )
 from .._rules.state_tables import State
@@ -74,9 +74,9 @@ class InputRequiredClient:
         renewed = OutgoingRequest(
             key, call._method, call._spec, Purpose.APPLICATION, self._outgoing, None
         )
-        renewed._token = self._outgoing.asked_token(_EMPTY, meta)
+        renewed._token = self._outgoing.requested_token(_EMPTY, meta)
         if renewed._token is None and progress:
-            renewed._token = self._outgoing.free_token(key)
+            renewed._token = self._outgoing.unused_token(key)
         body = self._renewed_body(bare, renewed._token, responses, state)
         message = self._outgoing.request_bytes(key, call._method, call._spec, body)
         self._core.check_size(message, call._method)
@@ -92,7 +92,7 @@ class InputRequiredClient:
         if renewed._token is not None:
             self._outgoing.tokens[renewed._token] = renewed
         self._outgoing.launch(renewed, message, timeout, max_timeout)
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
         return renewed
 
@@ -114,7 +114,7 @@ class InputRequiredClient:
                 text = f"the answer to {name!r} is a bare result, and has no {min(alien)}"
                 raise LocalProtocolError("MRTR-020", text)
             given = without_nulls(spec.result_optional, given)
-            fault = misshapen_result(spec, False, given)
+            fault = result_shape_fault(spec, False, given)
             if fault is not None and self._core.checks_shape:
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {fault}")
             checked[name] = given
@@ -126,9 +126,9 @@ class InputRequiredClient:
         """The params of an earlier round with a `_meta` of this round over theirs."""
         params: Any = self._core.codec.decode(body)
         params["_meta"] = {
-            name: value for name, value in params["_meta"].items() if name not in OURS
+            name: value for name, value in params["_meta"].items() if name not in LIBRARY_KEYS
         }
-        return self._messages.enveloped(params, meta)
+        return self._messages.with_envelope(params, meta)
 
     def _renewed_body(
         self,
@@ -145,7 +145,7 @@ class InputRequiredClient:
             body = b'%b,"requestState":%b}' % (body[:-1], self._core.encode(state))
         return body
 
-    def interim(
+    def receive_questions(
         self, call: OutgoingRequest, result: JSONObject
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
         """The outcome of a result that is a set of questions; None: it was asked again."""
@@ -204,6 +204,6 @@ class InputRequiredClient:
         self._outgoing.calls[call._id] = call
         self._outgoing.sent += 1
         call._order = self._outgoing.sent
-        self._outgoing.extend(call)
+        self._outgoing.note_activity(call)
         message = self._outgoing.request_bytes(call._id, call._method, call._spec, body)
-        self._outgoing.hand_over(call, message)
+        self._outgoing.queue_request(call, message)

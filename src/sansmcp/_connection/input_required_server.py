@@ -16,7 +16,7 @@ from .._rules.sending import (
     Breach,
     judge_question,
     judge_request,
-    lacking,
+    missing_gates,
     question_without_nulls,
     without_nulls,
 )
@@ -93,11 +93,11 @@ class InputRequiredServer:
             self._incoming.answer(request, b'"result":', body)
         else:
             self._core.check_open(f"questions about {request._method}")
-            bodies = self._bridged(request, questions)
+            bodies = self._encode_questions(request, questions)
             if now is not None:
                 self._core.tell(now)
             self._bridge(request, bodies, state, timeout)
-        return self._core.settle() if self._core.restless else True
+        return self._core.settle() if self._core.needs_settle else True
 
     def _checked_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
@@ -132,7 +132,7 @@ class InputRequiredServer:
                 raise breach.error()
             undeclared = undeclared or breach
             params = question.get("params", {})
-            for gate in lacking(dialect.inputs[question["method"]], gates, params):
+            for gate in missing_gates(dialect.inputs[question["method"]], gates, params):
                 node = needed
                 for part in self._core.registry.gates[gate]:
                     node = node.setdefault(part, {})
@@ -197,11 +197,11 @@ class InputRequiredServer:
                 self._core.tell(now)
             self._incoming.refuse_breach(request, breach, BAD_STATE)
             request._state = _REFUSED
-            if self._core.restless:
+            if self._core.needs_settle:
                 self._core.settle()
         return None
 
-    def _bridged(
+    def _encode_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject]
     ) -> dict[str, tuple[str, bytes]]:
         """Method and encoded params of each question, if all of them may be sent."""

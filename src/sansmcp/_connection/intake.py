@@ -83,7 +83,7 @@ class Intake:
             return
         key: RequestKey = (route, id) if self._core.is_shared else id
         if key in self._incoming.requests:
-            is_modern = self._core.modern is not None and self._names_revision(message)
+            is_modern = self._core.modern is not None and self._is_modern_request(message)
             self._incoming.refuse_duplicate(raw, route, batch, "ID-002" if is_modern else "ID-001")
             return
         given: Any = message.get("params", MISSING)
@@ -132,10 +132,10 @@ class Intake:
                     conversation, sender, method, spec, params, self._core.checks_shape
                 )
             if breach is not None:
-                if self._is_for_gateway(breach):
+                if self._delivers_undeclared(breach):
                     request._spec = spec = breach = None
                 elif self._core.modern is None and not breach.tolerated:
-                    breach = self._naming_era(breach, params)
+                    breach = self._with_legacy_hint(breach, params)
             if (meta := params.get("_meta")) is not None and (breach is None or breach.tolerated):
                 if breach is not None:
                     self._core.report(breach, request=request)
@@ -146,9 +146,9 @@ class Intake:
         self._incoming.requests[key] = request
         if batch is not None:
             self._incoming.join_batch(batch, raw)
-        used = self._incoming.used
+        used = self._incoming.used_ids
         if is_modern:  # an id may be used again once it is answered
-            if self._incoming.unanswered.discard(id):
+            if self._incoming.cancelled_ids.discard(id):
                 text = f"the id {raw!r} is that of a cancelled request, which has no answer"
                 self._core.report(Breach("ID-002", text, tolerated=True), request=request)
         elif self._core.is_shared:
@@ -161,7 +161,7 @@ class Intake:
                 request=request,
             )
         elif used.forgotten:
-            self._incoming.tell_forgotten()
+            self._incoming.report_forgotten_id()
         if given is None:
             self._core.report(NULL_PARAMS, request=request)
         if breach is not None:
@@ -203,14 +203,14 @@ class Intake:
                 ):
                     self._incoming.refuse_breach(request, breach, BAD_STATE)
                     return
-        if len(self._incoming.requests) > self._core.config.max_requests and not self._is_own_ping(
-            method
-        ):
+        if len(
+            self._incoming.requests
+        ) > self._core.config.max_requests and not self._is_automatic_ping(method):
             self._incoming.refuse_for_limit(request)
-        elif spec is None or not spec.special or not self._answered_here(request):
+        elif spec is None or not spec.special or not self._answer_by_part(request):
             self._core.events.append(RequestReceived(request=request))
             if self._core.side is _CLIENT:
-                self._outgoing.peer_waits()
+                self._outgoing.pause_timeouts()
 
     def judge_seal(self, request: IncomingRequest, at: float) -> Breach | None:
         """What is wrong with the seal of a state; a good one is opened."""
@@ -238,19 +238,19 @@ class Intake:
                 for name in null_members(OPTIONAL, meta):
                     del meta[name]
                     self._core.report(null_member(name))
-                if envelope is not None and envelope.says(meta):
+                if envelope is not None and envelope.matches(meta):
                     return envelope
                 read = read_envelope(meta, self._core.modern_revisions, self._core.checks_shape)
             except RecursionError:
                 text = "_meta is nested too deep"
                 return Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
             if isinstance(read, Breach):
-                return self._naming_revisions(read, meta[PROTOCOL_VERSION])
+                return self._with_supported_revisions(read, meta[PROTOCOL_VERSION])
             read.peer.principal = self._core.peer.principal
             read.peer.principal_key = self._core.peer.principal_key
             if self.envelope is None and not self._core.is_shared:
                 self._core.events.append(Ready(revision=read.version, peer=read.peer))
-            read.peer.capabilities = self._core.declared(read.version, read.capabilities)
+            read.peer.capabilities = self._core.accept_capabilities(read.version, read.capabilities)
             self.envelope = read
             return read
         if not self._core.legacy_revisions:
@@ -271,13 +271,13 @@ class Intake:
             return None
         return Breach("META-010", text, ErrorCode.INVALID_PARAMS)
 
-    def _naming_revisions(self, breach: Breach, requested: object) -> Breach:
+    def _with_supported_revisions(self, breach: Breach, requested: object) -> Breach:
         if breach.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             return breach
         supported = list(reversed(self._core.revisions))
         return attrs.evolve(breach, data={"supported": supported, "requested": requested})
 
-    def _naming_era(self, breach: Breach, params: JSONObject) -> Breach:
+    def _with_legacy_hint(self, breach: Breach, params: JSONObject) -> Breach:
         """A server that knows handshakes only says so to a client that knows none."""
         meta: Any = params.get("_meta")
         if self._core.side is Side.CLIENT or not is_object(meta) or PROTOCOL_VERSION not in meta:
@@ -285,14 +285,14 @@ class Intake:
         speaks = ", ".join(reversed(self._core.legacy_revisions))
         return attrs.evolve(breach, text=f"{breach.text}; this server speaks {speaks} only")
 
-    def _is_for_gateway(self, breach: Breach) -> bool:
+    def _delivers_undeclared(self, breach: Breach) -> bool:
         """Whether an undeclared method is delivered, as one of which nothing is known."""
         return (
             breach.code == ErrorCode.METHOD_NOT_FOUND
             and self._core.config.unknown_methods == "deliver"
         )
 
-    def _is_own_ping(self, method: str) -> bool:
+    def _is_automatic_ping(self, method: str) -> bool:
         """Whether this is a ping that is answered at once, however much else is in flight."""
         return method == "ping" and "ping" not in self._core.config.manual
 
@@ -308,13 +308,13 @@ class Intake:
         request._token = token
         return None
 
-    def _names_revision(self, message: JSONObject) -> bool:
+    def _is_modern_request(self, message: JSONObject) -> bool:
         """Whether a request is one of the modern revision: it says so, or there is no other."""
         params: Any = message.get("params")
         meta: Any = params.get("_meta") if is_object(params) else None
         return not self._core.legacy_revisions or (is_object(meta) and PROTOCOL_VERSION in meta)
 
-    def _answered_here(self, request: IncomingRequest) -> bool:
+    def _answer_by_part(self, request: IncomingRequest) -> bool:
         """Whether a part of the connection answers this request by itself."""
         part = self._incoming.part_of(request)
         return part is not None and part.take(request)

@@ -102,11 +102,11 @@ class Listings:
         if cursor is not None and not isinstance(cursor, str):  # only where shapes are not checked
             raise LocalProtocolError("OWN-014", f"a cursor is a string, not {cursor!r}")
         if conversation.dialect.is_modern:
-            body = self._messages.enveloped(given, meta)
+            body = self._messages.with_envelope(given, meta)
         else:
             body = self._core.encode_object(given, meta)
         self._outgoing.check_room()
-        self._core.check_ours(request)
+        self._core.check_belongs(request)
         check_flag("auto", auto)
         if not auto and len(self.on_demand) >= self._core.config.max_requests:
             raise LocalProtocolError(
@@ -125,7 +125,7 @@ class Listings:
         if not auto:
             self.on_demand[listing] = None
         self._fetch(listing, cursor, first)
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
         return listing
 
@@ -133,19 +133,19 @@ class Listings:
         """Ask for the next page of a listing that was begun with `auto=False`."""
         cursor = self.on_demand.get(listing)
         if cursor is None:
-            self._check_not_idle(listing)
+            self._check_belongs(listing)
             return False
         self._outgoing.check_room()
         if now is not None:
             self._core.tell(now)
         self.on_demand[listing] = None
         self._fetch(listing, cursor, self._page_params(listing, cursor))
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
         return True
 
     @staticmethod
-    def _check_not_idle(listing: Listing) -> None:
+    def _check_belongs(listing: Listing) -> None:
         """A listing without a page under way is in the table of its connection, or has ended."""
         if listing._open and listing._call is None:
             raise LocalProtocolError("OWN-022", f"{listing!r} belongs to another connection")
@@ -278,12 +278,12 @@ class Listings:
             LocalProtocolError: It belongs to another connection.
         """
         if self.on_demand.get(listing) is None:
-            self._check_not_idle(listing)
+            self._check_belongs(listing)
             return False
         if now is not None:  # no request is open: there is nothing to tell the peer
             self._core.tell(now)
         self._end_listing(listing, ListingEnd.CANCELLED)
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
         return True
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
+from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_unknown_object
 from .._rules.sending import Breach
 from .._rules.state_tables import STATES, State, StateTrigger
 from .._spec.errors import ErrorCode
 from .._wire.codec import refusal
-from .._wire.framing import BOM, HEAD_BYTES, MARKED, TAIL_BYTES, OverlongEnd
+from .._wire.framing import BOM, BOM_NOTE, HEAD_BYTES, TAIL_BYTES, OverlongEnd
 from .._wire.outline import Kind, read_head, read_tail
 from .._wire.setting_checks import check_clock, check_wait
 from .._wire.values import JSONObject, JSONValue, id_key
@@ -55,7 +55,7 @@ class DrainTimer:
         self._deadline: float | None = None
 
 
-ANSWERED_HERE: Final[Mapping[str, str]] = {
+PARTS_BY_METHOD: Final[Mapping[str, str]] = {
     "ping": "pings",
     "initialize": "handshake",
     "server/discover": "discover_answer",
@@ -92,8 +92,8 @@ class Machine:
     __slots__ = (
         "_drain",
         "_listeners",
+        "_overlong_kind",
         "_publisher",
-        "_spoilt",
         "answers",
         "core",
         "held",
@@ -128,7 +128,9 @@ class Machine:
         incoming.finder = self
         core.parts = self
         self._drain = DrainTimer()
-        self._spoilt: Kind | None = None  # of the message over the limit without an id so far
+        self._overlong_kind: Kind | None = (
+            None  # of the message over the limit without an id so far
+        )
 
     def receive_message(
         self,
@@ -148,12 +150,12 @@ class Machine:
             message = message.encode("utf-8", "surrogatepass")
         if len(message) > self.core.config.max_message_bytes:
             if message.startswith(BOM):
-                self.note(MARKED)
+                self.note(BOM_NOTE)
             end = OverlongEnd(bytes(message[-TAIL_BYTES:]), len(message))
             self.receive_overlong(bytes(message[:HEAD_BYTES]), end)
         else:
             self.receive_whole(message)
-        if self.core.restless:
+        if self.core.needs_settle:
             self.core.settle()
 
     def receive_eof(
@@ -184,7 +186,7 @@ class Machine:
                 CloseCause.SEND_FAILED if self.core.state is State.SEND_CLOSED else CloseCause.EOF
             )
             self.core.end(StateTrigger.EOF, cause, CancelCause.EOF)
-        if self.core.restless:
+        if self.core.needs_settle:
             self.core.settle()
 
     def send_failed(self, *, now: float | None = None) -> None:
@@ -202,11 +204,11 @@ class Machine:
             for request in list(self.incoming.requests.values()):
                 self.incoming.cancel(request, CancelCause.SEND_FAILED)
             for task_id in list(self.incoming.tasks):  # nobody learns of their ends
-                self.incoming.release_peer_token(task_id)
+                self.incoming.finish_task(task_id)
             handed_over = self.outgoing.handed_over
             self.outgoing.lose([c for c in self.outgoing.calls.values() if c._order > handed_over])
             self.listings.lose_idle()
-        if self.core.restless:
+        if self.core.needs_settle:
             self.core.settle()
 
     def handle_timeout(self, now: float) -> None:
@@ -215,7 +217,7 @@ class Machine:
         if self.core.now is None:
             return  # it was told NaN, which is no time
         self.core.timers.fire(self.core.now)
-        if self.core.restless:
+        if self.core.needs_settle:
             self.core.settle()
 
     def close(self, *, now: float | None = None) -> None:
@@ -227,12 +229,12 @@ class Machine:
                 self._listeners.complete()
             self.core.overflowing = False  # what has no room is left out
         self.core.end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
-        if self.core.restless:
+        if self.core.needs_settle:
             self.core.settle()
 
     def part_for(self, method: str) -> MethodPart | None:
         """The part that answers a method, or acts when it is answered."""
-        name = ANSWERED_HERE.get(method)
+        name = PARTS_BY_METHOD.get(method)
         return None if name is None else getattr(self, name)
 
     def cancel(
@@ -257,7 +259,7 @@ class Machine:
         core = self.core
         output, core.output = core.output, []
         core.unsent = 0
-        core.told_output = False
+        core.known_output = False
         self.outgoing.handed_over = self.outgoing.sent
         if self._publisher is not None and self.held:
             self._publisher.release_held()
@@ -268,12 +270,12 @@ class Machine:
     def open_requests(self) -> tuple[IncomingRequest, ...]:
         """The requests of the peer that still wait for an answer from this side, oldest first."""
         waiting = self.incoming.open
-        return waiting if self._listeners is None else self._listeners.without_served(waiting)
+        return waiting if self._listeners is None else self._listeners.without_acknowledged(waiting)
 
     def receive_whole(self, data: bytes | bytearray) -> None:
         """One message that came by itself: a byte order mark may stand before it (OWN-017)."""
         if data.startswith(BOM):
-            self.note(MARKED)
+            self.note(BOM_NOTE)
             data = data[len(BOM) :]
         self.receive(data)
 
@@ -341,20 +343,20 @@ class Machine:
     ) -> None:
         """An object that is neither a call nor an answer."""
         raw: Any = message.get("id")
-        if "method" not in message and self._is_mine(raw):
+        if "method" not in message and self._is_own_request_id(raw):
             self.answers.receive_answer(
                 message
             )  # an answer to a request of ours, and an invalid one
             return
         self.incoming.refuse_unreadable(
-            judge_neither(message),
+            judge_unknown_object(message),
             route,
             excerpt=self.core.excerpt(data),
             raw_id=raw,
             batch=batch,
         )
 
-    def _is_mine(self, raw: object) -> bool:
+    def _is_own_request_id(self, raw: object) -> bool:
         return (
             isinstance(raw, int | str) and not isinstance(raw, bool) and raw in self.outgoing.calls
         )
@@ -398,7 +400,7 @@ class Machine:
 
         Many peers write the id last; `end` is there where the message has come as a whole.
         """
-        self._spoilt = None
+        self._overlong_kind = None
         if self.core.state is not _OPEN and self.core.state is not State.SEND_CLOSED:
             return
         limit = self.core.config.max_message_bytes
@@ -408,8 +410,8 @@ class Machine:
             id = read_tail(end.tail)
         call = self.answers.answered_by(id_key(id)) if kind is Kind.ANSWER else None
         if call is not None:
-            text = self.answers.too_long(call, size)
-            self.answers.conclude_unread(call, text)
+            text = self.answers.overlong_text(call, size)
+            self.answers.conclude_overlong(call, text)
             return
         text = f"a message has {size} bytes; the limit of Config.max_message_bytes is {limit}"
         if id is None and kind is not Kind.CALL and (waiting := len(self.outgoing.calls)):
@@ -418,8 +420,8 @@ class Machine:
         breach = Breach("OWN-001", text)
         excerpt = self.core.excerpt(head, over=limit)
         if end is None and id is None:
-            self._spoilt = kind
-        if self._spoilt is not None and kind is not Kind.UNKNOWN:
+            self._overlong_kind = kind
+        if self._overlong_kind is not None and kind is not Kind.UNKNOWN:
             self.core.report(breach, excerpt=excerpt, code=breach.code)
         elif kind is Kind.ANSWER:
             self.core.report(breach, excerpt=excerpt)
@@ -432,7 +434,7 @@ class Machine:
         Returns:
             Whether it may still be the response to a request of this side that is open.
         """
-        kind, self._spoilt = self._spoilt, None
+        kind, self._overlong_kind = self._overlong_kind, None
         if kind is None:
             return False
         id = read_tail(end.tail) if kind is not Kind.UNKNOWN else None
@@ -443,8 +445,8 @@ class Machine:
             )
             self.incoming.answer_unreadable(Breach("OWN-001", text), None, raw_id=id)
         elif (call := self.answers.answered_by(id_key(id))) is not None:
-            self.answers.conclude_unread(
-                call, self.answers.too_long(call, str(end.size)), is_told=True
+            self.answers.conclude_overlong(
+                call, self.answers.overlong_text(call, str(end.size)), is_told=True
             )
         return kind is not Kind.CALL and id is None
 

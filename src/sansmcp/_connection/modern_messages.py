@@ -13,8 +13,8 @@ from .._rules.messages import judge_caching_hints, judge_reserved_code
 from .._rules.request_meta import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
+    LIBRARY_KEYS,
     LOG_LEVEL,
-    OURS,
     PROTOCOL_VERSION,
     SERVER_INFO,
 )
@@ -33,11 +33,11 @@ _RESOURCE_NOT_FOUND = -32002  # in the revisions with a handshake
 class ModernMessages:
     """Params of requests and results, with what each of them has to say for itself."""
 
-    __slots__ = ("_core", "_plain_tail", "_said")
+    __slots__ = ("_core", "_envelope", "_plain_tail")
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._plain_tail = self._said = b""
+        self._plain_tail = self._envelope = b""
         if not self._core.modern_revisions:
             return
         if self._core.side is Side.SERVER:
@@ -54,7 +54,7 @@ class ModernMessages:
         }
         if self._core.config.send_info:
             said[CLIENT_INFO] = self._core.codec.decode(self._core.info)
-        self._said = self._core.encode(said)[1:-1]
+        self._envelope = self._core.encode(said)[1:-1]
 
     def server_meta(self) -> JSONObject:
         """The `_meta` of every result."""
@@ -64,9 +64,9 @@ class ModernMessages:
             else {}
         )
 
-    def enveloped(self, params: JSONObject, meta: JSONObject | None) -> bytes:
+    def with_envelope(self, params: JSONObject, meta: JSONObject | None) -> bytes:
         """The params of a request with its envelope, which comes last, without progress token."""
-        said = self._said
+        said = self._envelope
         if not meta and "_meta" not in params:
             body = self._core.encode_object(params, None)
             separator = b"," if params else b""
@@ -99,7 +99,7 @@ class ModernMessages:
                 raise LocalProtocolError("OWN-014", "_meta must be an object")
             merged.update(part)
         merged.pop("progressToken", None)  # the caller of this knows it
-        if taken := OURS & merged.keys():
+        if taken := LIBRARY_KEYS & merged.keys():
             raise LocalProtocolError("OWN-025", f"{min(taken)} is written by the library")
         level: Any = merged.get(LOG_LEVEL)
         if level is not None and (not isinstance(level, str) or level not in LOG_LEVELS):
@@ -133,7 +133,7 @@ class ModernMessages:
         kind = whole.setdefault("resultType", "complete")
         if kind == "input_required":
             raise LocalProtocolError("OWN-025", "questions are sent by require_input()")
-        if kind != "complete" and not self.is_added(whole):
+        if kind != "complete" and not self.is_extension_result(whole):
             raise LocalProtocolError("JSON-023", f"resultType {kind!r} is not known")
         if cacheable:
             self._add_caching_hints(whole)
@@ -142,7 +142,7 @@ class ModernMessages:
             whole["_meta"] = merged
         return self._core.encode_object(whole, None)
 
-    def is_added(self, result: JSONObject) -> bool:
+    def is_extension_result(self, result: JSONObject) -> bool:
         """Whether a result is of a kind that an extension has added."""
         types = self._core.registry.result_types
         kind: Any = result.get("resultType") if types else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._rules.conversation import Conversation
 from .._rules.messages import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_call
-from .._rules.sending import Breach, judge_notification, refuse_to_notify, without_nulls
+from .._rules.sending import Breach, judge_notification, unrelated_notification_error, without_nulls
 from .._rules.state_tables import Phase, State
 from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import META
@@ -99,7 +99,7 @@ class Notifications(MethodPart):
             conversation = self._core.modern
         if conversation.dialect.is_modern and method in _MODERN_VERBS:
             raise LocalProtocolError("OWN-025", f"{method} is sent by {_MODERN_VERBS[method]}")
-        self._core.check_ours(request)
+        self._core.check_belongs(request)
         message = self._notification_bytes(method, params, meta, conversation)
         if (
             request is None
@@ -108,14 +108,14 @@ class Notifications(MethodPart):
             # One of an extension says itself where it belongs.
             and method not in conversation.dialect.notifications[self._core.side]
         ):
-            raise refuse_to_notify(method)
+            raise unrelated_notification_error(method)
         self._core.check_size(message, method)
         if now is not None:
             self._core.tell(now)
         if params is not None:
-            self._incoming.own_tasks_seen(method, params)
+            self._incoming.note_own_tasks(method, params)
         self._core.transport.queue(message, None if request is None else request._route)
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
 
     def _speaks_modern_only(self) -> bool:
@@ -167,7 +167,7 @@ class Notifications(MethodPart):
             raise LocalProtocolError("LOG-001", "send_log() needs the capability logging")
         if self._core.state is State.CLOSED or self._core.state is State.SEND_CLOSED:
             return False
-        self._core.check_ours(request)
+        self._core.check_belongs(request)
         if request is not None and (not request.open or request._method == LISTEN):
             return False
         is_modern = request is not None and request._is_modern
@@ -188,10 +188,10 @@ class Notifications(MethodPart):
         message = self._notification_bytes("notifications/message", params, meta, conversation)
         if now is not None:
             self._core.tell(now)
-        if self._core.transport.is_choked(None if request is None else request._route):
+        if self._core.transport.is_congested(None if request is None else request._route):
             return False
         self._core.transport.queue(message, None if request is None else request._route)
-        return self._core.settle() if self._core.restless else True
+        return self._core.settle() if self._core.needs_settle else True
 
     def receive_notification(self, message: JSONObject, method: str) -> None:
         """Judge a notification, and give it to the part that it is for."""
@@ -208,7 +208,7 @@ class Notifications(MethodPart):
         conversation = self._core.conversation
         if method == "notifications/cancelled":
             named = conversation.dialect.notifications[sender][method]
-            self._core.drop_odd(named.params_optional, params)
+            self._core.drop_invalid(named.params_optional, params)
             self.cancellations.receive_cancelled(params)
             return
         if method == "notifications/progress":
@@ -218,7 +218,7 @@ class Notifications(MethodPart):
             conversation = self._core.modern
         spec = conversation.dialect.notifications[sender].get(method)
         if params:
-            drop = self._core.drop_odd if self._core.checks_shape else self._core.drop_nulls
+            drop = self._core.drop_invalid if self._core.checks_shape else self._core.drop_nulls
             drop(META if spec is None else spec.params_optional, params)
         breach = judge_notification(
             conversation, sender, method, spec, params, self._core.checks_shape
@@ -233,11 +233,11 @@ class Notifications(MethodPart):
             return
         if method in LIST_CHANGES:
             self._listings.list_changed(method)
-        self._answers.tasks_seen(method, params)
+        self._answers.note_peer_tasks(method, params)
         if method == "notifications/message" and not is_level(params.get("level")):
             self._core.report(UNKNOWN_LEVEL)
         if self.subscriptions is None or not self.subscriptions.takes(method, params):
-            self._core.transport.notified(method, params)
+            self._core.transport.deliver_notification(method, params)
 
     # ----------------------------------------------------------------------- logging/setLevel
 
@@ -251,7 +251,7 @@ class Notifications(MethodPart):
         if "logging/setLevel" in self._core.config.manual:
             return False
         self._core.peer.log_level = level
-        self._incoming.answer_self(request, b"{}")
+        self._incoming.answer_automatically(request, b"{}")
         return True
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:

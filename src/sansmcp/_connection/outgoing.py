@@ -7,7 +7,7 @@ from math import inf
 from typing import Any, Final, Protocol
 
 from .._rules.messages import token_in_use
-from .._rules.sending import NULLS, judge_request, judge_task, refuse_to_ask, without_nulls
+from .._rules.sending import NULLS, judge_request, judge_task, server_request_error, without_nulls
 from .._rules.state_tables import REQUESTS, Phase, RequestState, RequestTrigger, State
 from .._spec.errors import LocalProtocolError
 from .._spec.methods import META, Method
@@ -24,7 +24,7 @@ from .events import (
 )
 from .handles import IncomingRequest, OutgoingRequest, Purpose, Route
 from .modern_messages import ModernMessages
-from .timers import Standstill, Timed
+from .timers import Timed, TimeoutPauses
 
 _OPEN = RequestState.OPEN
 _OPEN_STATE = State.OPEN
@@ -61,21 +61,21 @@ class OutgoingRequests:
         last_id: The last number that was used as an id.
         sent: How many requests were sent.
         handed_over: How many of them the transport has taken.
-        standstill: On a client, the time in which silence does not count; else None.
+        timeout_pauses: On a client, the time in which silence does not count; else None.
     """
 
     __slots__ = (
         "_core",
         "_messages",
-        "_own_names",
+        "_own_string_ids",
         "calls",
         "forgotten_answers",
         "handed_over",
         "last_id",
         "late",
         "sent",
-        "standstill",
         "task_calls",
+        "timeout_pauses",
         "tokens",
     )
 
@@ -87,11 +87,13 @@ class OutgoingRequests:
         self.late: dict[IdKey, OutgoingRequest] = {}
         self.tokens: dict[ProgressToken, OutgoingRequest] = {}
         self.task_calls: dict[str, OutgoingRequest] = {}
-        self._own_names: dict[str, None] = {}
+        self._own_string_ids: dict[str, None] = {}
         self.last_id: int = 0
         self.sent: int = 0
         self.forgotten_answers: int = 0
-        self.standstill: Standstill | None = Standstill() if core.side is Side.CLIENT else None
+        self.timeout_pauses: TimeoutPauses | None = (
+            TimeoutPauses() if core.side is Side.CLIENT else None
+        )
 
     def send(
         self,
@@ -120,7 +122,7 @@ class OutgoingRequests:
             or (request is not None and request._is_modern)
             or (conversation.phase is Phase.NEW and self._core.modern_revisions)
         ):
-            raise refuse_to_ask(method)
+            raise server_request_error(method)
         spec = conversation.dialect.requests[side].get(method)
         given = _EMPTY if params is None else params
         if type(given) is not dict and not is_object(given):
@@ -147,10 +149,10 @@ class OutgoingRequests:
         if is_modern:
             if log_level is not None:
                 meta = self._messages.with_level(meta, log_level)
-            token = self.asked_token(given, meta)
+            token = self.requested_token(given, meta)
             if token is None and progress:
-                token = self.free_token(key)
-            bare = body = self._messages.enveloped(given, meta)
+                token = self.unused_token(key)
+            bare = body = self._messages.with_envelope(given, meta)
             if token is not None:
                 body = self._messages.with_token(bare, token)
         elif meta is not None or "_meta" in given or (progress and key in self.tokens):
@@ -170,7 +172,7 @@ class OutgoingRequests:
             call._task = True
         self.check_room()
         if request is not None:
-            self._core.check_ours(request)
+            self._core.check_belongs(request)
         message = self.request_bytes(key, method, spec, body)
         if len(message) > self._core.config.max_unsent_bytes:
             raise self._core.too_large(message, method)
@@ -187,7 +189,7 @@ class OutgoingRequests:
             if spec is not None and spec.asks and not given.keys() & INPUT_MEMBERS:
                 call._body = bare
         self.launch(call, message, timeout, max_timeout)
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
         return call
 
@@ -228,7 +230,7 @@ class OutgoingRequests:
     def _check_id(self, id: object) -> int | str:
         rule = "ID-002" if self._core.conversation.dialect.is_modern else "ID-001"
         if isinstance(id, str):
-            if id in self._own_names or id in self.calls or id in self.late:
+            if id in self._own_string_ids or id in self.calls or id in self.late:
                 raise LocalProtocolError(rule, f"the id {id!r} was used before")
             return id
         if type(id) is not int:
@@ -244,19 +246,19 @@ class OutgoingRequests:
         self, params: JSONObject, meta: JSONObject | None, own: int | str | None
     ) -> tuple[ProgressToken | None, bytes]:
         """The token that was asked for, or one of our own, and the params with it."""
-        token = self.asked_token(params, meta)
+        token = self.requested_token(params, meta)
         if token is None and own is not None:
-            token = self.free_token(own)
+            token = self.unused_token(own)
             meta = {**(meta or _EMPTY), "progressToken": token}
         return token, self._core.encode_object(params, meta)
 
-    def free_token(self, token: int | str) -> int | str:
+    def unused_token(self, token: int | str) -> int | str:
         """This progress token, or one like it that is not in use."""
         while token in self.tokens:  # another call may have been given this number by hand
             token = f"{token}+"
         return token
 
-    def asked_token(self, params: JSONObject, meta: JSONObject | None) -> ProgressToken | None:
+    def requested_token(self, params: JSONObject, meta: JSONObject | None) -> ProgressToken | None:
         """The token that the caller has put into `_meta`, if it may be used."""
         asked: Any = MISSING
         for source in (params.get("_meta"), meta):
@@ -318,20 +320,20 @@ class OutgoingRequests:
         if type(key) is int:
             self.last_id = key
         else:
-            self._own_names[str(key)] = None
-            if len(self._own_names) > self._core.config.max_used_ids:
-                del self._own_names[next(iter(self._own_names))]
+            self._own_string_ids[str(key)] = None
+            if len(self._own_string_ids) > self._core.config.max_used_ids:
+                del self._own_string_ids[next(iter(self._own_string_ids))]
         self.calls[key] = call
         if timeout is not None or max_timeout is not None:
             now = self._core.now
             assert now is not None  # checked before
-            still = self.standstill
-            if still is not None and still.waits:
-                self.peer_waits()  # since before there was a clock
+            pauses = self.timeout_pauses
+            if pauses is not None and pauses.peer_waits:
+                self.pause_timeouts()  # since before there was a clock
             deadline = inf
             if timeout is not None:
                 call._timeout = timeout
-                self._hear(call, now)
+                self._restart_silence(call, now)
                 deadline = call._quiet_until
             if max_timeout is not None:
                 call._last_deadline = last = now + max_timeout
@@ -341,11 +343,11 @@ class OutgoingRequests:
         self.sent += 1
         call._order = self.sent
         transport = self._core.transport
-        transport.request_is_sent(call)
-        self.hand_over(call, message)
-        transport.request_was_sent(call)
+        transport.before_send(call)
+        self.queue_request(call, message)
+        transport.after_send(call)
 
-    def hand_over(self, call: OutgoingRequest, message: bytes) -> None:
+    def queue_request(self, call: OutgoingRequest, message: bytes) -> None:
         """Queue a request of ours. One that would never fit fails when the verb is done."""
         if len(message) > self._core.config.max_unsent_bytes:
             self._core.is_refused(message, call._method)
@@ -374,9 +376,9 @@ class OutgoingRequests:
             del self.tokens[call._token]
         if call._deadline is not None:
             self._core.timers.drop(call)
-        still = self.standstill
-        if still is not None and still.parked:
-            still.parked.pop(call, None)
+        pauses = self.timeout_pauses
+        if pauses is not None and pauses.parked:
+            pauses.parked.pop(call, None)
         self._core.transport.request_concluded(call)
 
     def cancel(
@@ -402,7 +404,7 @@ class OutgoingRequests:
         if now is not None:
             self._core.tell(now)
         self.abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
 
     def cancellation(
@@ -451,7 +453,7 @@ class OutgoingRequests:
         now = self._core.now or 0.0
         if subject._last_deadline is not None and subject._last_deadline <= now:
             text = f"{subject._method} was not answered within its longest time"
-        elif self._stands_still(subject, now):
+        elif self._postpone_for_pauses(subject, now):
             return
         else:
             seconds = f"{subject._timeout:.4g} s"
@@ -462,61 +464,61 @@ class OutgoingRequests:
             message = self.cancellation(subject, "timed out")
         self.abandon(subject, FailureReason.TIMED_OUT, text, message)
 
-    def _hear(self, call: OutgoingRequest, now: float) -> None:
+    def _restart_silence(self, call: OutgoingRequest, now: float) -> None:
         """There is a sign of life of a call that has a timeout: silence counts from now."""
         timeout = call._timeout
         assert timeout is not None
         call._quiet_until = now + timeout
-        still = self.standstill
-        call._paused = 0.0 if still is None else still.until(now)
+        pauses = self.timeout_pauses
+        call._paused = 0.0 if pauses is None else pauses.until(now)
 
-    def _stands_still(self, call: OutgoingRequest, now: float) -> bool:
+    def _postpone_for_pauses(self, call: OutgoingRequest, now: float) -> bool:
         """Whether the silence of a call whose timer has fired is not over: part of it was ours.
 
         What the peer asked is open on this side, or was. It may be what the call waits for: on a
         stream nobody can tell, and so no call of the application runs out meanwhile.
         """
-        still, last = self.standstill, call._last_deadline
-        if still is None or call._purpose not in _PAUSED:
+        pauses, last = self.timeout_pauses, call._last_deadline
+        if pauses is None or call._purpose not in _PAUSED:
             return False
-        if still.since is not None:
-            still.parked[call] = None
+        if pauses.since is not None:
+            pauses.parked[call] = None
             if last is not None:
                 self._core.timers.arm(self, call, last)
             return True
-        pauses = still.total - call._paused
-        if not pauses or call._quiet_until + pauses <= now:
+        seconds = pauses.total - call._paused
+        if not seconds or call._quiet_until + seconds <= now:
             return False
-        self._arm_silence(call, call._quiet_until + pauses)
+        self._arm_silence(call, call._quiet_until + seconds)
         return True
 
     def _arm_silence(self, call: OutgoingRequest, deadline: float) -> None:
         last = call._last_deadline
         self._core.timers.arm(self, call, deadline if last is None else min(deadline, last))
 
-    def peer_waits(self) -> None:
+    def pause_timeouts(self) -> None:
         """The peer asks something, and waits for the answer of the application."""
-        still = self.standstill
-        assert still is not None  # only a client pauses
-        still.waits = True
-        if still.since is None:
-            still.since = self._core.now
+        pauses = self.timeout_pauses
+        assert pauses is not None  # only a client pauses
+        pauses.peer_waits = True
+        if pauses.since is None:
+            pauses.since = self._core.now
 
-    def peer_waits_no_more(self) -> None:
+    def resume_timeouts(self) -> None:
         """No request or task of the peer is open any more: timeouts run again."""
-        still, now = self.standstill, self._core.now
-        assert still is not None  # only a client pauses
-        still.waits = False
+        pauses, now = self.timeout_pauses, self._core.now
+        assert pauses is not None  # only a client pauses
+        pauses.peer_waits = False
         if now is None:
             return  # without a clock nothing runs out
-        still.total, still.since = still.until(now), None
-        parked, still.parked = still.parked, {}
+        pauses.total, pauses.since = pauses.until(now), None
+        parked, pauses.parked = pauses.parked, {}
         for call in parked:
             assert isinstance(call, OutgoingRequest)
             assert call._timeout is not None
-            deadline = call._quiet_until + (still.total - call._paused)
+            deadline = call._quiet_until + (pauses.total - call._paused)
             if deadline <= now:  # nothing was left of it when the peer asked, as a sign of life
-                self._hear(call, now)
+                self._restart_silence(call, now)
                 deadline = call._quiet_until
             self._core.timers.drop(call)
             self._arm_silence(call, deadline)
@@ -527,19 +529,19 @@ class OutgoingRequests:
             if self.calls.get(call._id) is not call:
                 continue  # the loss of another one has ended everything
             self.conclude(call, _CANCELLED)
-            text = self._core.transport.loss_of(call)
+            text = self._core.transport.loss_text(call)
             not_run = self._core.transport.was_not_run(call)
             failed = RequestFailed(
                 request=call, reason=FailureReason.LOST, text=text, not_run=not_run
             )
             call._owner.ended(call, failed)
 
-    def extend(self, call: OutgoingRequest) -> None:
+    def note_activity(self, call: OutgoingRequest) -> None:
         """There is a sign of life: silence counts anew."""
         if call._timeout is not None:
-            self._hear(call, self._core.now or 0.0)
-            still = self.standstill
-            if call._deadline is not None and (still is None or call not in still.parked):
+            self._restart_silence(call, self._core.now or 0.0)
+            pauses = self.timeout_pauses
+            if call._deadline is not None and (pauses is None or call not in pauses.parked):
                 # The entry in the heap stays where it is: it is put right when it surfaces.
                 deadline, last = call._quiet_until, call._last_deadline
                 call._deadline = deadline if last is None or deadline < last else last
@@ -548,27 +550,27 @@ class OutgoingRequests:
         """A request of the application is over, which an event says."""
         self._core.events.append(outcome)
 
-    def suspend_silence(self, call: OutgoingRequest) -> None:
+    def suspend_timeout(self, call: OutgoingRequest) -> None:
         """Silence of the peer does not count any more, since the application is waited for."""
-        still = self.standstill
-        assert still is not None  # only a client suspends silence
-        still.parked.pop(call, None)
+        pauses = self.timeout_pauses
+        assert pauses is not None  # only a client suspends silence
+        pauses.parked.pop(call, None)
         if call._last_deadline is not None:
             call._deadline = call._last_deadline
         else:
             self._core.timers.drop(call)
 
-    def restart_silence(self, call: OutgoingRequest) -> None:
+    def resume_timeout(self, call: OutgoingRequest) -> None:
         """The call is sent again: silence counts from now."""
         if call._timeout is not None:
-            self._hear(call, self._core.now or 0.0)
+            self._restart_silence(call, self._core.now or 0.0)
             self._arm_silence(call, call._quiet_until)
 
     def take_over(self, other: OutgoingRequests, calls: Collection[OutgoingRequest]) -> None:
         """Go on with calls of another connection. They keep their ids, and none is used again."""
-        self.last_id, self._own_names = other.last_id, other._own_names
+        self.last_id, self._own_string_ids = other.last_id, other._own_string_ids
         self.sent = other.sent
-        self._core.timers.hand_over(calls, self)
+        self._core.timers.change_owner(calls, self)
         for call in calls:
             self.calls[call._id] = other.calls.pop(call._id)
             if call._token is not None:
@@ -577,15 +579,15 @@ class OutgoingRequests:
                 self._take_over_silence(other, call)
 
     def _take_over_silence(self, other: OutgoingRequests, call: OutgoingRequest) -> None:
-        """The pauses of the other connection count; its standstill is over."""
-        still, now = other.standstill, self._core.now
-        assert still is not None  # only a client goes on in another connection
+        """The pauses of the other connection count; its own pause is over."""
+        pauses, now = other.timeout_pauses, self._core.now
+        assert pauses is not None  # only a client goes on in another connection
         assert now is not None  # a timeout has a clock
-        call._quiet_until += still.until(now) - call._paused
+        call._quiet_until += pauses.until(now) - call._paused
         call._paused = 0.0
-        if still.parked.pop(call, MISSING) is not MISSING:
+        if pauses.parked.pop(call, MISSING) is not MISSING:
             if call._quiet_until <= now:
-                self._hear(call, now)
+                self._restart_silence(call, now)
             self._arm_silence(call, call._quiet_until)
 
     def end(self, cause: CancelCause) -> None:

@@ -74,7 +74,7 @@ class Pings(MethodPart):
         ping = Ping(self._core.now)
         ping.data = data
         ping._call = self._outgoing.send_own("ping", body, Purpose.PING, self, ping, timeout)
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
         return ping
 
@@ -143,7 +143,7 @@ class Pings(MethodPart):
         """Answer a ping of the peer."""
         if "ping" in self._core.config.manual:
             return False
-        self._incoming.answer_self(request, b"{}")
+        self._incoming.answer_automatically(request, b"{}")
         return True
 
     def clock_started(self) -> None:

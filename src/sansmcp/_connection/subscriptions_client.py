@@ -94,7 +94,7 @@ class ClientSubscriptions:
         if timeout is not None:
             self._outgoing.check_timeouts(timeout, None, now)
         self._outgoing.check_room()
-        body = self._messages.enveloped(params, meta)
+        body = self._messages.with_envelope(params, meta)
         asked: Any = self._core.codec.decode(self._core.encode(notifications))
         if now is not None:
             self._core.tell(now)
@@ -103,7 +103,7 @@ class ClientSubscriptions:
         subscription._call = self._outgoing.send_own(
             LISTEN, body, Purpose.LISTEN, self, subscription, timeout
         )
-        if self._core.restless:
+        if self._core.needs_settle:
             self._core.settle()
         return subscription
 

@@ -58,13 +58,13 @@ class ResourceSubscriptions(MethodPart):
         uris: The URIs of the resources.
     """
 
-    __slots__ = ("_core", "_incoming", "_subscribing", "listeners", "uris")
+    __slots__ = ("_core", "_incoming", "_pending_subscribes", "listeners", "uris")
 
     def __init__(self, core: Core, incoming: IncomingRequests) -> None:
         self._core = core
         self._incoming = incoming
         self.uris: dict[str, None] = {}
-        self._subscribing = 0  # requests to subscribe that are not answered yet
+        self._pending_subscribes = 0  # requests to subscribe that are not answered yet
         self.listeners: Listeners | None = None
 
     def is_wanted(self, change: Change) -> bool:
@@ -86,27 +86,27 @@ class ResourceSubscriptions(MethodPart):
         request._subject = request._params.get("uri")
         if request._method == "resources/subscribe":
             # It counts once it is answered, but room is kept for it from here on.
-            self._subscribing += 1
-            if self._subscription_is_too_much(request):
+            self._pending_subscribes += 1
+            if self._is_over_limit(request):
                 self._refuse_subscription(request)
                 return True
         return False
 
-    def _subscription_is_too_much(self, request: IncomingRequest) -> bool:
+    def _is_over_limit(self, request: IncomingRequest) -> bool:
         uri = request._subject
         if isinstance(uri, str):
             if uri in self.uris:
                 return False
             if len(uri) > URI_CHARACTERS:
                 return True
-        return not self._core.transport.has_room_for(0, self._taken())
+        return not self._core.transport.has_room_for(0, self._count_all())
 
-    def taken(self) -> int:
+    def count(self) -> int:
         """How many subscriptions there are, with those that are being answered."""
-        return self._subscribing + len(self.uris)
+        return self._pending_subscribes + len(self.uris)
 
     def _refuse_subscription(self, request: IncomingRequest) -> None:
-        self._subscribing -= 1
+        self._pending_subscribes -= 1
         text = (
             f"{self._core.config.max_subscriptions} subscriptions, and {URI_CHARACTERS} characters "
             "for a URI, are the limits"
@@ -120,7 +120,7 @@ class ResourceSubscriptions(MethodPart):
         """The application has answered: the subscription begins or ends."""
         uri = request._subject
         if request._method == "resources/subscribe":
-            self._subscribing -= 1
+            self._pending_subscribes -= 1
             if isinstance(uri, str) and not self._core.is_shared:
                 self.uris[uri] = None
                 self._core.transport.subscribed(uri)
@@ -128,14 +128,14 @@ class ResourceSubscriptions(MethodPart):
             del self.uris[uri]
             self._core.transport.unsubscribed((uri,))
 
-    def came_to_nothing(self, request: IncomingRequest) -> None:
+    def not_accepted(self, request: IncomingRequest) -> None:
         """A request to subscribe has failed."""
         if request._method == "resources/subscribe":
-            self._subscribing -= 1
+            self._pending_subscribes -= 1
 
-    def _taken(self) -> int:
-        listened = 0 if self.listeners is None else self.listeners.taken()
-        return self.taken() + listened
+    def _count_all(self) -> int:
+        listened = 0 if self.listeners is None else self.listeners.count()
+        return self.count() + listened
 
     def end(self, cause: CancelCause) -> None:
         """The connection is over, and every subscription with it."""
@@ -153,9 +153,9 @@ class Listeners(MethodPart):
     __slots__ = (
         "_core",
         "_incoming",
-        "_listened",
         "_messages",
         "_subscriptions",
+        "_uri_count",
         "listeners",
         "of_kind",
         "of_uri",
@@ -178,14 +178,16 @@ class Listeners(MethodPart):
         # Most connections have no listener, and no tables for them.
         self.of_kind: dict[str, dict[Listener, None]] | None = None
         self.of_uri: dict[str, dict[Listener, None]] | None = None
-        self._listened = 0  # URIs of all of them: one that two listen to counts twice
+        self._uri_count = 0  # URIs of all of them: one that two listen to counts twice
 
     @property
     def open(self) -> tuple[Listener, ...]:
         """The subscriptions that were acknowledged, oldest first."""
         return tuple(one for one in self.listeners.values() if one._held is None)
 
-    def without_served(self, waiting: tuple[IncomingRequest, ...]) -> tuple[IncomingRequest, ...]:
+    def without_acknowledged(
+        self, waiting: tuple[IncomingRequest, ...]
+    ) -> tuple[IncomingRequest, ...]:
         """These requests without those of subscriptions that were acknowledged."""
         if not self.listeners:
             return waiting
@@ -214,8 +216,8 @@ class Listeners(MethodPart):
             listener._kinds = tuple(name for name in listener._kinds if wish.get(name))
             listener._uris = tuple(uri for uri in listener._uris if uri in chosen)
             self._file(listener)
-        self._add_listener(listener)
-        if self._core.restless:
+        self._send_acknowledgement(listener)
+        if self._core.needs_settle:
             self._core.settle()
         return listener
 
@@ -229,7 +231,7 @@ class Listeners(MethodPart):
         if now is not None:
             self._core.tell(now)
         self._complete_listener(listener)
-        return self._core.settle() if self._core.restless else True
+        return self._core.settle() if self._core.needs_settle else True
 
     def _complete_listener(self, listener: Listener) -> None:
         """Answer the request of a subscription with its result."""
@@ -238,10 +240,10 @@ class Listeners(MethodPart):
         meta: JSONObject = {SUBSCRIPTION_ID: request._id, **self._messages.server_meta()}
         body = self._core.encode({"resultType": "complete", "_meta": meta})
         self._incoming.answer(request, b'"result":', body)
-        if self._core.transport.says_end_of(listener):
-            self._say_ended(listener)
+        if self._core.transport.ends_with_cancelled(listener):
+            self._send_cancelled(listener)
 
-    def _say_ended(self, listener: Listener) -> None:
+    def _send_cancelled(self, listener: Listener) -> None:
         """Two pages of the specification ask for one ending each; clients take the first."""
         self._core.transport.queue(
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}%b'
@@ -270,24 +272,24 @@ class Listeners(MethodPart):
         listener = Listener(request, self._core.encode_id(request._id), kinds, uris)
         request._subject = listener
         if request._token is not None:  # nothing but changes goes to a listener (SUBS-017)
-            self._incoming.free_peer_token(request._token)
+            self._incoming.release_token(request._token)
             request._token = None
         self.listeners[request] = listener
         self._file(listener)
         if LISTEN in self._core.config.manual:
             return False
-        self._add_listener(listener)
+        self._send_acknowledgement(listener)
         return True
 
     def _has_room_for(self, uris: Collection[str]) -> bool:
-        taken = self.taken() + self._subscriptions.taken()
+        taken = self.count() + self._subscriptions.count()
         return self._core.transport.has_room_for(1 + len(uris), taken) and all(
             len(uri) <= URI_CHARACTERS for uri in uris
         )
 
-    def taken(self) -> int:
+    def count(self) -> int:
         """How many subscriptions there are: each listener is one, and each URI of it."""
-        return len(self.listeners) + self._listened
+        return len(self.listeners) + self._uri_count
 
     def _refuse_listener(self, request: IncomingRequest) -> None:
         text = (
@@ -299,7 +301,7 @@ class Listeners(MethodPart):
             request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text}
         )
 
-    def _add_listener(self, listener: Listener) -> None:
+    def _send_acknowledgement(self, listener: Listener) -> None:
         """Acknowledge, and let out what was held back until then."""
         request = listener._request
         route = request._route
@@ -321,7 +323,7 @@ class Listeners(MethodPart):
                 self._core.transport.queue(message, route)
 
     def _file(self, listener: Listener) -> None:
-        self._listened += len(listener._uris)
+        self._uri_count += len(listener._uris)
         if self.of_kind is None or self.of_uri is None:
             self.of_kind, self.of_uri = {}, {}
         for uri in listener._uris:
@@ -330,7 +332,7 @@ class Listeners(MethodPart):
             self.of_kind.setdefault(kind, {})[listener] = None
 
     def _unfile(self, listener: Listener) -> None:
-        self._listened -= len(listener._uris)
+        self._uri_count -= len(listener._uris)
         for table, names in ((self.of_uri, listener._uris), (self.of_kind, listener._kinds)):
             assert table is not None  # the listener is filed
             for name in names:
@@ -368,7 +370,7 @@ class Listeners(MethodPart):
             "OWN-025", f"{LISTEN} is answered by acknowledge() and end_listener()"
         )
 
-    def came_to_nothing(self, request: IncomingRequest) -> None:
+    def not_accepted(self, request: IncomingRequest) -> None:
         """A subscription has ended otherwise than by its result."""
         listener = self.listeners.get(request)
         if listener is not None:
@@ -451,7 +453,7 @@ class Publisher:
             return False
         else:
             self.held[change] = uri, encoded
-        return (self._core.settle() if self._core.restless else True) and told
+        return (self._core.settle() if self._core.needs_settle else True) and told
 
     def _send_change(self, change: Change, uri: bytes, meta: bytes) -> bool:
         """Tell everybody who is to be told, and return whether there is anybody.
@@ -474,7 +476,7 @@ class Publisher:
         for listener in listeners:
             message = start + listener._id + end
             if listener._held is None:
-                told = self._core.transport.tell_listener(listener, message) or told
+                told = self._core.transport.notify_listener(listener, message) or told
             elif self._listeners.hold(listener, listener._held, change, message):
                 told = True
         return told

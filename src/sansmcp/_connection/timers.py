@@ -24,19 +24,19 @@ class TimerOwner(Protocol):
 
 
 @attrs.define(eq=False)
-class Standstill:
+class TimeoutPauses:
     """The time in which the silence of the peer does not count, since it waits for this side.
 
     Attributes:
         total: Seconds of the pauses that are over.
         since: Start of the current pause, or None; without a clock it is None, too.
-        waits: Whether the peer waits for this side, clock or not.
+        peer_waits: Whether the peer waits for this side, clock or not.
         parked: Requests whose silence was over during a pause.
     """
 
     total: float = 0.0
     since: float | None = None
-    waits: bool = False
+    peer_waits: bool = False
     parked: dict[Timed, None] = attrs.field(factory=dict[Timed, None])
 
     def until(self, now: float) -> float:
@@ -77,7 +77,7 @@ class Timers:
         if self._dead > 64 and self._dead * 2 > len(self._heap):
             self._rebuild()
 
-    def hand_over(self, subjects: Iterable[Timed], owner: TimerOwner) -> None:
+    def change_owner(self, subjects: Iterable[Timed], owner: TimerOwner) -> None:
         """Have another owner told of the deadlines of these subjects."""
         moved = {id(subject) for subject in subjects}
         self._heap = [

@@ -43,7 +43,7 @@ class Transport:
         unsent = core.unsent + len(message)
         if unsent > core.config.max_unsent_bytes:
             if not core.is_refused(message, "a message"):
-                core.overflowing = core.restless = True
+                core.overflowing = core.needs_settle = True
             return
         core.unsent = unsent
         core.output.append((message, route))
@@ -52,14 +52,14 @@ class Transport:
         """Put `notifications/initialized` in line."""
         self.queue(message, None)
 
-    def is_choked(self, route: Route | None) -> bool:
+    def is_congested(self, route: Route | None) -> bool:
         """Whether output that may be dropped is to be dropped, on this way to the peer."""
         core = self.core
         return core.unsent > core.config.soft_unsent_bytes
 
     def holds_changes(self) -> bool:
         """Whether published changes wait, each once, until output has drained."""
-        return self.is_choked(None)
+        return self.is_congested(None)
 
     def settle(self) -> bool:
         """End what was found to be over during a verb; return whether all of it was sent."""
@@ -81,18 +81,18 @@ class Transport:
 
     # ------------------------------------------------------------------------------------ time
 
-    def time_has_come(self) -> None:
+    def before_timer(self) -> None:
         """A deadline has passed, and a part is about to deal with it."""
 
-    def timer_is_done(self) -> None:
+    def after_timer(self) -> None:
         """A part has dealt with a deadline that has passed."""
 
     # ------------------------------------------------------------------------ outgoing requests
 
-    def request_is_sent(self, call: OutgoingRequest) -> None:
+    def before_send(self, call: OutgoingRequest) -> None:
         """A request is about to be queued: it may need a route."""
 
-    def request_was_sent(self, call: OutgoingRequest) -> None:
+    def after_send(self, call: OutgoingRequest) -> None:
         """A request was queued."""
 
     def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:
@@ -117,7 +117,7 @@ class Transport:
         """The HTTP status of an error response, and the seconds that the server asks to wait."""
         return None, None
 
-    def loss_of(self, call: OutgoingRequest) -> str:
+    def loss_text(self, call: OutgoingRequest) -> str:
         """Why a request has no answer when the connection has ended, in one sentence."""
         return f"the connection ended before {call._method} was answered"
 
@@ -153,17 +153,17 @@ class Transport:
 
     # ---------------------------------------------------------------------------- notifications
 
-    def notified(self, method: str, params: JSONObject) -> None:
+    def deliver_notification(self, method: str, params: JSONObject) -> None:
         """Report a notification that the application learns of."""
         core = self.core
         core.events.append(NotificationReceived(method=method, params=params, peer=core.peer))
 
-    def tell_listener(self, listener: Listener, message: bytes) -> bool:
+    def notify_listener(self, listener: Listener, message: bytes) -> bool:
         """Send a change to a listener; return whether the listener is, or will be, told."""
         self.queue(message, listener._request._route)
         return True
 
-    def says_end_of(self, listener: Listener) -> bool:
+    def ends_with_cancelled(self, listener: Listener) -> bool:
         """Whether a cancellation follows the result that ends a subscription (SUBS-013)."""
         return True
 

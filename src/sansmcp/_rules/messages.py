@@ -89,7 +89,7 @@ def judge_error_without_id(message: JSONObject, dialect: Dialect | None) -> Brea
     return None
 
 
-def judge_neither(message: JSONObject) -> Breach:
+def judge_unknown_object(message: JSONObject) -> Breach:
     """What is wrong with an object that is neither a call nor an answer."""
     if "method" in message:
         return Breach("ERR-001", "method is not a string")
@@ -176,7 +176,7 @@ def judge_inputs(params: JSONObject) -> Breach | None:
     return None
 
 
-def retyped(key: IdKey) -> IdKey | None:
+def id_of_other_type(key: IdKey) -> IdKey | None:
     """The id that this one would be with the other JSON type: 7 for "7", and "7" for 7."""
     if not isinstance(key, str):
         return str(key)

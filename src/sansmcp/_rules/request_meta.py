@@ -27,7 +27,7 @@ SUBSCRIPTION_ID: Final = META_PREFIX + "subscriptionId"
 
 _NAMED: Final = ("name", "version")
 
-OURS: Final = frozenset({PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO})
+LIBRARY_KEYS: Final = frozenset({PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO})
 """What the library writes into every request of a client; nobody else may."""
 
 
@@ -53,7 +53,7 @@ class Envelope:
     MISSING if there is a number or boolean in it: to Python, `True`, `1` and `1.0` are equal.
     """
 
-    def says(self, meta: JSONObject) -> bool:
+    def matches(self, meta: JSONObject) -> bool:
         """Whether another request says the same, which spares reading it."""
         return (
             meta.get(PROTOCOL_VERSION) == self.version
@@ -63,8 +63,8 @@ class Envelope:
             and (
                 self.meta is not MISSING
                 or (
-                    _is_alike(meta[CLIENT_CAPABILITIES], self.capabilities)
-                    and _is_alike(meta.get(CLIENT_INFO), self.info)
+                    _has_same_types(meta[CLIENT_CAPABILITIES], self.capabilities)
+                    and _has_same_types(meta.get(CLIENT_INFO), self.info)
                 )
             )
         )
@@ -122,14 +122,14 @@ def _has_text_only(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _is_alike(value: object, equal: object) -> bool:
+def _has_same_types(value: object, equal: object) -> bool:
     """Whether two equal values are the same JSON."""
     if is_object(value):
         assert is_object(equal)
-        return all(_is_alike(member, equal[name]) for name, member in value.items())
+        return all(_has_same_types(member, equal[name]) for name, member in value.items())
     if is_list(value):
         assert is_list(equal)
-        return all(map(_is_alike, value, equal))
+        return all(map(_has_same_types, value, equal))
     return type(value) is type(equal)
 
 

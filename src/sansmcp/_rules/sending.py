@@ -68,7 +68,7 @@ class Breach:
         return _BROKEN_BY_SENDER.get(self.rule, self.rule)
 
 
-def refuse_to_ask(method: str) -> LocalProtocolError:
+def server_request_error(method: str) -> LocalProtocolError:
     """What is raised where a server sends a request to a client of 2026-07-28.
 
     Source: MCP 2026-07-28, basic/patterns/index.
@@ -80,7 +80,7 @@ def refuse_to_ask(method: str) -> LocalProtocolError:
     )
 
 
-def refuse_to_notify(method: str) -> LocalProtocolError:
+def unrelated_notification_error(method: str) -> LocalProtocolError:
     """What is raised where a notification to a client of 2026-07-28 belongs to nothing.
 
     Source: MCP 2026-07-28, basic/patterns/index.
@@ -216,13 +216,13 @@ def judge_notification(
     return early
 
 
-def _speaks(params: JSONObject) -> bool:
+def _has_protocol_meta(params: JSONObject) -> bool:
     """Whether there is something in `_meta` that requests say for themselves."""
     meta: Any = params.get("_meta")
     return is_object(meta) and any(name.startswith(META_PREFIX) for name in meta)
 
 
-def lacking(spec: Method, gates: frozenset[str], params: JSONObject) -> list[str]:
+def missing_gates(spec: Method, gates: frozenset[str], params: JSONObject) -> list[str]:
     """The gates that a question with these params needs, and a client with `gates` lacks."""
     needed = [spec.gate]
     needed += [condition.gate for condition in spec.conditions if condition.applies(params)]
@@ -236,13 +236,13 @@ def judge_question(
     if not is_object(question) or not isinstance(method := question.get("method"), str):
         return Breach("MRTR-007", "a question is an object with a method")
     params: Any = question.get("params", {})
-    if not is_object(params) or _speaks(params):
+    if not is_object(params) or _has_protocol_meta(params):
         text = f"{method[:80]}: a question has params, and no fields of a request in _meta"
         return Breach("MRTR-007", text)
     spec = dialect.inputs.get(method)
     if spec is None:
         return Breach("MRTR-006", f"{method[:80]} cannot be asked inside of a result")
-    if missing := lacking(spec, gates, params):
+    if missing := missing_gates(spec, gates, params):
         return Breach("MRTR-008", f"{method} needs {missing[0]}, which the client did not declare")
     if shape and (breach := judge_params(spec, without_nulls(spec.params_optional, params))):
         return breach
@@ -307,7 +307,7 @@ def judge_params(spec: Method, params: JSONObject) -> Breach | None:
             text = f"{spec.name} in an unknown mode"
             return Breach("ELIC-005", text, ErrorCode.INVALID_PARAMS)
         members = spec.modes[mode]
-    fault = misshapen(members, spec.params_optional, params)
+    fault = shape_fault(members, spec.params_optional, params)
     if fault is None:
         return None
     if fault is NULL:
@@ -316,11 +316,11 @@ def judge_params(spec: Method, params: JSONObject) -> Breach | None:
     return Breach(rule, f"params of {spec.name}: {fault}", ErrorCode.INVALID_PARAMS)
 
 
-def mistyped(optional: OptionalMembers, value: JSONObject) -> str | None:
+def mistyped_member(optional: OptionalMembers, value: JSONObject) -> str | None:
     """The first optional member of an object that has the wrong type; null counts as absent."""
     for name, kinds in optional:
         member: Any = value.get(name)
-        if member is not None and _is_no(member, kinds):
+        if member is not None and _has_wrong_type(member, kinds):
             return name
     return None
 
@@ -356,20 +356,20 @@ def question_without_nulls(dialect: Dialect, question: JSONObject) -> tuple[JSON
     return question, nulls
 
 
-def _is_no(member: object, kinds: tuple[type, ...]) -> bool:
+def _has_wrong_type(member: object, kinds: tuple[type, ...]) -> bool:
     """Our own caller may hand over subclasses; a bool is no number in JSON."""
     return not isinstance(member, kinds) or (isinstance(member, bool) and bool not in kinds)
 
 
 NULL: Final = "an optional member is null"
-"""What `misshapen` says where it is to be asked again without such members."""
+"""What `shape_fault` says where it is to be asked again without such members."""
 NULLS: Final = Breach("OWN-015", NULL, tolerated=True)
 
 
 def is_plain(members: Members, kinds: Mapping[str, tuple[type, ...]], value: JSONObject) -> bool:
     """Whether an object has the members that it must have, and none that needs a closer look.
 
-    Most messages are so, and `misshapen` finds what is wrong with the others, if anything is.
+    Most messages are so, and `shape_fault` finds what is wrong with the others, if anything is.
     """
     for name, _ in members:
         if name not in value:
@@ -383,12 +383,16 @@ def is_plain(members: Members, kinds: Mapping[str, tuple[type, ...]], value: JSO
     return True
 
 
-def misshapen(members: Members, optional: OptionalMembers, value: JSONObject) -> str | None:
+def shape_fault(members: Members, optional: OptionalMembers, value: JSONObject) -> str | None:
     """What is wrong with the members of an object, or None: it begins with the member's name."""
     for name, kinds in members:
         if name not in value:
             return f"{name} is missing"
-        if kinds is not None and type(value[name]) not in kinds and _is_no(value[name], kinds):
+        if (
+            kinds is not None
+            and type(value[name]) not in kinds
+            and _has_wrong_type(value[name], kinds)
+        ):
             return f"{name} has the wrong type"
     for name, kinds in optional:
         if name in value:
@@ -396,7 +400,7 @@ def misshapen(members: Members, optional: OptionalMembers, value: JSONObject) ->
             if type(member) not in kinds:
                 if member is None:
                     return NULL
-                if _is_no(member, kinds):
+                if _has_wrong_type(member, kinds):
                     return f"{name} has the wrong type"
     return None
 
@@ -404,18 +408,18 @@ def misshapen(members: Members, optional: OptionalMembers, value: JSONObject) ->
 _TASK_RESULT: Members = (("task", OBJECT),)
 
 
-def misshapen_result(spec: Method, as_task: object, result: JSONObject) -> str | None:
+def result_shape_fault(spec: Method, as_task: object, result: JSONObject) -> str | None:
     """What is wrong with a result of a method, or None.
 
     Where a task was accepted, a `CreateTaskResult` may stand in its place (MCP 2025-11-25,
     basic/utilities/tasks).
     """
     if as_task and "task" in result:
-        fault = misshapen(_TASK_RESULT, META, result)
-        return misshapen(TASK, TASK_OPTIONAL, result["task"]) if fault is None else fault
+        fault = shape_fault(_TASK_RESULT, META, result)
+        return shape_fault(TASK, TASK_OPTIONAL, result["task"]) if fault is None else fault
     if is_plain(spec.result, spec.result_kinds, result):
         return None
-    return misshapen(spec.result, spec.result_optional, result)
+    return shape_fault(spec.result, spec.result_optional, result)
 
 
 def result_without_nulls(

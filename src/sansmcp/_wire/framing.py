@@ -21,7 +21,7 @@ NO_NEWLINE: Final = "the stream ended without a newline"
 BOM: Final = b"\xef\xbb\xbf"
 """A byte order mark in UTF-8. JSON has none (RFC 8259, section 8.1), and some writers begin so."""
 
-MARKED: Final = "a byte order mark came before a message"
+BOM_NOTE: Final = "a byte order mark came before a message"
 
 _CR: Final = 13
 
@@ -128,7 +128,7 @@ class Trimmer:
 
         Blank lines and CR LF are told of once (OWN-017).
         """
-        line, notes = self.unmark(line)
+        line, notes = self.strip_bom(line)
         if is_blank(line):
             if not self._seen_blank:
                 self._seen_blank = True
@@ -139,7 +139,7 @@ class Trimmer:
             notes.append("a line ends in CR LF; further ones are not reported")
         return line, notes
 
-    def unmark(self, line: bytes | bytearray) -> tuple[bytes | bytearray, list[str]]:
+    def strip_bom(self, line: bytes | bytearray) -> tuple[bytes | bytearray, list[str]]:
         """A line, or the start of one, without the mark that may stand before the first."""
         notes: list[str] = []
         if self.first:

@@ -19,8 +19,8 @@ from .._rules.messages import judge_input_required, judge_inputs, null_member
 from .._rules.sending import (
     Breach,
     judge_question,
-    misshapen_result,
     question_without_nulls,
+    result_shape_fault,
     without_nulls,
 )
 from .._spec.modern_methods import MODERN_DIALECT
@@ -200,6 +200,6 @@ def _misshapen_response(questions: Mapping[str, str], responses: JSONObject) -> 
         if spec is None:
             continue
         response = without_nulls(spec.result_optional, response)
-        if (fault := misshapen_result(spec, False, response)) is not None:
+        if (fault := result_shape_fault(spec, False, response)) is not None:
             return f"the answer to {name!r:.80}: {fault}"
     return None

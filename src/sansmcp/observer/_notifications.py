@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from .._rules.messages import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_call
-from .._rules.sending import Breach, judge_notification, mistyped, too_early, without_nulls
+from .._rules.sending import Breach, judge_notification, mistyped_member, too_early, without_nulls
 from .._rules.state_tables import Phase
 from .._spec.methods import META
 from .._wire.values import MISSING, JSONObject, Side
@@ -94,7 +94,7 @@ class Notifications:
         observations = self._observations
         params = observations.without_nulls(sender.side, optional, params, method, None)
         # The types of other notifications are judged with the rest.
-        if about_request and self._shape and (odd := mistyped(optional, params)) is not None:
+        if about_request and self._shape and (odd := mistyped_member(optional, params)) is not None:
             text = f"params of {method}: {odd} has the wrong type"
             observations.add_violation(sender.side, Breach("OWN-014", text), method)
         return params

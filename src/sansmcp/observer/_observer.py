@@ -31,7 +31,7 @@ from typing import Any, Final
 import attrs
 
 from .._connection.config import Config, config_of
-from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_neither
+from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_unknown_object
 from .._rules.sending import Breach
 from .._wire.codec import BoundedDecoder, is_no_json, refusal
 from .._wire.framing import (
@@ -321,7 +321,7 @@ class Observer:
         source.is_new = False
         if isinstance(line, OverlongLine):
             source.is_fragment = False
-            notes = source.trimmer.unmark(line.head)[1]
+            notes = source.trimmer.strip_bom(line.head)[1]
             limit, start = self._max_message_bytes, line.head[:EXCERPT_BYTES]
             why = f"a message has more than {limit} bytes; here are the first {len(start)}"
             self._report_text(source, start, why)
@@ -412,7 +412,7 @@ class Observer:
             return
         id = None if key is None else message["id"]
         self._observations.add_message(sender.side, MessageKind.INVALID, None, id, message)
-        self._observations.add_violation(sender.side, judge_neither(message))
+        self._observations.add_violation(sender.side, judge_unknown_object(message))
         self._handshake.excuse(sender, key)
 
     def _take_batch(self, sender: SideHistory, values: list[Any]) -> None:

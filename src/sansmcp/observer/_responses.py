@@ -12,12 +12,12 @@ import attrs
 
 from .._rules.messages import (
     BAD_ANSWER_ID,
+    id_of_other_type,
     is_error,
     judge_answer,
     judge_error_without_id,
-    retyped,
 )
-from .._rules.sending import Breach, misshapen_result
+from .._rules.sending import Breach, result_shape_fault
 from .._spec.legacy_methods import TASK_OPTIONAL
 from .._wire.values import MISSING, IdKey, JSONObject, Side, id_key, is_object, table_key
 from ._events import AnswerMatched, MessageKind
@@ -186,7 +186,7 @@ class Responses:
         if (
             breach is None
             and self._shape
-            and (wrong := misshapen_result(spec, request.as_task, result)) is not None
+            and (wrong := result_shape_fault(spec, request.as_task, result)) is not None
         ):
             breach = Breach(spec.result_rule, f"result of {method}: {wrong}")
         if method in self._result_takers:
@@ -214,7 +214,7 @@ class Responses:
         if requester.has_sent(key) is not False:
             return None  # the request is not known, or was forgotten
         observations = self._observations
-        other = table_key(retyped(key))
+        other = table_key(id_of_other_type(key))
         request = None if other is None else requester.open.get(other)
         if request is None:
             breach = Breach("JSON-004", "an answer names no request")

@@ -28,7 +28,7 @@ from .._rules.sending import (
     judge_notification,
     judge_phase,
     judge_request,
-    misshapen_result,
+    result_shape_fault,
 )
 from .._rules.state_tables import Phase
 from .._spec.methods import META, QUESTIONS
@@ -131,7 +131,7 @@ class StatelessRequests:
         """What a request declares, what is wrong with that, or None for an unknown revision."""
         envelope = self._envelope
         try:
-            if envelope is not None and self._terms is not None and envelope.says(meta):
+            if envelope is not None and self._terms is not None and envelope.matches(meta):
                 return self._terms
             read = read_envelope(meta, MODERN_REVISIONS, self._shape)
         except RecursionError:
@@ -204,7 +204,7 @@ class StatelessRequests:
         spec = request.spec
         if spec is None:
             return None
-        if self._shape and (wrong := misshapen_result(spec, False, result)) is not None:
+        if self._shape and (wrong := result_shape_fault(spec, False, result)) is not None:
             return Breach("OWN-014", f"result of {request.method}: {wrong}")
         return judge_caching_hints(result) if spec.cacheable else None
 

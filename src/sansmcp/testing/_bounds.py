@@ -20,7 +20,7 @@ _BOUNDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "late": ("max_late_answers",),
         "tokens": ("max_requests", "max_requests"),
         "task_calls": ("max_requests",),
-        "_own_names": ("max_used_ids",),
+        "_own_string_ids": ("max_used_ids",),
     },
     "incoming": {
         "requests": ("max_requests",),
@@ -75,8 +75,8 @@ def check_bounds(connection: ClientConnection | ServerConnection) -> None:
         for name, bound in _bounds(config, part).items():
             n_entries = len(getattr(holder, name) or ())
             demand(n_entries <= bound, f"{part}.{name} holds {n_entries}, above {bound}")
-    still = machine.outgoing.standstill
-    n_parked = 0 if still is None else len(still.parked)
+    pauses = machine.outgoing.timeout_pauses
+    n_parked = 0 if pauses is None else len(pauses.parked)
     demand(n_parked <= config.max_requests, f"{n_parked} calls are parked")
     n_listings = sum(map(len, machine.listings.fresh.values()))
     demand(n_listings <= config.max_requests, f"{n_listings} listings are kept")
@@ -92,8 +92,8 @@ def check_bounds(connection: ClientConnection | ServerConnection) -> None:
     demand(unsent == connection.unsent_bytes, f"unsent_bytes is not {unsent}")
     demand(unsent <= config.max_unsent_bytes, f"{unsent} unsent bytes")
     demand(len(connection._lines._partial) <= config.max_message_bytes, "a long line is kept")
-    ids = machine.incoming.used
-    for table in (ids._starts, ids._names, machine.incoming.unanswered._keys):
+    ids = machine.incoming.used_ids
+    for table in (ids._starts, ids._names, machine.incoming.cancelled_ids._keys):
         demand(len(table) <= config.max_used_ids, f"{len(table)} used ids are kept")
     timers = core.timers._heap
     if len(timers) <= 66:

@@ -94,7 +94,7 @@ class PostConnection(Transport):
 
     # -------------------------------------------------------------------------------- output
 
-    def request_is_sent(self, call: OutgoingRequest) -> None:
+    def before_send(self, call: OutgoingRequest) -> None:
         """The route of a request is the POST that carries it."""
         fields, self.fields = self.fields, None
         is_modern = call._is_modern
@@ -118,7 +118,7 @@ class PostConnection(Transport):
         unsent = core.unsent + len(message)
         if unsent > core.config.max_unsent_bytes:
             if not core.is_refused(message, "a message"):
-                core.overflowing = core.restless = True
+                core.overflowing = core.needs_settle = True
             return
         post: Post | None = route
         if post is None:
@@ -245,7 +245,7 @@ class PostConnection(Transport):
         Returns:
             What is wrong with it; empty if nothing is.
         """
-        self.core.fault = None
+        self.core.last_fault = None
         self._body_of = post
         self.machine.receive_whole(body)
         self._body_of = None
@@ -253,7 +253,7 @@ class PostConnection(Transport):
 
     def _fault_text(self) -> str:
         """The text of the last fault; empty if there was none."""
-        fault = self.core.fault
+        fault = self.core.last_fault
         return "" if fault is None else fault.text
 
     def receive_event(self, data: bytes | bytearray, *, standalone: bool) -> None:
@@ -327,7 +327,7 @@ class PostConnection(Transport):
         return True
 
     def _list_tools(self, call: OutgoingRequest, post: Post, params: JSONObject) -> None:
-        body = self.machine.messages.enveloped(params, None)
+        body = self.machine.messages.with_envelope(params, None)
         post.refresh = self.machine.outgoing.send_own(
             "tools/list", body, Purpose.SCHEMAS, self, call
         )
@@ -414,7 +414,7 @@ class PostConnection(Transport):
         post: Post = route
         return post.not_run
 
-    def loss_of(self, call: OutgoingRequest) -> str:
+    def loss_text(self, call: OutgoingRequest) -> str:
         """Why a request has no answer when its session has ended."""
         text = f"{call._method} was not answered: {self.ended_by}"
         if self._start_fault:

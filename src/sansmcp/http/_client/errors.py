@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..._rules.messages import is_error
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode
-from ..._wire.framing import BOM, MARKED
+from ..._wire.framing import BOM, BOM_NOTE
 from ..._wire.values import JSONObject, is_object
 
 if TYPE_CHECKING:
@@ -39,6 +39,6 @@ def error_in(body: bytes, connection: PostConnection) -> JSONObject | None:
         return None
     if is_object(value) and "method" not in value and is_error(value.get("error")):
         if body.startswith(BOM):
-            connection.core.report(Breach("OWN-017", MARKED, tolerated=True))
+            connection.core.report(Breach("OWN-017", BOM_NOTE, tolerated=True))
         return value
     return None

@@ -145,7 +145,7 @@ class Ground:
 
     def _settle(self) -> None:
         """The last act of every call: end what has overflowed, then run `wake` if there is news."""
-        if self._connection.core.restless:
+        if self._connection.core.needs_settle:
             self._connection.core.settle()
         if self._wake is None or self._waking:
             return

@@ -238,7 +238,7 @@ class Post(Lane):
             and read_head(item.excerpt)[0] is not Kind.CALL
         ):
             limit = self.endpoint._config.max_message_bytes
-            text = self.connection.machine.answers.too_long(call, f"more than {limit}")
+            text = self.connection.machine.answers.overlong_text(call, f"more than {limit}")
             excerpt = self.endpoint._excerpt(item.excerpt, over=limit)
             self.endpoint._report(Breach("OWN-001", text), excerpt=excerpt, request=call)
             self._fail(call, _INVALID, text)
@@ -386,12 +386,12 @@ class Post(Lane):
 
     def kept(self) -> None:
         if self.call is not None and self.call._purpose is Purpose.DISCOVER:
-            self.connection.machine.outgoing.suspend_silence(self.call)
+            self.connection.machine.outgoing.suspend_timeout(self.call)
 
     def authorized(self) -> None:
         call, endpoint = self.call, self.endpoint
         if call is not None and call._purpose is Purpose.DISCOVER:
-            self.connection.machine.outgoing.restart_silence(call)
+            self.connection.machine.outgoing.resume_timeout(call)
         elif call is not None and call._purpose is Purpose.INITIALIZE and endpoint._refused_probes:
             self.connection.probe_again(call, endpoint._probe_timeout)
             return

@@ -80,7 +80,7 @@ class RoutedConnection(Transport):
 
     def _lost(self, route: Any) -> None:
         """Nobody will read a message that was for this route."""
-        self._undelivered = self.core.restless = True
+        self._undelivered = self.core.needs_settle = True
         is_answer = route.closing and not route.over
         if self._asking is None:
             self.endpoint._events.append(
@@ -96,7 +96,7 @@ class RoutedConnection(Transport):
 
     def settle(self) -> bool:
         """Nothing is left to be done but what the core does."""
-        self.core.restless = False
+        self.core.needs_settle = False
         return True
 
     def delivered(self) -> bool:
@@ -104,11 +104,11 @@ class RoutedConnection(Transport):
         delivered, self._undelivered = not self._undelivered, False
         return delivered
 
-    def request_is_sent(self, call: OutgoingRequest) -> None:
+    def before_send(self, call: OutgoingRequest) -> None:
         """A request is about to be queued: whether it finds a reader is seen by then."""
         self._asking, self._undelivered = call, False
 
-    def request_was_sent(self, call: OutgoingRequest) -> None:
+    def after_send(self, call: OutgoingRequest) -> None:
         """A request was queued. Without a reader it ends when the verb is done."""
         self._asking = None
         if self._undelivered:
@@ -204,7 +204,7 @@ class RoutedConnection(Transport):
 
     # -------------------------------------------------------------------------- notifications
 
-    def notified(self, method: str, params: JSONObject) -> None:
+    def deliver_notification(self, method: str, params: JSONObject) -> None:
         """Report a notification with the context of the exchange that brought it."""
         assert self.sender is not None
         self.core.events.append(
@@ -221,7 +221,7 @@ class RoutedConnection(Transport):
 
     # ---------------------------------------------------------------------------------- time
 
-    def time_has_come(self) -> None:
+    def before_timer(self) -> None:
         """A timer of the connection is about to fire."""
         self.core.now = self.endpoint._now
 
@@ -258,31 +258,31 @@ class SessionConnection(RoutedConnection):
             if core.is_refused(message, "a message"):
                 self._finish_without(where)
             else:
-                core.overflowing = core.restless = True
+                core.overflowing = core.needs_settle = True
                 self._overflowed = where
         elif not where.deliver(message):
             self._lost(where)
 
-    def is_choked(self, route: Any) -> bool:
+    def is_congested(self, route: Any) -> bool:
         """Whether output that may be dropped is to be dropped, on this stream."""
         where = self.session._standalone if route is None else route
-        return super().is_choked(route) or not where.takes()
+        return super().is_congested(route) or not where.takes()
 
     def holds_changes(self) -> bool:
         """Changes wait for a stream that is open, and for room."""
-        return super().is_choked(None) or self.session._standalone.connected is None
+        return super().is_congested(None) or self.session._standalone.connected is None
 
     def answer_replaced(self, request: IncomingRequest) -> None:
         """There is no session without the answer to `initialize`."""
         if request._method == "initialize":
-            self.core.overflowing = self.core.restless = True
+            self.core.overflowing = self.core.needs_settle = True
         super().answer_replaced(request)
 
-    def request_is_sent(self, call: OutgoingRequest) -> None:
+    def before_send(self, call: OutgoingRequest) -> None:
         """A request that belongs to none of the client goes to the standalone stream."""
         if call._route is None:
             call._route = self.session._standalone  # by which the endpoint finds this connection
-        super().request_is_sent(call)
+        super().before_send(call)
 
     def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:
         """A cancellation goes where it can still arrive."""
@@ -305,7 +305,7 @@ class SessionConnection(RoutedConnection):
         publisher = self.machine.publisher
         if publisher.held and not self.holds_changes():
             publisher.release_held()
-            if self.core.restless:
+            if self.core.needs_settle:
                 self.core.settle()
 
     def overflow_begins(self) -> None:

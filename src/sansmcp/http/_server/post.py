@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..._connection.events import LimitReached
 from ..._connection.notifications import LISTEN
-from ..._rules.messages import NO_OBJECT, judge_neither
+from ..._rules.messages import NO_OBJECT, judge_unknown_object
 from ..._rules.request_meta import PROTOCOL_VERSION
 from ..._rules.sending import Breach
 from ..._rules.state_tables import Phase
 from ..._spec.errors import ErrorCode
 from ..._wire.codec import refusal
-from ..._wire.framing import BOM, MARKED, excerpt_of
+from ..._wire.framing import BOM, BOM_NOTE, excerpt_of
 from ..._wire.values import MISSING, JSONObject, JSONValue, id_key, is_list, is_object
 from .duplicate_members import has_duplicates
 from .held_memory import SMALL_NOTIFICATION, measured
@@ -141,7 +141,7 @@ def _lacks_version(exchange: ServerExchange) -> bool:
 def _decoded(exchange: ServerExchange, body: bytes | bytearray) -> Any:
     """The value of a body; MISSING where it was refused."""
     if body.startswith(BOM):
-        exchange._endpoint._report(Breach("OWN-017", MARKED, tolerated=True))
+        exchange._endpoint._report(Breach("OWN-017", BOM_NOTE, tolerated=True))
         body = body[len(BOM) :]
     decoder = exchange._endpoint._decoder
     try:
@@ -174,7 +174,7 @@ def _receive_modern(
     method: Any = message.get("method")
     raw: Any = message.get("id", MISSING)
     if type(method) is not str:
-        breach = judge_neither(message)
+        breach = judge_unknown_object(message)
         if "result" in message or "error" in message:
             breach = Breach("HTTP-013", "no request is open to which this could be the answer")
         exchange._refuse(400, breach, _readable(raw))
@@ -199,7 +199,7 @@ def _receive_modern(
     if fault is not None:
         exchange._refuse(400, fault, _readable(raw))
     elif not is_request:
-        connection.core.fault, connection.sender = None, exchange
+        connection.core.last_fault, connection.sender = None, exchange
         connection.machine.notifications.receive_notification(message, method)
         connection.sender = None
         _accept(exchange, connection)
@@ -245,7 +245,7 @@ def _receive_request(
     connection.machine.intake.receive_request(message, method, route, None)
     if connection.core.requests:
         _hold(connection)
-    if connection.core.restless or endpoint._answers == "sse":
+    if connection.core.needs_settle or endpoint._answers == "sse":
         _after(exchange, connection, route)
 
 
@@ -254,7 +254,7 @@ def _after(exchange: ServerExchange, connection: RoutedConnection, route: Stream
 
     In the modern revision it waits for the first message: an error has a status (HTTP-023).
     """
-    if connection.core.restless:
+    if connection.core.needs_settle:
         connection.core.settle()
     endpoint = exchange._endpoint
     if (
@@ -269,8 +269,8 @@ def _after(exchange: ServerExchange, connection: RoutedConnection, route: Stream
 
 def _accept(exchange: ServerExchange, connection: RoutedConnection) -> None:
     """Something was posted that has no answer."""
-    fault = connection.core.fault
-    if connection.core.restless:
+    fault = connection.core.last_fault
+    if connection.core.needs_settle:
         connection.core.settle()
     if fault is None:
         exchange._answer(202, b"")
@@ -363,7 +363,7 @@ def _receive_others(
     body: bytes | bytearray,
 ) -> None:
     """What needs no answer, or a batch, which may have one."""
-    connection.core.fault, connection.sender = None, exchange
+    connection.core.last_fault, connection.sender = None, exchange
     if message is not None:
         connection.machine.receive_object(message, route, None, body)
         is_waiting = False
@@ -463,6 +463,6 @@ def _receive_old(exchange: ServerExchange, value: JSONValue, body: bytes | bytea
         connection.machine.incoming.refuse_unreadable(NO_OBJECT, route, excerpt=excerpt_of(body))
     connection.sender = None
     _hold(connection)
-    if connection.core.restless:
+    if connection.core.needs_settle:
         connection.core.settle()
     exchange._answer(202, b"")

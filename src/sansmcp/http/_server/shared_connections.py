@@ -63,7 +63,7 @@ class SharedConnection(RoutedConnection):
                 self._finish_without(route)
             else:
                 self._overflowed.append(route)
-                core.restless = True
+                core.needs_settle = True
         elif not route.deliver(message):
             self._lost(route)
 
@@ -79,7 +79,7 @@ class SharedConnection(RoutedConnection):
                 reply.finish(503, reply.request_id)
         return super().settle() and not overflowed
 
-    def is_choked(self, route: Any) -> bool:
+    def is_congested(self, route: Any) -> bool:
         """Whether output that may be dropped is to be dropped, on this reply."""
         return route._unsent > self.core.config.soft_unsent_bytes or not route.takes()
 
@@ -87,13 +87,13 @@ class SharedConnection(RoutedConnection):
         """Each listener has an exchange of its own: none waits for another."""
         return False
 
-    def tell_listener(self, listener: Listener, message: bytes) -> bool:
+    def notify_listener(self, listener: Listener, message: bytes) -> bool:
         """Send a change, or keep it until the client has read: the same change once."""
         route: Any = listener._request._route
         reply: Reply = route
         config = self.core.config
         if reply._unsent <= config.soft_unsent_bytes:
-            return super().tell_listener(listener, message)
+            return super().notify_listener(listener, message)
         held = reply.held = {} if reply.held is None else reply.held
         if message not in held and len(held) >= config.max_held_changes:
             text = f"{len(held)} changes wait for {listener!r}, which is the limit"
@@ -102,7 +102,7 @@ class SharedConnection(RoutedConnection):
         held[message] = None
         return True
 
-    def says_end_of(self, listener: Listener) -> bool:
+    def ends_with_cancelled(self, listener: Listener) -> bool:
         """The end of its stream says so, with the result before it."""
         return False
 

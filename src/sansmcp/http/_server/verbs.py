@@ -13,7 +13,7 @@ from ..._connection.events import CancelCause
 from ..._connection.handles import IncomingRequest, Listener, Listing, OutgoingRequest, Ping
 from ..._connection.input_required_server import needs_session
 from ..._rules.conversation import Peer
-from ..._rules.sending import refuse_to_ask, refuse_to_notify
+from ..._rules.sending import server_request_error, unrelated_notification_error
 from ..._spec.errors import LocalProtocolError
 from ..._spec.registry import MODERN_REVISIONS
 from ..._wire.values import JSONObject, JSONValue
@@ -248,13 +248,13 @@ class Verbs(Answers):
 
 def _not_asked(peer: Peer, method: str) -> LocalProtocolError:
     if peer.revision in MODERN_REVISIONS:
-        return refuse_to_ask(method)
+        return server_request_error(method)
     return LocalProtocolError("STATE-006", needs_session(method, peer))
 
 
 def _not_notified(peer: Peer, method: str) -> LocalProtocolError:
     if peer.revision in MODERN_REVISIONS:
-        return refuse_to_notify(method)
+        return unrelated_notification_error(method)
     return LocalProtocolError(
         "OWN-038",
         f"{method} needs a session: without one, a client of revision {peer.revision} is told of "
