@@ -72,4 +72,15 @@ def test_import_loads_nothing_impure() -> None:
 
     assert "sansmcp" in loaded
     assert [name for name in loaded if name.split(".")[0] in impure] == []
-    assert [name for name in loaded if name.startswith("sansmcp.testing")] == []
+
+
+def test_import_loads_no_room_that_was_not_asked_for() -> None:
+    """Each takes time in every program that starts, and few programs need it."""
+    run = subprocess.run(
+        [sys.executable, "-c", LOADED_BY_SANSMCP], check=True, capture_output=True, text=True
+    )
+    loaded: list[str] = json.loads(run.stdout)
+    rooms = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("sansmcp.")}
+
+    assert rooms == {"sansmcp._connection", "sansmcp._rules", "sansmcp._spec", "sansmcp._wire"}
+    assert "sansmcp._spec.extensions" not in loaded

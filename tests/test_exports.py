@@ -1,10 +1,13 @@
 """What users can import is what is defined for them, and all of it is explained."""
 
+import ast
 import inspect
+import pickle
 import pkgutil
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,15 +23,48 @@ PUBLIC: list[ModuleType] = [sansmcp, sansmcp.http, sansmcp.observer, sansmcp.tes
 FACES = (sansmcp.ClientConnection, sansmcp.ServerConnection)
 
 
-def test_all_is_what_is_defined() -> None:
-    """A name that is missing there is public by accident, or private by mistake."""
-    defined = [
-        name
-        for name, value in vars(sansmcp).items()
-        if not name.startswith("_") and not inspect.ismodule(value)
+def imported_for_users() -> list[str]:
+    """The names that `sansmcp` takes from its own rooms, at once or late."""
+    tree = ast.parse(Path(sansmcp.__file__).read_text("utf-8"))
+    return [
+        name.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+        for name in node.names
     ]
 
-    assert sorted(sansmcp.__all__) == sorted(defined)
+
+def test_all_is_what_is_imported_for_users() -> None:
+    """A name that is missing there is public by accident, or private by mistake."""
+    assert sorted(sansmcp.__all__) == sorted(imported_for_users())
+
+
+def test_dir_names_what_is_imported_late() -> None:
+    """An editor or a shell completes names from it."""
+    code = "import sansmcp\nassert not set(sansmcp.__all__) - set(dir(sansmcp))\n"
+
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("module", [sansmcp, sansmcp.observer, sansmcp.testing])
+def test_unknown_names_are_told_as_such(module: ModuleType) -> None:
+    """`hasattr` and `from sansmcp import x` depend on it."""
+    with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'Nope'"):
+        module.Nope  # noqa: B018
+
+
+@pytest.mark.parametrize("name", sansmcp.__all__)
+def test_public_names_can_be_pickled(name: str) -> None:
+    """What a worker process is given, also where nothing was imported late there."""
+    value = getattr(sansmcp, name)
+    code = "import pickle, sys\npickle.load(sys.stdin.buffer)\n"
+
+    if inspect.isclass(value) or inspect.isfunction(value):
+        assert pickle.loads(pickle.dumps(value)) is value
+    else:
+        assert pickle.loads(pickle.dumps(value)) == value
+    if name in ("Observer", "Extension", "ServerConnection"):
+        subprocess.run([sys.executable, "-c", code], check=True, input=pickle.dumps(value))
 
 
 @pytest.mark.parametrize("package", PUBLIC, ids=lambda package: package.__name__)

@@ -6,30 +6,30 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from .._wire.values import JSONObject
+from .._wire.values import JSONObject, Record
 
 
 @final
 @attrs.frozen
-class ToolsListChanged:
+class ToolsListChanged(Record):
     """The list of tools has changed."""
 
 
 @final
 @attrs.frozen
-class PromptsListChanged:
+class PromptsListChanged(Record):
     """The list of prompts has changed."""
 
 
 @final
 @attrs.frozen
-class ResourcesListChanged:
+class ResourcesListChanged(Record):
     """The list of resources, or of resource templates, has changed."""
 
 
 @final
 @attrs.frozen
-class ResourceUpdated:
+class ResourceUpdated(Record):
     """A resource has changed.
 
     Attributes:

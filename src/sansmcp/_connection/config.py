@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import attrs
 
-from .._spec.extensions import Extension
 from .._spec.registry import Registry, extended
 from .._wire.codec import STANDARD_CODEC, Codec
 from .._wire.setting_checks import check_kind, choice, flag, kinds_in, names_in, seconds, whole
+from .._wire.values import Record
+
+if TYPE_CHECKING:
+    from .._spec.extensions import Extension
 
 MIB = 1024 * 1024
 _KEY_BYTES: Final = 16
@@ -56,6 +59,10 @@ def _names(names: Iterable[str]) -> frozenset[str]:
 
 
 def _tuple_of(extensions: Iterable[Extension]) -> tuple[Extension, ...]:
+    if extensions == ():
+        return ()
+    from .._spec.extensions import Extension  # not before there are any: most programs have none
+
     given: tuple[Extension, ...] = kinds_in(
         "extensions", extensions, Extension, "Extension objects"
     )
@@ -67,7 +74,7 @@ def _registry_of(config: Config) -> Registry:
 
 
 @attrs.frozen(kw_only=True)
-class Config:
+class Config(Record):
     """Immutable settings; one instance may serve any number of connections.
 
     Each limit says in its docstring what happens to what goes over it. Times are in seconds.

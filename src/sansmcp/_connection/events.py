@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, TypeVar, final
 import attrs
 
 from .._rules.conversation import Peer
-from .._wire.values import JSONObject, JSONValue, RequestId
+from .._wire.values import JSONObject, JSONValue, Record, RequestId
 from .config import Config
 from .handles import IncomingRequest, Listener, Listing, OutgoingRequest, Ping, Start, Subscription
 
@@ -21,7 +21,7 @@ from .handles import IncomingRequest, Listener, Listing, OutgoingRequest, Ping, 
 
 @final
 @attrs.frozen(kw_only=True)
-class Ready:
+class Ready(Record):
     """The peer is known.
 
     On a client it is the ending of `start`; on a server `initialized` came, or the first request of
@@ -48,7 +48,7 @@ class FailureCause(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class ConnectionFailed:
+class ConnectionFailed(Record):
     """The other ending of `start`. `ConnectionClosed` follows.
 
     `code`, `message` and `data` are those of the server's error where it sent one, as in
@@ -80,7 +80,7 @@ class CloseCause(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class ConnectionClosed:
+class ConnectionClosed(Record):
     """The last event of every connection."""
 
     cause: CloseCause
@@ -91,7 +91,7 @@ class ConnectionClosed:
 
 @final
 @attrs.frozen(kw_only=True)
-class RequestReceived:
+class RequestReceived(Record):
     """The peer asks: answer with `send_result` or `send_error`."""
 
     request: IncomingRequest
@@ -99,7 +99,7 @@ class RequestReceived:
 
 @final
 @attrs.frozen(kw_only=True)
-class RequestAnswered:
+class RequestAnswered(Record):
     """The core has answered this request by itself.
 
     It was `ping`, `initialize` or `logging/setLevel`; or it was refused, and `code` is the error
@@ -122,7 +122,7 @@ class CancelCause(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class RequestCancelled:
+class RequestCancelled(Record):
     """Stop working on this request; an answer would not be sent (`send_result` returns False).
 
     `reason` and `meta` (the `_meta`) are those of the peer's cancellation; None where it has none.
@@ -138,7 +138,7 @@ class RequestCancelled:
 
 @final
 @attrs.frozen(kw_only=True)
-class NotificationReceived:
+class NotificationReceived(Record):
     """The peer tells something; there is nothing to answer. `params` is `{}` where absent.
 
     `subscription` is the one that it was sent for, in the modern revision; `peer` is who sent it,
@@ -158,7 +158,7 @@ class NotificationReceived:
 
 @final
 @attrs.frozen(kw_only=True)
-class SubscriptionAcknowledged:
+class SubscriptionAcknowledged(Record):
     """The server has taken a subscription of ours, as far as `notifications` says.
 
     Source: MCP 2026-07-28, basic/patterns/subscriptions.
@@ -182,7 +182,7 @@ class SubscriptionEnd(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class SubscriptionEnded:
+class SubscriptionEnded(Record):
     """The one ending of a subscription of ours.
 
     `code`, `message`, `data`, `status` and `retry_after` are those of the server's error where
@@ -202,7 +202,7 @@ class SubscriptionEnded:
 
 @final
 @attrs.frozen(kw_only=True)
-class ListenerAdded:
+class ListenerAdded(Record):
     """The client has subscribed, and was told what is honoured. `publish` serves it."""
 
     listener: Listener
@@ -210,7 +210,7 @@ class ListenerAdded:
 
 @final
 @attrs.frozen(kw_only=True)
-class ListenerRemoved:
+class ListenerRemoved(Record):
     """A subscription of the client is over, for a reason that is not `end_listener`.
 
     `reason` and `meta` are as in `RequestCancelled`.
@@ -227,7 +227,7 @@ class ListenerRemoved:
 
 @final
 @attrs.frozen(kw_only=True)
-class ResponseReceived:
+class ResponseReceived(Record):
     """A request of ours was answered with a result. This is its one ending."""
 
     request: OutgoingRequest
@@ -236,7 +236,7 @@ class ResponseReceived:
 
 @final
 @attrs.frozen(kw_only=True)
-class ErrorReceived:
+class ErrorReceived(Record):
     """A request of ours was answered with an error. This is its one ending.
 
     Attributes:
@@ -260,7 +260,7 @@ class ErrorReceived:
 
 @final
 @attrs.frozen(kw_only=True)
-class InputRequired:
+class InputRequired(Record):
     """The server asks before it can answer a request of ours. This is the request's one ending.
 
     Go on with `provide_input`, which sends the request again with the answers, or let it be:
@@ -293,7 +293,7 @@ class FailureReason(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class RequestFailed:
+class RequestFailed(Record):
     """A request of ours ended without a proper answer from the peer. This is its one ending.
 
     It is not shaped like an error of the peer, so that the two cannot be confused.
@@ -318,7 +318,7 @@ class RequestFailed:
 
 @final
 @attrs.frozen(kw_only=True)
-class ProgressReceived:
+class ProgressReceived(Record):
     """The peer is getting on with a request of ours.
 
     `progress` has increased since the last one; `total` has the same unit, where known. `meta` is
@@ -334,7 +334,7 @@ class ProgressReceived:
 
 @final
 @attrs.frozen(kw_only=True)
-class PageReceived:
+class PageReceived(Record):
     """One page of a listing. `items` is the list inside `result` (tools, prompts, ...)."""
 
     listing: Listing
@@ -360,7 +360,7 @@ class ListingEnd(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class ListingEnded:
+class ListingEnded(Record):
     """The one ending of a listing.
 
     `stale`: what was listed is out of date, since the peer said meanwhile that the list had
@@ -385,7 +385,7 @@ class ListingEnded:
 
 @final
 @attrs.frozen(kw_only=True)
-class PingEnded:
+class PingEnded(Record):
     """The one ending of a ping.
 
     `failure` is None where the peer answered (an error counts: it shows that the peer is alive);
@@ -404,7 +404,7 @@ class PingEnded:
 
 @final
 @attrs.frozen(kw_only=True)
-class ProtocolViolation:
+class ProtocolViolation(Record):
     """The peer broke a rule.
 
     Attributes:
@@ -430,7 +430,7 @@ class ProtocolViolation:
 
 @final
 @attrs.frozen(kw_only=True)
-class MessageIgnored:
+class MessageIgnored(Record):
     """A message that lost a race, or names nothing that is in flight. It is nobody's fault.
 
     `method` is None for an answer; `id` is the request id or progress token it names. `answer` is
@@ -447,7 +447,7 @@ class MessageIgnored:
 
 @final
 @attrs.frozen(kw_only=True)
-class ErrorWithoutIdReceived:
+class ErrorWithoutIdReceived(Record):
     """The peer could not read a message of ours so far as to say which one it was.
 
     Source: MCP 2025-11-25, basic/index, Responses.
@@ -460,7 +460,7 @@ class ErrorWithoutIdReceived:
 
 @final
 @attrs.frozen(kw_only=True)
-class LimitReached:
+class LimitReached(Record):
     """A limit of `Config` was reached and something was refused or forgotten, as `text` says."""
 
     rule: str

@@ -25,7 +25,7 @@ from .outgoing import Outcome, OutgoingRequests
 from .timers import Timed
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class KeepAlive:
     """When to ping next, and how many pings in a row failed."""
 

@@ -23,7 +23,7 @@ class TimerOwner(Protocol):
         ...
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class TimeoutPauses:
     """The time in which the silence of the peer does not count, since it waits for this side.
 
@@ -44,7 +44,7 @@ class TimeoutPauses:
         return self.total if self.since is None else self.total + (now - self.since)
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Timers:
     """A heap of (time, order, owner, subject) whose entries are checked when they surface.
 

@@ -13,7 +13,7 @@ _NAME_CHARACTERS: Final = 256
 """A longer string is not remembered: what is kept for ever must be small."""
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class CancelledIds:
     """Ids of requests that were cancelled, so that no answer to them will come.
 
@@ -47,7 +47,7 @@ class CancelledIds:
         return bool(self._keys) and self._keys.pop(repr(key), MISSING) is None
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class UsedIds:
     """Ids that one side has used: integers as ranges, strings one by one.
 

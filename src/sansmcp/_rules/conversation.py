@@ -12,7 +12,7 @@ from .._wire.values import JSONObject
 from .state_tables import PHASES, Phase, PhaseTrigger
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Conversation:
     """Phase of the handshake, the revision, and the gates that each side has opened.
 

@@ -8,6 +8,8 @@ from typing import Final
 
 import attrs
 
+from .._wire.values import Record
+
 
 def _without_parts(uris: Iterable[str]) -> tuple[str, ...]:
     """The URIs in order, without those that continue another one of them."""
@@ -19,7 +21,7 @@ def _without_parts(uris: Iterable[str]) -> tuple[str, ...]:
 
 
 @attrs.frozen
-class Resources:
+class Resources(Record):
     """URIs that a subscription names. A URI that continues one of them is covered by it.
 
     Only the server knows what is part of a resource, so any continuation may be a part of it.

@@ -231,7 +231,8 @@ def judge_cancellation(params: JSONObject, dialect: Dialect) -> Breach | None:
 
 _LABEL: Final = "[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _NAME: Final = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
-_EXTENSION: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/(?:{_NAME})?")
+_EXTENSION: Final = rf"{_LABEL}(?:\.{_LABEL})*/(?:{_NAME})?"
+"""The name of an extension. `re` compiles and keeps it when it is first used."""
 
 
 _FLAGS: Final = frozenset({"listChanged", "subscribe"})
@@ -278,7 +279,7 @@ def _judge_known(paths: Collection[str], capabilities: JSONObject, path: str) ->
 def _judge_named(path: str, declared: JSONObject) -> Breach | None:
     """The first fault of capabilities that anybody may name, and whose values are objects."""
     for name, value in declared.items():
-        if path == "extensions" and _EXTENSION.fullmatch(name) is None:
+        if path == "extensions" and re.fullmatch(_EXTENSION, name) is None:
             text = f"{name[:80]!r} is no name of an extension: a prefix and a slash are needed"
             return Breach("EXT-001", text, tolerated=True)
         if not is_object(value):

@@ -15,7 +15,7 @@ from .._spec.errors import ErrorCode
 from .._spec.methods import OBJECT, STRING, OptionalMembers
 from .._spec.modern_methods import META_PREFIX
 from .._spec.registry import LOG_LEVELS
-from .._wire.values import MISSING, JSONObject, Missing, is_list, is_object
+from .._wire.values import MISSING, JSONObject, Missing, Record, is_list, is_object
 from .sending import Breach
 
 PROTOCOL_VERSION: Final = META_PREFIX + "protocolVersion"
@@ -36,7 +36,7 @@ OPTIONAL: Final[OptionalMembers] = ((CLIENT_INFO, OBJECT), (LOG_LEVEL, STRING))
 
 
 @attrs.frozen
-class Envelope:
+class Envelope(Record):
     """What one request says of its sender, read once.
 
     `peer` is shared by all requests with equal envelopes, so nobody may change it.

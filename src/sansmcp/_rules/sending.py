@@ -21,6 +21,7 @@ from .._wire.values import (
     JSONObject,
     JSONValue,
     Missing,
+    Record,
     Side,
     is_list_of_strings,
     is_object,
@@ -46,7 +47,7 @@ _BROKEN_BY_SENDER: Final = {"MRTR-027": "MRTR-020", "PAGE-008": "OWN-014", "TOOL
 
 
 @attrs.frozen
-class Breach:
+class Breach(Record):
     """A rule that a message breaks. `tolerated`: it is reported, and handled all the same.
 
     `data` goes into the error that answers it.

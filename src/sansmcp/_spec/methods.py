@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from .._wire.values import JSONObject, Side
+from .._wire.values import JSONObject, Record, Side
 
 _Types = tuple[type, ...]
 Kinds = _Types | None
@@ -55,7 +55,7 @@ WRITTEN: Final[OptionalMembers] = (
 
 
 @attrs.frozen
-class Condition:
+class Condition(Record):
     """A capability that is needed only when a member of params has a value (None: any value)."""
 
     member: str
@@ -89,7 +89,7 @@ def _name_as_json(method: Method) -> bytes:
 
 
 @attrs.frozen(kw_only=True)
-class Method:
+class Method(Record):
     """One method in one direction, as some revisions define it."""
 
     name: str
@@ -136,7 +136,7 @@ class Method:
 
 
 @attrs.frozen(kw_only=True)
-class Dialect:
+class Dialect(Record):
     """What one revision defines. Tables are indexed by the side that sends."""
 
     revision: str

@@ -7,15 +7,17 @@ a test compares them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from .._wire.values import JSONObject, is_object
-from .extensions import Extension
 from .legacy_methods import LEGACY_STEPS
 from .methods import Dialect, Method
 from .modern_methods import MODERN_DIALECT, MODERN_REVISION
+
+if TYPE_CHECKING:
+    from .extensions import Extension
 
 LEGACY_REVISIONS: Final = tuple(LEGACY_STEPS)
 """The revisions that open with a handshake, oldest first."""
@@ -100,7 +102,7 @@ def _every_path_of(registry: Registry) -> frozenset[str]:
     return frozenset[str]().union(*registry.paths.values())
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Registry:
     """All that is known of the protocol: that of the specification, or more (`Extension`)."""
 

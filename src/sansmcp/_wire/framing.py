@@ -6,6 +6,8 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from .values import Record
+
 EXCERPT_BYTES: Final = 120
 """How much of a bad line an event shows."""
 
@@ -26,7 +28,7 @@ BOM_NOTE: Final = "a byte order mark came before a message"
 _CR: Final = 13
 
 
-class Overlong:
+class Overlong(Record):
     """What the reader gives in place of a line over the limit."""
 
     __slots__ = ()
@@ -50,7 +52,7 @@ class OverlongEnd(Overlong):
 Line: TypeAlias = bytes | bytearray | OverlongLine
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class LineReader:
     """Cuts a byte stream into lines of at most `max_bytes`, the newline not counted.
 
@@ -111,7 +113,7 @@ class LineReader:
         return self._complete() or None
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Trimmer:
     """Takes off what may stand around a message: a byte order mark at first, white space.
 

@@ -11,11 +11,11 @@ from .values import RequestId, id_key
 
 _NUMBER: Final = rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 _SCALAR: Final = _NUMBER + rb'|true|false|null|"(?:[^"\\]|\\.)*"'
-_START: Final = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r]*\{")
-_MEMBER: Final = re.compile(
-    rb'\s*"([^"\\]*)"\s*:\s*(?:(%b)\s*,)?' % _SCALAR
-)  # without the value where that is an object or a list, or is cut
-_LAST_ID: Final = re.compile(
+# `re` compiles and keeps them when they are first used: few programs meet a message over the limit.
+_START: Final = rb"(?:\xef\xbb\xbf)?[ \t\r]*\{"
+_MEMBER: Final = rb'\s*"([^"\\]*)"\s*:\s*(?:(%b)\s*,)?' % _SCALAR
+"""Without the value where that is an object or a list, or is cut."""
+_LAST_ID: Final = (
     rb'[,{]\s*"id"\s*:\s*(%b|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z' % _NUMBER
 )
 _ANSWERS: Final = frozenset({b"result", b"error"})
@@ -37,9 +37,9 @@ def read_head(head: bytes) -> tuple[Kind, RequestId | None]:
     members before it, and the others after it (`read_tail`).
     """
     kind, id = Kind.UNKNOWN, None
-    found = _START.match(head)
+    found = re.match(_START, head)
     while found is not None:
-        found = _MEMBER.match(head, found.end())
+        found = re.compile(_MEMBER).match(head, found.end())
         if found is None:
             break
         name, value = found.groups()
@@ -60,7 +60,7 @@ def read_tail(tail: bytes) -> RequestId | None:
     The last brace closes the object, so that what stands before it is a member of the message
     itself and of nothing within it.
     """
-    found = _LAST_ID.search(tail)
+    found = re.search(_LAST_ID, tail)
     return None if found is None else _id_of(found[1])
 
 

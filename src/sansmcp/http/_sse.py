@@ -13,6 +13,7 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from .._spec.errors import LocalProtocolError
+from .._wire.values import Record
 
 DEFAULT_MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
@@ -26,7 +27,7 @@ _EXCERPT_BYTES: Final = 120
 
 @final
 @attrs.frozen(kw_only=True)
-class ServerSentEvent:
+class ServerSentEvent(Record):
     """One event of a stream.
 
     Attributes:
@@ -42,7 +43,7 @@ class ServerSentEvent:
 
 @final
 @attrs.frozen(kw_only=True)
-class OverlongEvent:
+class OverlongEvent(Record):
     """An event that has grown over the limit. The rest of it, up to its end, is discarded.
 
     Attributes:

@@ -13,7 +13,7 @@ from typing import TypeAlias, final
 import attrs
 
 from .._spec.rule_levels import Level
-from .._wire.values import JSONObject, RequestId, Side
+from .._wire.values import JSONObject, Record, RequestId, Side
 
 
 class MessageKind(enum.Enum):
@@ -28,7 +28,7 @@ class MessageKind(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class MessageSeen:
+class MessageSeen(Record):
     """A message was seen, good or bad. All other events about it come later.
 
     Attributes:
@@ -51,7 +51,7 @@ class MessageSeen:
 
 @final
 @attrs.frozen(kw_only=True)
-class TextSeen:
+class TextSeen(Record):
     """Bytes that are no message were seen, such as log output among the messages.
 
     Attributes:
@@ -70,7 +70,7 @@ class TextSeen:
 
 @final
 @attrs.frozen(kw_only=True)
-class AnswerMatched:
+class AnswerMatched(Record):
     """A response was seen that belongs to a known request.
 
     Attributes:
@@ -97,7 +97,7 @@ class AnswerMatched:
 
 @final
 @attrs.frozen(kw_only=True)
-class CancellationMatched:
+class CancellationMatched(Record):
     """A cancellation was seen that belongs to a known request.
 
     Attributes:
@@ -122,7 +122,7 @@ class CancellationMatched:
 
 @final
 @attrs.frozen(kw_only=True)
-class RequestUnanswered:
+class RequestUnanswered(Record):
     """A request has no response, and none will come. That alone breaks no rule.
 
     Attributes:
@@ -144,7 +144,7 @@ class RequestUnanswered:
 
 @final
 @attrs.frozen(kw_only=True)
-class HandshakeSeen:
+class HandshakeSeen(Record):
     """The server has answered `initialize` with a result: both sides agree on this.
 
     Members that are no objects are None. The objects belong to the caller.
@@ -161,7 +161,7 @@ class HandshakeSeen:
 
 @final
 @attrs.frozen(kw_only=True)
-class DiscoverySeen:
+class DiscoverySeen(Record):
     """The server has answered `server/discover` with a result: it supports this.
 
     Attributes:
@@ -179,7 +179,7 @@ class DiscoverySeen:
 
 @final
 @attrs.frozen(kw_only=True)
-class ViolationSeen:
+class ViolationSeen(Record):
     """A side broke a rule: every ordering of the two directions would show it.
 
     Attributes:
@@ -213,7 +213,7 @@ class BlindCause(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class BlindSpot:
+class BlindSpot(Record):
     """Less is judged from here on. Each text is reported once, or once for each side.
 
     Attributes:
@@ -231,7 +231,7 @@ class BlindSpot:
 
 @final
 @attrs.frozen(kw_only=True)
-class StreamEnded:
+class StreamEnded(Record):
     """A side has ended its stream."""
 
     side: Side

@@ -18,7 +18,7 @@ from .._rules.state_tables import Phase
 from .._spec.methods import Dialect, Method
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import Registry
-from .._wire.values import IdKey, ProgressToken, RequestId, Side
+from .._wire.values import IdKey, ProgressToken, Record, RequestId, Side
 from ._events import BlindCause
 from ._observations import Observations
 
@@ -29,7 +29,7 @@ _OPEN: Final = "the oldest request was forgotten, and its answer will not be mat
 
 
 @attrs.frozen
-class RequestTerms:
+class RequestTerms(Record):
     """What a request of 2026-07-28 declares, as far as it binds the server.
 
     Attributes:

@@ -11,6 +11,8 @@ from typing import Final, final
 
 import attrs
 
+from ..._wire.values import Record
+
 _TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _COMMAS: Final = re.compile(r"[ \t,]*")
 _SCHEME: Final = re.compile(rf"({_TOKEN})(?:[ \t]+|(?=,)|\Z)")
@@ -25,7 +27,7 @@ _MAX_CHALLENGES: Final = 32
 
 @final
 @attrs.frozen
-class Challenge:
+class Challenge(Record):
     """One way in that a server names.
 
     Attributes:

@@ -8,7 +8,7 @@ import attrs
 
 from ..._connection.events import Event
 from ..._connection.handles import Listing, OutgoingRequest, Ping, Start, Subscription
-from ..._wire.values import JSONValue
+from ..._wire.values import JSONValue, Record
 from .._server.events import MessageUndelivered
 from .auth_challenges import Challenge
 
@@ -18,7 +18,7 @@ Asked: TypeAlias = OutgoingRequest | Listing | Ping | Start | Subscription
 
 @final
 @attrs.frozen(kw_only=True)
-class AuthorizationRequired:
+class AuthorizationRequired(Record):
     """The server wants to know who asks, or to be shown more than it was: 401, or 403.
 
     Attributes:
@@ -41,7 +41,7 @@ class AuthorizationRequired:
 
 @final
 @attrs.frozen(kw_only=True)
-class MessageRefused:
+class MessageRefused(Record):
     """The server has refused a message of ours with an HTTP status.
 
     Where the application waits for an ending, that comes, too.
@@ -69,7 +69,7 @@ class MessageRefused:
 
 @final
 @attrs.frozen(kw_only=True)
-class StreamUnavailable:
+class StreamUnavailable(Record):
     """There is no stream any more for what belongs to no request: the server does not give one.
 
     Requests go on as before. 405 says that a server has no such stream: that is no event.
@@ -85,7 +85,7 @@ class StreamUnavailable:
 
 @final
 @attrs.frozen(kw_only=True)
-class SessionLost:
+class SessionLost(Record):
     """The server has ended the session. What was open in it ends; a new one is being opened.
 
     It is not where `start` is None: a new session was lost at once, too, or could not be opened.

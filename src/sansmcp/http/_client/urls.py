@@ -11,6 +11,8 @@ from urllib.parse import urljoin, urlsplit
 
 import attrs
 
+from ..._wire.values import Record
+
 _PORTS: Final = {"http": 80, "https": 443}
 _SAFE: Final = re.compile(r"[\x21-\x7e]+")
 _AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::[0-9]*)?")
@@ -19,7 +21,7 @@ _MAX_CHARACTERS: Final = 8192
 
 @final
 @attrs.frozen
-class Origin:
+class Origin(Record):
     """Whom a connection goes to. Two URLs of one origin differ in path and query only.
 
     Attributes:
@@ -34,7 +36,7 @@ class Origin:
 
 
 @attrs.frozen
-class URL:
+class URL(Record):
     """An absolute URL of HTTP, taken apart."""
 
     text: str

@@ -21,7 +21,7 @@ from ..._wire.setting_checks import (
     check_seconds,
     check_text,
 )
-from ..._wire.values import JSONObject
+from ..._wire.values import JSONObject, Record
 from .._headers import Fields, GivenHeaders, Headers, Text
 from .events import HTTPEvent
 from .exchange import ServerExchange
@@ -42,7 +42,7 @@ def _path(_instance: object, attribute: attrs.Attribute[Any], value: str) -> Non
 
 @final
 @attrs.frozen(kw_only=True)
-class OldPaths:
+class OldPaths(Record):
     """The two endpoints of HTTP+SSE, for clients of 2024-11-05. Deprecated since 2025-03-26.
 
     Attributes:

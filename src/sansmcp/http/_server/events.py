@@ -8,12 +8,13 @@ from typing import TypeAlias, final
 import attrs
 
 from ..._connection.events import Event
+from ..._wire.values import Record
 from .sessions import Session
 
 
 @final
 @attrs.frozen(kw_only=True)
-class SessionStarted:
+class SessionStarted(Record):
     """A client of a legacy revision has opened a session: its `initialize` is answered."""
 
     session: Session
@@ -31,7 +32,7 @@ class SessionEnd(enum.Enum):
 
 @final
 @attrs.frozen(kw_only=True)
-class SessionEnded:
+class SessionEnded(Record):
     """The last event of a session. All that was open in it has had its ending."""
 
     session: Session
@@ -40,7 +41,7 @@ class SessionEnded:
 
 @final
 @attrs.frozen(kw_only=True)
-class MessageUndelivered:
+class MessageUndelivered(Record):
     """A message of ours is lost: nobody is there, or no stream is open that could carry it.
 
     Requests of ours are not among these: they end in `RequestFailed(NO_STREAM)` (OWN-032).

@@ -9,9 +9,11 @@ from typing import Final
 
 import attrs
 
+from ..._wire.values import Record
+
 
 @attrs.frozen
-class Accepted:
+class Accepted(Record):
     """Which of the two forms of an answer a client takes."""
 
     json: bool

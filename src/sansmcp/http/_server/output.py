@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 
+from ..._wire.values import Record
 from .._headers import Headers
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _STREAM: Final[Headers] = (
 
 @final
 @attrs.frozen
-class SendHead:
+class SendHead(Record):
     """Send this status and these fields; their names are in lower case."""
 
     status: int
@@ -35,7 +36,7 @@ class SendHead:
 
 @final
 @attrs.frozen
-class SendBody:
+class SendBody(Record):
     """Send these bytes of the body."""
 
     data: bytes
@@ -43,7 +44,7 @@ class SendBody:
 
 @final
 @attrs.frozen
-class SendEnd:
+class SendEnd(Record):
     """The response is over."""
 
 

@@ -13,6 +13,7 @@ import attrs
 
 from ..._rules.conversation import Peer
 from ..._wire.setting_checks import flag, function, seconds, whole
+from ..._wire.values import Record
 from .event_log import EventLog, MemoryEventLog
 from .replay import History
 from .streams import Standalone
@@ -27,7 +28,7 @@ _POLLING_SINCE: Final = "2025-11-25"
 
 @final
 @attrs.frozen(kw_only=True)
-class Sessions:
+class Sessions(Record):
     """How an endpoint keeps sessions. Times are in seconds."""
 
     new_id: Callable[[], str] = attrs.field(validator=function())
