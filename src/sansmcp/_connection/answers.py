@@ -72,6 +72,8 @@ class Answers:
         self.input_required: InputRequiredClient | None = None
         self.discovery: Discovery | None = None
 
+    # ----------------------------------------------------------------------------------- responses
+
     def receive_answer(self, message: JSONObject) -> None:
         """Give an answer to the call that it belongs to, or report what is wrong with it."""
         raw: Any = message.get("id")
@@ -120,25 +122,6 @@ class Answers:
         else:
             assert not isinstance(outcome, InputRequired)  # no request of the library's own asks
             call._owner.ended(call, outcome)
-
-    def _judge_result(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
-        """What is wrong with a result, after what counts as absent was taken out of it."""
-        spec = call._spec
-        optional = META if spec is None else spec.result_optional
-        drop = self._core.drop_invalid if call._purpose in _FORGIVEN else self._core.drop_nulls
-        drop(optional, result, call)
-        if call._task and is_object(task := result.get("task")):
-            self._core.drop_nulls(TASK_OPTIONAL, task, call)
-        if (
-            spec is None
-            or not self._core.checks_shape
-            or (call._is_modern and self._messages.is_extension_result(result))
-        ):
-            return None
-        wrong = result_shape_fault(spec, call._task, result)
-        if wrong is None:
-            return None
-        return Breach(spec.result_rule, f"result of {call._method}: {wrong}")
 
     def _handle_unmatched(
         self, message: JSONObject, raw: object, key: IdKey | None
@@ -191,30 +174,6 @@ class Answers:
             )
         return call
 
-    def answered_by(self, id: IdKey | None) -> OutgoingRequest | None:
-        """The open call that an answer with this id means, if any."""
-        call = None if id is None else self._outgoing.calls.get(id)
-        if call is None and id is not None and not self._core.config.strict:
-            other = id_of_other_type(id)
-            call = None if other is None else self._outgoing.calls.get(other)
-        return call
-
-    def overlong_text(self, call: OutgoingRequest, size: str) -> str:
-        """Say that the answer to a call is over the limit; `size` is in bytes, as far as known."""
-        limit = self._core.config.max_message_bytes
-        return (
-            f"the answer to {call._method} has {size} bytes; "
-            f"the limit of Config.max_message_bytes is {limit}"
-        )
-
-    def conclude_overlong(self, call: OutgoingRequest, text: str, *, is_told: bool = False) -> None:
-        """The answer to a call came, and was over the limit (OWN-001)."""
-        self._outgoing.conclude(call, _ANSWERED)
-        if not is_told:
-            self._core.report(Breach("OWN-001", text), request=call)
-        failed = RequestFailed(request=call, reason=FailureReason.INVALID_ANSWER, text=text)
-        call._owner.ended(call, failed)
-
     def _no_result(
         self, call: OutgoingRequest, message: JSONObject
     ) -> tuple[Outcome, Breach | None]:
@@ -244,6 +203,53 @@ class Answers:
             return self.input_required.receive_questions(call, result)
         breach = Breach("JSON-022", f"resultType {str(kind)[:80]!r} is not known")
         return invalid(call, breach, result), breach
+
+    def _judge_result(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
+        """What is wrong with a result, after what counts as absent was taken out of it."""
+        spec = call._spec
+        optional = META if spec is None else spec.result_optional
+        drop = self._core.drop_invalid if call._purpose in _FORGIVEN else self._core.drop_nulls
+        drop(optional, result, call)
+        if call._task and is_object(task := result.get("task")):
+            self._core.drop_nulls(TASK_OPTIONAL, task, call)
+        if (
+            spec is None
+            or not self._core.checks_shape
+            or (call._is_modern and self._messages.is_extension_result(result))
+        ):
+            return None
+        wrong = result_shape_fault(spec, call._task, result)
+        if wrong is None:
+            return None
+        return Breach(spec.result_rule, f"result of {call._method}: {wrong}")
+
+    # -------------------------------------------------------------------- responses over the limit
+
+    def answered_by(self, id: IdKey | None) -> OutgoingRequest | None:
+        """The open call that an answer with this id means, if any."""
+        call = None if id is None else self._outgoing.calls.get(id)
+        if call is None and id is not None and not self._core.config.strict:
+            other = id_of_other_type(id)
+            call = None if other is None else self._outgoing.calls.get(other)
+        return call
+
+    def overlong_text(self, call: OutgoingRequest, size: str) -> str:
+        """Say that the answer to a call is over the limit; `size` is in bytes, as far as known."""
+        limit = self._core.config.max_message_bytes
+        return (
+            f"the answer to {call._method} has {size} bytes; "
+            f"the limit of Config.max_message_bytes is {limit}"
+        )
+
+    def conclude_overlong(self, call: OutgoingRequest, text: str, *, is_told: bool = False) -> None:
+        """The answer to a call came, and was over the limit (OWN-001)."""
+        self._outgoing.conclude(call, _ANSWERED)
+        if not is_told:
+            self._core.report(Breach("OWN-001", text), request=call)
+        failed = RequestFailed(request=call, reason=FailureReason.INVALID_ANSWER, text=text)
+        call._owner.ended(call, failed)
+
+    # -------------------------------------------------------------------------- progress and tasks
 
     def receive_progress(self, params: JSONObject) -> None:
         """Report progress of a call in flight, which restarts its silence."""
@@ -281,6 +287,12 @@ class Answers:
             )
         )
 
+    def note_peer_tasks(self, method: str, content: JSONObject) -> None:
+        """Tasks of the peer came by, in a result or a notification."""
+        if self._outgoing.task_calls and method.startswith(("tasks/", "notifications/tasks/")):
+            for task_id in finished_tasks(method, content):
+                self._finish_task(task_id)
+
     def _keep_token_for_task(self, call: OutgoingRequest, result: JSONObject) -> None:
         """The token of a task stays in use until the task is over (PROG-011)."""
         task_id = new_task(result)
@@ -295,12 +307,6 @@ class Answers:
                 f"progress of {len(self._outgoing.task_calls)} tasks is awaited, which is the limit"
             )
             self._core.events.append(LimitReached(rule="OWN-005", text=text))
-
-    def note_peer_tasks(self, method: str, content: JSONObject) -> None:
-        """Tasks of the peer came by, in a result or a notification."""
-        if self._outgoing.task_calls and method.startswith(("tasks/", "notifications/tasks/")):
-            for task_id in finished_tasks(method, content):
-                self._finish_task(task_id)
 
     def _finish_task(self, task_id: str) -> None:
         call = self._outgoing.task_calls.pop(task_id, None)

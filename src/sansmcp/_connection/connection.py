@@ -89,7 +89,7 @@ class Connection:
         self._lines = LineReader(self._core.config.max_message_bytes)
         self._trimmer = Trimmer()
 
-    # -------------------------------------------------------------------- from the transport
+    # -------------------------------------------------------------------------- from the transport
 
     def receive_data(
         self,
@@ -184,7 +184,7 @@ class Connection:
         """
         self._machine.handle_timeout(now)
 
-    # ------------------------------------------------------------------- from the application
+    # ------------------------------------------------------------------------ from the application
 
     def send_request(
         self,
@@ -473,7 +473,7 @@ class Connection:
         """
         self._machine.close(now=now)
 
-    # ------------------------------------------------------------------------- to the caller
+    # ------------------------------------------------------------------------------- to the caller
 
     def next_event(self) -> Event | None:
         """Take the oldest event; None means that there is none now."""
@@ -515,7 +515,7 @@ class Connection:
         """When to call `handle_timeout`, on the caller's clock; None means never."""
         return self._core.timers.earliest()
 
-    # ------------------------------------------------------------------------------- looking
+    # ------------------------------------------------------------------------------------- looking
 
     @property
     def state(self) -> State:
@@ -548,6 +548,11 @@ class Connection:
         return self._machine.open_requests
 
     @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The URIs that the peer is subscribed to."""
+        return ()
+
+    @property
     def forgotten_answers(self) -> int:
         """How many ended requests were forgotten, so that a late answer counts as unknown."""
         return self._outgoing.forgotten_answers
@@ -567,7 +572,7 @@ class Connection:
         """Advice to stop reading until events were taken. Nothing is refused because of it."""
         return self._core.events.is_over(self._core.config)
 
-    # ----------------------------------------------------------------------------- receiving
+    # ------------------------------------------------------------------------------------- helpers
 
     def _receive_odd_line(self, line: Line | OverlongEnd) -> None:
         """The first line, one that is too long or empty, or one that ends in white space."""
@@ -621,8 +626,3 @@ class Connection:
     def _note_all(self, notes: list[str]) -> None:
         for note in notes:
             self._machine.note(note)
-
-    @property
-    def subscriptions(self) -> tuple[str, ...]:
-        """The URIs that the peer is subscribed to."""
-        return ()

@@ -216,6 +216,8 @@ class Core:
         state["wake"] = None
         return None, state
 
+    # ----------------------------------------------------------------- time, and the end of a verb
+
     def tell(self, now: float) -> None:
         """Take the time of the caller; a smaller one than before changes nothing."""
         if self.now is None:
@@ -226,6 +228,12 @@ class Core:
                     self.parts.clock_started()
         elif now > self.now:
             self.now = now
+
+    def run_timer(self, expire: Callable[[Any], None], subject: Timed) -> None:
+        """Have a part deal with a deadline of its own that has passed."""
+        self.transport.before_timer()
+        expire(subject)
+        self.transport.after_timer()
 
     def settle(self) -> bool:
         """The last act of a verb: end what has overflowed, then run `wake` if there is news.
@@ -265,37 +273,54 @@ class Core:
             or (earliest is not None and (deadline is None or earliest < deadline))
         )
 
+    # ---------------------------------------------------------------- checks before a verb commits
+
+    def check_open(self, what: str) -> None:
+        """Raise unless the connection may send; `what` is named in the error."""
+        if self.state is not State.OPEN:
+            self.refuse_to_send(what)
+
+    def refuse_to_send(self, what: str) -> NoReturn:
+        """Raise the error for a message that cannot be sent in this state."""
+        raise LocalProtocolError("OWN-021", f"cannot send {what} while {self.state.name}")
+
+    def check_belongs(self, request: IncomingRequest | None) -> None:
+        """What goes out about a request goes where it came from."""
+        if request is not None and request.open and self.requests.get(request._key) is not request:
+            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
+
+    def check_size(self, message: bytes, what: str) -> None:
+        """Raise for a message of the caller that would never fit."""
+        if len(message) > self.config.max_unsent_bytes:
+            raise self.too_large(message, what)
+
+    def too_large(self, message: bytes, what: str) -> LocalProtocolError:
+        """What is raised for a message of the caller that would never fit."""
+        size, limit = len(message), self.config.max_unsent_bytes
+        text = f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}"
+        return LocalProtocolError("OWN-044", text)
+
+    def is_refused(self, message: bytes, what: str) -> bool:
+        """Whether a message would never fit, however much the peer reads: then it is reported."""
+        size, limit = len(message), self.config.max_unsent_bytes
+        if size <= limit:
+            return False
+        text = (
+            f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}; "
+            "it was not sent"
+        )
+        self.events.append(LimitReached(rule="OWN-044", text=text))
+        self.refused = self.needs_settle = True
+        return True
+
+    # ------------------------------------------------------------------------------------ encoding
+
     def encode(self, value: JSONValue) -> bytes:
         """The JSON of a value of the caller; raises `LocalProtocolError` where it has none."""
         try:
             return self.codec.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
             raise self._no_json_form(error) from None
-
-    def method_bytes(self, method: str) -> bytes:
-        """The JSON of a method name of the caller."""
-        if not isinstance(method, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-            raise LocalProtocolError("OWN-014", f"a method is a string, not {method!r}")
-        return self.encode(method)
-
-    def dialect_of_unreadable(self) -> Dialect:
-        """Whose forms decide on what cannot be read: the agreed revision, or else the newest."""
-        conversation = self.conversation
-        if conversation.agreed:
-            return conversation.dialect
-        return self.registry.dialects[self.revisions[-1]]
-
-    def capabilities_in(self, revision: str) -> bytes:
-        """Our own capabilities, as far as this revision has them."""
-        return self.encode(self.registry.capabilities_in(revision, self.capabilities))
-
-    def encode_id(self, id: RequestId) -> bytes:
-        """The JSON of a request id."""
-        return b"%d" % id if type(id) is int else self.encode(id)
-
-    @staticmethod
-    def _no_json_form(error: Exception) -> LocalProtocolError:
-        return LocalProtocolError("OWN-024", f"no JSON form: {error}")
 
     def encode_object(self, value: JSONObject, meta: JSONObject | None) -> bytes:
         """The JSON of an object with `meta` merged into its `_meta`, without copying the object."""
@@ -318,51 +343,25 @@ class Core:
         separator = b"," if value else b""
         return b'%b%b"_meta":%b}' % (body[:-1], separator, self.encode(meta))
 
-    def is_refused(self, message: bytes, what: str) -> bool:
-        """Whether a message would never fit, however much the peer reads: then it is reported."""
-        size, limit = len(message), self.config.max_unsent_bytes
-        if size <= limit:
-            return False
-        text = (
-            f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}; "
-            "it was not sent"
-        )
-        self.events.append(LimitReached(rule="OWN-044", text=text))
-        self.refused = self.needs_settle = True
-        return True
+    def encode_id(self, id: RequestId) -> bytes:
+        """The JSON of a request id."""
+        return b"%d" % id if type(id) is int else self.encode(id)
 
-    def check_size(self, message: bytes, what: str) -> None:
-        """Raise for a message of the caller that would never fit."""
-        if len(message) > self.config.max_unsent_bytes:
-            raise self.too_large(message, what)
+    def method_bytes(self, method: str) -> bytes:
+        """The JSON of a method name of the caller."""
+        if not isinstance(method, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError("OWN-014", f"a method is a string, not {method!r}")
+        return self.encode(method)
 
-    def too_large(self, message: bytes, what: str) -> LocalProtocolError:
-        """What is raised for a message of the caller that would never fit."""
-        size, limit = len(message), self.config.max_unsent_bytes
-        text = f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}"
-        return LocalProtocolError("OWN-044", text)
+    def capabilities_in(self, revision: str) -> bytes:
+        """Our own capabilities, as far as this revision has them."""
+        return self.encode(self.registry.capabilities_in(revision, self.capabilities))
 
-    def end_overflow(self) -> None:
-        """End the connection, since the peer does not read."""
-        self.overflowing = False
-        self.transport.overflow_begins()
-        self.needs_settle = self.wake is not None
-        self.events.append(
-            ProtocolViolation(
-                rule="OWN-012",
-                text=f"the peer does not read: {self.unsent} bytes wait, and the limit is "
-                f"{self.config.max_unsent_bytes}",
-                fatal=True,
-            )
-        )
-        self.end(StateTrigger.CLOSE, CloseCause.OVERFLOW, CancelCause.FAILED)
-        self.transport.overflow_ended()
+    @staticmethod
+    def _no_json_form(error: Exception) -> LocalProtocolError:
+        return LocalProtocolError("OWN-024", f"no JSON form: {error}")
 
-    def accept_capabilities(self, revision: str, capabilities: JSONObject) -> JSONObject:
-        """The peer's capabilities as they count; what is odd about them is reported."""
-        for breach in judge_capabilities(self.registry, revision, capabilities):
-            self.report(breach)
-        return self.registry.without_nulls(capabilities)
+    # ------------------------------------------------------------------------------------- reports
 
     def report(
         self,
@@ -417,19 +416,27 @@ class Core:
             del members[name]
             self.report(null_member(name), request=request)
 
-    def check_belongs(self, request: IncomingRequest | None) -> None:
-        """What goes out about a request goes where it came from."""
-        if request is not None and request.open and self.requests.get(request._key) is not request:
-            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
+    def accept_capabilities(self, revision: str, capabilities: JSONObject) -> JSONObject:
+        """The peer's capabilities as they count; what is odd about them is reported."""
+        for breach in judge_capabilities(self.registry, revision, capabilities):
+            self.report(breach)
+        return self.registry.without_nulls(capabilities)
 
-    def check_open(self, what: str) -> None:
-        """Raise unless the connection may send; `what` is named in the error."""
-        if self.state is not State.OPEN:
-            self.refuse_to_send(what)
+    def dialect_of_unreadable(self) -> Dialect:
+        """Whose forms decide on what cannot be read: the agreed revision, or else the newest."""
+        conversation = self.conversation
+        if conversation.agreed:
+            return conversation.dialect
+        return self.registry.dialects[self.revisions[-1]]
 
-    def refuse_to_send(self, what: str) -> NoReturn:
-        """Raise the error for a message that cannot be sent in this state."""
-        raise LocalProtocolError("OWN-021", f"cannot send {what} while {self.state.name}")
+    # --------------------------------------------------- the end of requests and of the connection
+
+    def fail_later(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
+        """Have a request of this side that could not be sent end when the verb is done."""
+        if self.unsent_calls is None:
+            self.unsent_calls = []
+        self.unsent_calls.append((call, reason, text))
+        self.needs_settle = True
 
     def end(self, trigger: StateTrigger, cause: CloseCause, cancel: CancelCause) -> None:
         """Everything is over: each request gets its ending, then the connection its last event."""
@@ -439,20 +446,23 @@ class Core:
         self.end_parts(cancel)
         self.transport.closed(cause)
 
-    def fail_later(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
-        """Have a request of this side that could not be sent end when the verb is done."""
-        if self.unsent_calls is None:
-            self.unsent_calls = []
-        self.unsent_calls.append((call, reason, text))
-        self.needs_settle = True
-
-    def run_timer(self, expire: Callable[[Any], None], subject: Timed) -> None:
-        """Have a part deal with a deadline of its own that has passed."""
-        self.transport.before_timer()
-        expire(subject)
-        self.transport.after_timer()
-
     def end_parts(self, cause: CancelCause) -> None:
         """Every part ends what is open in it."""
         assert self.parts is not None  # set when the connection was made
         self.parts.end_parts(cause)
+
+    def end_overflow(self) -> None:
+        """End the connection, since the peer does not read."""
+        self.overflowing = False
+        self.transport.overflow_begins()
+        self.needs_settle = self.wake is not None
+        self.events.append(
+            ProtocolViolation(
+                rule="OWN-012",
+                text=f"the peer does not read: {self.unsent} bytes wait, and the limit is "
+                f"{self.config.max_unsent_bytes}",
+                fatal=True,
+            )
+        )
+        self.end(StateTrigger.CLOSE, CloseCause.OVERFLOW, CancelCause.FAILED)
+        self.transport.overflow_ended()

@@ -96,9 +96,13 @@ class Discovery:
             _DISCOVER, start._probe, Purpose.DISCOVER, self, start, timeout, left
         )
 
-    def _left(self, start: Start) -> float | None:
-        """How many seconds a start still has."""
-        return None if start._until is None else start._until - (self._core.now or 0.0)
+    def error_without_id(self) -> None:
+        """Nothing but the probe is in flight: the server could not read that."""
+        if self._core.conversation.phase is not Phase.PROBING:
+            return
+        for call in list(self._outgoing.calls.values()):
+            text = f"the server could not read {call._method}"
+            self._outgoing.abandon(call, FailureReason.INVALID_ANSWER, text, None)
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
         """`server/discover` or `initialize` is over."""
@@ -117,22 +121,44 @@ class Discovery:
         else:
             self._server_discovered(start, outcome.result)
 
-    def _probe_failed(self, start: Start, outcome: RequestFailed) -> None:
-        text = outcome.text
-        if not self._core.legacy_revisions:
-            text += _OTHER_ERA
-        if outcome.reason is FailureReason.LOST:
-            if self._core.legacy_revisions:
-                text += "; if the server does not survive server/discover, start it again with "
-                text += f"the hint {self._core.legacy_revisions[-1]}, for which it is not probed"
-            self._handshake.start_failed(start, FailureCause.LOST, text)
+    # ----------------------------------------------------------------------- outcomes of the probe
+
+    def _server_discovered(self, start: Start, result: JSONObject) -> None:
+        versions: Any = result.get("supportedVersions")
+        capabilities: Any = result.get("capabilities")
+        if versions.__class__ is not list or not is_object(capabilities):
+            # Only where shapes are not checked.
+            text = f"the answer to {_DISCOVER} lacks supportedVersions or capabilities"
+            self._handshake.start_failed(start, FailureCause.INVALID_ANSWER, text)
             return
-        cause = FailureCause.INVALID_ANSWER
-        if outcome.reason is FailureReason.TIMED_OUT:
-            cause = FailureCause.TIMED_OUT
-        elif outcome.reason is FailureReason.REFUSED:
-            cause = FailureCause.REFUSED
-        self._fall_back(start, cause, text)
+        if MODERN_REVISION not in versions:
+            text = f"the server speaks {listed(versions)}"
+            text += f"; this client speaks {', '.join(self._core.revisions)}"
+            common = [name for name in self._core.legacy_revisions if name in versions]
+            newest = common[-1] if common else None
+            if newest is None:
+                self._handshake.start_failed(start, FailureCause.UNSUPPORTED_REVISION, text)
+            else:
+                self._fall_back(start, FailureCause.UNSUPPORTED_REVISION, text, None, newest)
+            return
+        capabilities = self._core.accept_capabilities(MODERN_REVISION, capabilities)
+        if not self._handshake.has_required(start, capabilities):
+            return
+        if self._core.state is not State.OPEN:
+            self._handshake.start_failed(start, FailureCause.LOST, "sending has failed meanwhile")
+            return
+        meta: Any = result.get("_meta")
+        info: Any = meta.get(SERVER_INFO) if is_object(meta) else None
+        instructions: Any = result.get("instructions")
+        peer = self._core.peer
+        peer.revision, peer.capabilities = MODERN_REVISION, capabilities
+        peer.info = info if is_object(info) else None
+        peer.instructions = instructions if isinstance(instructions, str) else None
+        peer.supported_versions = tuple(name for name in versions if isinstance(name, str))
+        conversation = self._core.conversation
+        conversation.gates[self._core.other] = self._core.registry.open_gates(capabilities)
+        conversation.move(PhaseTrigger.DISCOVER_RESULT)
+        self._core.events.append(Ready(revision=MODERN_REVISION, peer=peer, start=start))
 
     def _probe_refused(self, start: Start, error: ErrorReceived, timeout: float | None) -> None:
         text = f"the server refused {_DISCOVER}: {error.message[:300]} ({error.code})"
@@ -164,6 +190,23 @@ class Discovery:
         if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             cause = FailureCause.UNSUPPORTED_REVISION
         self._handshake.start_failed(start, cause, text, error)
+
+    def _probe_failed(self, start: Start, outcome: RequestFailed) -> None:
+        text = outcome.text
+        if not self._core.legacy_revisions:
+            text += _OTHER_ERA
+        if outcome.reason is FailureReason.LOST:
+            if self._core.legacy_revisions:
+                text += "; if the server does not survive server/discover, start it again with "
+                text += f"the hint {self._core.legacy_revisions[-1]}, for which it is not probed"
+            self._handshake.start_failed(start, FailureCause.LOST, text)
+            return
+        cause = FailureCause.INVALID_ANSWER
+        if outcome.reason is FailureReason.TIMED_OUT:
+            cause = FailureCause.TIMED_OUT
+        elif outcome.reason is FailureReason.REFUSED:
+            cause = FailureCause.REFUSED
+        self._fall_back(start, cause, text)
 
     def _probes_again(self, start: Start, error: ErrorReceived) -> bool:
         """Whether the server turns out to be modern by its refusal of `initialize`."""
@@ -204,50 +247,9 @@ class Discovery:
             self._core.conversation.dialect = self._core.registry.dialects[newest]
             self._handshake.initialize(start, revision or newest, left, self)
 
-    def error_without_id(self) -> None:
-        """Nothing but the probe is in flight: the server could not read that."""
-        if self._core.conversation.phase is not Phase.PROBING:
-            return
-        for call in list(self._outgoing.calls.values()):
-            text = f"the server could not read {call._method}"
-            self._outgoing.abandon(call, FailureReason.INVALID_ANSWER, text, None)
-
-    def _server_discovered(self, start: Start, result: JSONObject) -> None:
-        versions: Any = result.get("supportedVersions")
-        capabilities: Any = result.get("capabilities")
-        if versions.__class__ is not list or not is_object(capabilities):
-            # Only where shapes are not checked.
-            text = f"the answer to {_DISCOVER} lacks supportedVersions or capabilities"
-            self._handshake.start_failed(start, FailureCause.INVALID_ANSWER, text)
-            return
-        if MODERN_REVISION not in versions:
-            text = f"the server speaks {listed(versions)}"
-            text += f"; this client speaks {', '.join(self._core.revisions)}"
-            common = [name for name in self._core.legacy_revisions if name in versions]
-            newest = common[-1] if common else None
-            if newest is None:
-                self._handshake.start_failed(start, FailureCause.UNSUPPORTED_REVISION, text)
-            else:
-                self._fall_back(start, FailureCause.UNSUPPORTED_REVISION, text, None, newest)
-            return
-        capabilities = self._core.accept_capabilities(MODERN_REVISION, capabilities)
-        if not self._handshake.has_required(start, capabilities):
-            return
-        if self._core.state is not State.OPEN:
-            self._handshake.start_failed(start, FailureCause.LOST, "sending has failed meanwhile")
-            return
-        meta: Any = result.get("_meta")
-        info: Any = meta.get(SERVER_INFO) if is_object(meta) else None
-        instructions: Any = result.get("instructions")
-        peer = self._core.peer
-        peer.revision, peer.capabilities = MODERN_REVISION, capabilities
-        peer.info = info if is_object(info) else None
-        peer.instructions = instructions if isinstance(instructions, str) else None
-        peer.supported_versions = tuple(name for name in versions if isinstance(name, str))
-        conversation = self._core.conversation
-        conversation.gates[self._core.other] = self._core.registry.open_gates(capabilities)
-        conversation.move(PhaseTrigger.DISCOVER_RESULT)
-        self._core.events.append(Ready(revision=MODERN_REVISION, peer=peer, start=start))
+    def _left(self, start: Start) -> float | None:
+        """How many seconds a start still has."""
+        return None if start._until is None else start._until - (self._core.now or 0.0)
 
 
 class DiscoverAnswer(MethodPart):

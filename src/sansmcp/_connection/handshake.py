@@ -82,6 +82,39 @@ class ClientHandshake:
         else:
             self._agree(start, outcome.result)
 
+    def start_failed(
+        self,
+        start: Start,
+        cause: FailureCause,
+        text: str,
+        error: ErrorReceived | None = None,
+    ) -> None:
+        """The start is over without a conversation."""
+        status, retry_after = self._core.transport.start_failed(start, cause, text)
+        self._core.events.append(
+            ConnectionFailed(
+                start=start,
+                cause=cause,
+                text=text,
+                code=None if error is None else error.code,
+                message=None if error is None else error.message,
+                data=None if error is None else error.data,
+                status=status if error is None else error.status,
+                retry_after=retry_after if error is None else error.retry_after,
+            )
+        )
+        # Where the connection is ending already, that is what this failure is part of.
+        self._core.end(StateTrigger.CLOSE, CloseCause.START_FAILED, CancelCause.FAILED)
+
+    def has_required(self, start: Start, capabilities: JSONObject) -> bool:
+        """Whether the server declares what this client requires; if not, the start has failed."""
+        gates = self._core.registry.open_gates(capabilities)
+        missing = [name for name in self._requires if name not in gates]
+        if missing:
+            text = f"the server does not declare {', '.join(missing)}, which this client requires"
+            self.start_failed(start, FailureCause.MISSING_CAPABILITY, text)
+        return not missing
+
     def _start_refused(self, start: Start, error: ErrorReceived) -> None:
         text = f"the server refused initialize: {error.message[:300]} ({error.code})"
         data: Any = error.data
@@ -128,39 +161,6 @@ class ClientHandshake:
         )
         self._core.transport.client_agreed()
 
-    def has_required(self, start: Start, capabilities: JSONObject) -> bool:
-        """Whether the server declares what this client requires; if not, the start has failed."""
-        gates = self._core.registry.open_gates(capabilities)
-        missing = [name for name in self._requires if name not in gates]
-        if missing:
-            text = f"the server does not declare {', '.join(missing)}, which this client requires"
-            self.start_failed(start, FailureCause.MISSING_CAPABILITY, text)
-        return not missing
-
-    def start_failed(
-        self,
-        start: Start,
-        cause: FailureCause,
-        text: str,
-        error: ErrorReceived | None = None,
-    ) -> None:
-        """The start is over without a conversation."""
-        status, retry_after = self._core.transport.start_failed(start, cause, text)
-        self._core.events.append(
-            ConnectionFailed(
-                start=start,
-                cause=cause,
-                text=text,
-                code=None if error is None else error.code,
-                message=None if error is None else error.message,
-                data=None if error is None else error.data,
-                status=status if error is None else error.status,
-                retry_after=retry_after if error is None else error.retry_after,
-            )
-        )
-        # Where the connection is ending already, that is what this failure is part of.
-        self._core.end(StateTrigger.CLOSE, CloseCause.START_FAILED, CancelCause.FAILED)
-
 
 class ServerHandshake(MethodPart):
     """`initialize` answered, and what both sides have agreed on afterwards."""
@@ -196,20 +196,6 @@ class ServerHandshake(MethodPart):
         self._core.events.append(RequestAnswered(request=request))
         self._incoming.answer(request, b'"result":', body + b"}")
         return True
-
-    def _agree(self, request: IncomingRequest, revision: str) -> None:
-        info, capabilities = request._subject
-        peer = self._core.peer
-        peer.revision = revision
-        peer.info = info if is_object(info) else None
-        peer.capabilities = {}
-        if is_object(capabilities):
-            peer.capabilities = self._core.accept_capabilities(revision, capabilities)
-        conversation = self._core.conversation
-        conversation.dialect = self._core.registry.dialects[revision]
-        conversation.gates[self._core.other] = self._core.registry.open_gates(peer.capabilities)
-        conversation.move(PhaseTrigger.INITIALIZE_RESULT)
-        self._core.transport.server_agreed(request)
 
     def prepare_result(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
         """The application's answer to `initialize`, without null capabilities."""
@@ -251,3 +237,17 @@ class ServerHandshake(MethodPart):
         revision = conversation.dialect.revision
         self._core.events.append(Ready(revision=revision, peer=self._core.peer))
         self._pings.start_keep_alive()
+
+    def _agree(self, request: IncomingRequest, revision: str) -> None:
+        info, capabilities = request._subject
+        peer = self._core.peer
+        peer.revision = revision
+        peer.info = info if is_object(info) else None
+        peer.capabilities = {}
+        if is_object(capabilities):
+            peer.capabilities = self._core.accept_capabilities(revision, capabilities)
+        conversation = self._core.conversation
+        conversation.dialect = self._core.registry.dialects[revision]
+        conversation.gates[self._core.other] = self._core.registry.open_gates(peer.capabilities)
+        conversation.move(PhaseTrigger.INITIALIZE_RESULT)
+        self._core.transport.server_agreed(request)

@@ -150,6 +150,8 @@ class IncomingRequests(MethodPart):
         self.tokens: dict[ProgressToken, None] = {}
         self.tasks: dict[str, IncomingRequest] = {}
 
+    # -------------------------------------------------------------------- verbs of the application
+
     def send_result(
         self,
         request: IncomingRequest,
@@ -277,6 +279,8 @@ class IncomingRequests(MethodPart):
         self._core.transport.queue(message_bytes, request._route)
         return self._core.settle() if self._core.needs_settle else True
 
+    # ------------------------------------------------------------------------------------- looking
+
     @property
     def open(self) -> tuple[IncomingRequest, ...]:
         """The requests that still wait for an answer from this side, oldest first."""
@@ -287,251 +291,55 @@ class IncomingRequests(MethodPart):
         """How many ranges of the peer's ids were forgotten, so that a reuse goes unnoticed."""
         return self.used_ids.forgotten + self.cancelled_ids.forgotten
 
-    def part_of(self, request: IncomingRequest) -> MethodPart | None:
-        """The part to which it matters how a request is answered; None for most methods.
+    # -------------------------------------------------------------------- cancellation by the peer
 
-        The methods of tasks have a lasting effect and no part of their own: this one stands in.
-        """
-        if request._spec is None or not request._spec.special:
-            return None
-        assert self.finder is not None  # set when the connection was made
-        return self.finder.part_for(request._method) or self
-
-    def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        """One of the methods of tasks is being answered: a task may be over."""
-        if not self._core.is_shared:
-            self.note_own_tasks(request._method, result)
-
-    def too_late(self, request: IncomingRequest) -> bool:
-        """Return False for a request that has ended; raise if the application has answered it."""
-        if (request._state, RequestTrigger.ANSWER) not in REQUESTS:
-            raise LocalProtocolError("OWN-026", f"{request!r} was answered before")
-        return False
-
-    def _is_in_progress(self, request: IncomingRequest) -> bool:
-        if self.requests.get(request._key) is request:
-            return True
-        task = request._task
-        return type(task) is str and self.tasks.get(task) is request
-
-    def _too_soon(self, request: IncomingRequest) -> bool:
-        interval, last = self._core.config.progress_interval, request._progress_at
-        return (
-            interval is not None
-            and last is not None
-            and self._core.now is not None
-            and self._core.now < last + interval
-        )
-
-    def error_bytes(self, code: int, message: str, data: object = MISSING) -> bytes:
-        """The JSON of an error object."""
-        if type(code) is not int or not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-            raise LocalProtocolError(
-                "JSON-008", f"an error needs an integer code and a string, not {code!r}"
-            )
-        error: JSONObject = {"code": code, "message": message}
-        if data is not MISSING:
-            error["data"] = data
-        return self._core.encode(error)
-
-    def answer(self, request: IncomingRequest, member: bytes, body: bytes) -> bool:
-        """Queue an answer, or put it in its batch. The request is in the table.
-
-        Returns:
-            False: the answer would never fit, and an error was queued in its place.
-        """
-        self._remove_request(request, _ANSWERED)
-        id = request._id
-        text = b"%d" % id if type(id) is int else self._core.encode(id)
-        batch = request._batch
-        whole = True
-        if batch is None:
-            message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._core.newline)
-            limit = self._core.config.max_unsent_bytes
-            if len(message) > limit:
-                message = self._replacement_error(request, message, limit) + self._core.newline
-                whole = False
-            self._core.transport.queue(message, request._route)
+    def receive_cancelled(self, params: JSONObject) -> None:
+        """The peer has cancelled a request."""
+        if self._core.is_shared:
+            text = "a cancellation that was posted: many clients share the ids, so it cancels "
+            text += "nothing"
+            self.ignore_cancel("OWN-034", text, params.get("requestId"))
+            return
+        breach = judge_cancellation(params, self._core.conversation.dialect)
+        if breach is not None:
+            self._core.report(breach)
+            return
+        raw: Any = params["requestId"]
+        key = table_key(raw)
+        assert key is not None  # it was judged
+        reason: Any = params.get("reason")
+        request = self.requests.get(key)
+        if request is None:
+            self.ignore_cancel("CANC-013", "a cancellation of no request in flight", raw)
+        elif request._method == "initialize":
+            self.ignore_cancel("CANC-004", "a cancellation of initialize", raw)
+        elif request._task:
+            self.ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
         else:
-            answer = b'{"jsonrpc":"2.0","id":%b,%b%b}' % (text, member, body)
-            own = _ERROR_BYTES + len(text)
-            room = self._room_in(batch, own)
-            if len(answer) > room:
-                answer = self._replacement_error(request, answer, room)
-                whole = False
-            batch.answers.append(answer)
-            batch.size += len(answer) + 1
-            self._leave_batch(batch, own, request._route)
-        if self._core.state is not _OPEN_STATE:
-            self._end_if_drained()
-        return whole
+            if request._is_modern:  # before, an id is used once, and `_used` has it
+                self.cancelled_ids.add(key)
+                if self.cancelled_ids.forgotten:
+                    self.report_forgotten_id()
+            meta: Any = params.get("_meta")
+            self.cancel(
+                request,
+                CancelCause.PEER,
+                reason if isinstance(reason, str) else None,
+                meta if is_object(meta) else None,
+            )
 
-    def _would_fit(self, request: IncomingRequest, body: bytes) -> bool:
-        id_bytes = len(self._core.encode_id(request._id))
-        size = len(body) + id_bytes + _RESULT_BYTES
-        if request._batch is not None:
-            return size <= self._room_in(request._batch, _ERROR_BYTES + id_bytes)
-        return size + len(self._core.newline) <= self._core.config.max_unsent_bytes
-
-    def _room_in(self, batch: Batch, own: int) -> int:
-        """Bytes left for the next answer, with room reserved for an error per later request.
-
-        An answer that is no larger than the error in its place (`own`) always has room.
-        """
-        taken = batch.size + _BATCH_BYTES + batch.reserved - own
-        return max(self._core.config.max_unsent_bytes - taken, own - 1)
-
-    def _replacement_error(self, request: IncomingRequest, answer: bytes, room: int) -> bytes:
-        """The error in place of an answer without room: with the reason, if that has room."""
-        error = self._too_large_error(request, answer)
-        if len(error) + len(self._core.newline) > room:
-            body = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE)
-            error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(request._id), body)
-        return error
-
-    def _too_large_error(self, request: IncomingRequest, answer: bytes) -> bytes:
-        """The error that is sent in place of an answer that would never fit (OWN-044)."""
-        self._core.transport.answer_replaced(request)
-        limit = self._core.config.max_unsent_bytes
-        text = (
-            f"the answer to {request._method[:80]} has {len(answer)} bytes; "
-            f"the limit of Config.max_unsent_bytes is {limit}"
-        )
-        if request._batch is not None:
-            text += " for a batch"
+    def ignore_cancel(self, rule: str, text: str, raw: Any) -> None:
+        """Report a cancellation that changes nothing."""
         self._core.events.append(
-            LimitReached(rule="OWN-044", text=f"{text}; an error was sent instead")
+            MessageIgnored(rule=rule, text=text, method="notifications/cancelled", id=raw)
         )
-        error = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE, {"reason": text})
-        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(request._id), error)
 
-    def _remove_request(self, request: IncomingRequest, state: RequestState) -> None:
-        del self.requests[request._key]
-        request._state = state
-        pauses = self._outgoing.timeout_pauses
-        if pauses is not None and pauses.peer_waits:
-            self._resume_timeouts_if_idle()
-        if request._token is not None and type(request._task) is not str:
-            self.release_token(request._token)
-        self._core.transport.request_answered(request)
-
-    def _resume_timeouts_if_idle(self) -> None:
-        """End the pause of timeouts if the peer waits for no answer and for no task of ours."""
-        if not self.requests and not self.tasks:
-            self._outgoing.resume_timeouts()
-
-    def join_batch(self, batch: Batch, id: RequestId) -> None:
-        """A request belongs to a batch: its answer is waited for, and room is kept for an error."""
-        batch.pending += 1
-        batch.reserved += _ERROR_BYTES + len(self._core.encode_id(id))
-
-    def _leave_batch(self, batch: Batch, reserved: int, route: Route | None) -> None:
-        batch.pending -= 1
-        batch.reserved -= reserved
-        self.flush_batch(batch, route)
-
-    def flush_batch(self, batch: Batch, route: Route | None) -> None:
-        """Send the answers of a batch if the last of its requests has ended."""
-        if batch.pending or not batch.complete:
-            return
-        self._core.transport.batch_answered(batch, route)
-        if batch.answers:
-            self._core.transport.queue(
-                b"[%b]%b" % (b",".join(batch.answers), self._core.newline), route
-            )
-            batch.answers = []
-
-    def cancel(
-        self,
-        request: IncomingRequest,
-        cause: CancelCause,
-        reason: str | None = None,
-        meta: JSONObject | None = None,
-    ) -> None:
-        """End a request without an answer, for this cause."""
-        bridge, request._bridge = request._bridge, None
-        self._remove_request(request, _CANCELLED)
-        part = self.part_of(request)
-        if part is not None:
-            part.not_accepted(request)
-        if part is None or not part.reports_cancelled(request, cause, reason, meta):
-            # The application knows only the handle that it was given.
-            known = request if bridge is None else bridge.asked
-            self._core.events.append(
-                RequestCancelled(request=known, cause=cause, reason=reason, meta=meta)
-            )
-        if bridge is not None and self.bridge is not None:
-            self.bridge.withdraw(bridge)
-        if request._batch is not None and cause not in _SILENT:
-            reserved = _ERROR_BYTES + len(self._core.encode_id(request._id))
-            self._leave_batch(request._batch, reserved, request._route)
-        self._core.transport.request_cancelled(request, cause)
-
-    def _end_if_drained(self) -> None:
-        """The last answer after the peer's end of stream ends the connection."""
-        core = self._core
-        if core.state is State.DRAINING and not self.requests and not core.overflowing:
-            core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
-
-    def end(self, cause: CancelCause) -> None:
-        """The connection is over: every request is cancelled."""
-        self.tasks.clear()
-        for request in list(self.requests.values()):
-            self.cancel(request, cause)
-        self.tokens.clear()
-
-    def _keep_token_for_task(self, request: IncomingRequest, result: JSONObject) -> None:
-        """Progress for a task may go on until the task is over (PROG-011)."""
-        task_id = new_task(result)
-        if task_id is None or self._core.is_shared:
-            return
-        self.finish_task(task_id)
-        if len(self.tasks) < self._core.config.max_requests:
-            request._task = task_id
-            self.tasks[task_id] = request
-        else:
-            text = f"progress of {len(self.tasks)} tasks may be sent, which is the limit"
-            self._core.events.append(LimitReached(rule="OWN-004", text=text))
-
-    def note_own_tasks(self, method: str, content: JSONObject) -> None:
-        """Tasks of ours go out, in a result or a notification."""
-        if self.tasks and method.startswith(("tasks/", "notifications/tasks/")):
-            for task_id in finished_tasks(method, content):
-                self.finish_task(task_id)
-
-    def release_token(self, token: ProgressToken) -> None:
-        """A progress token of the peer is no longer in use."""
-        key: Any = token if type(token) is str else table_key(token)
-        self.tokens.pop(key, None)
-
-    def finish_task(self, task_id: str) -> None:
-        """A task is over, and its progress token no longer in use."""
-        request = self.tasks.pop(task_id, None)
-        if request is not None and request._token is not None:
-            self.release_token(request._token)
-        pauses = self._outgoing.timeout_pauses
-        if pauses is not None and pauses.peer_waits:
-            self._resume_timeouts_if_idle()
-
-    def report_forgotten_id(self) -> None:
-        """Say once that an id of the peer was forgotten."""
-        if not self._reported_forgotten:
-            self._reported_forgotten = True
-            text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
-            self._core.events.append(LimitReached(rule="OWN-007", text=text))
+    # -------------------------------------------------------------------- responses of the library
 
     def answer_automatically(self, request: IncomingRequest, body: bytes) -> None:
         """Answer a request with a result of the library, and report that."""
         self._core.events.append(RequestAnswered(request=request))
         self.answer(request, b'"result":', body)
-
-    def refuse_duplicate(
-        self, raw: RequestId, route: Route | None, batch: Batch | None, rule: str
-    ) -> None:
-        """An error would answer the first request of that id: nothing can be sent."""
-        text = f"a second request with the id {raw!r} while one is in flight"
-        self._core.report(Breach(rule, text))
-        self._core.transport.duplicate_refused(raw, route, batch)
 
     def refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
         """Answer a request with an error of the library, and report that."""
@@ -567,6 +375,14 @@ class IncomingRequests(MethodPart):
                 ErrorCode.INTERNAL_ERROR, "too many requests in flight", {"reason": text}
             ),
         )
+
+    def refuse_duplicate(
+        self, raw: RequestId, route: Route | None, batch: Batch | None, rule: str
+    ) -> None:
+        """An error would answer the first request of that id: nothing can be sent."""
+        text = f"a second request with the id {raw!r} while one is in flight"
+        self._core.report(Breach(rule, text))
+        self._core.transport.duplicate_refused(raw, route, batch)
 
     def refuse_unreadable(
         self,
@@ -613,43 +429,245 @@ class IncomingRequests(MethodPart):
             return
         self._core.transport.queue(answer + self._core.newline, route)
 
-    def receive_cancelled(self, params: JSONObject) -> None:
-        """The peer has cancelled a request."""
-        if self._core.is_shared:
-            text = "a cancellation that was posted: many clients share the ids, so it cancels "
-            text += "nothing"
-            self.ignore_cancel("OWN-034", text, params.get("requestId"))
-            return
-        breach = judge_cancellation(params, self._core.conversation.dialect)
-        if breach is not None:
-            self._core.report(breach)
-            return
-        raw: Any = params["requestId"]
-        key = table_key(raw)
-        assert key is not None  # it was judged
-        reason: Any = params.get("reason")
-        request = self.requests.get(key)
-        if request is None:
-            self.ignore_cancel("CANC-013", "a cancellation of no request in flight", raw)
-        elif request._method == "initialize":
-            self.ignore_cancel("CANC-004", "a cancellation of initialize", raw)
-        elif request._task:
-            self.ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
-        else:
-            if request._is_modern:  # before, an id is used once, and `_used` has it
-                self.cancelled_ids.add(key)
-                if self.cancelled_ids.forgotten:
-                    self.report_forgotten_id()
-            meta: Any = params.get("_meta")
-            self.cancel(
-                request,
-                CancelCause.PEER,
-                reason if isinstance(reason, str) else None,
-                meta if is_object(meta) else None,
-            )
+    def report_forgotten_id(self) -> None:
+        """Say once that an id of the peer was forgotten."""
+        if not self._reported_forgotten:
+            self._reported_forgotten = True
+            text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
+            self._core.events.append(LimitReached(rule="OWN-007", text=text))
 
-    def ignore_cancel(self, rule: str, text: str, raw: Any) -> None:
-        """Report a cancellation that changes nothing."""
-        self._core.events.append(
-            MessageIgnored(rule=rule, text=text, method="notifications/cancelled", id=raw)
+    # ------------------------------------------------------------------------------------- endings
+
+    def answer(self, request: IncomingRequest, member: bytes, body: bytes) -> bool:
+        """Queue an answer, or put it in its batch. The request is in the table.
+
+        Returns:
+            False: the answer would never fit, and an error was queued in its place.
+        """
+        self._remove_request(request, _ANSWERED)
+        id = request._id
+        text = b"%d" % id if type(id) is int else self._core.encode(id)
+        batch = request._batch
+        whole = True
+        if batch is None:
+            message = b'{"jsonrpc":"2.0","id":%b,%b%b}%b' % (text, member, body, self._core.newline)
+            limit = self._core.config.max_unsent_bytes
+            if len(message) > limit:
+                message = self._replacement_error(request, message, limit) + self._core.newline
+                whole = False
+            self._core.transport.queue(message, request._route)
+        else:
+            answer = b'{"jsonrpc":"2.0","id":%b,%b%b}' % (text, member, body)
+            own = _ERROR_BYTES + len(text)
+            room = self._room_in(batch, own)
+            if len(answer) > room:
+                answer = self._replacement_error(request, answer, room)
+                whole = False
+            batch.answers.append(answer)
+            batch.size += len(answer) + 1
+            self._leave_batch(batch, own, request._route)
+        if self._core.state is not _OPEN_STATE:
+            self._end_if_drained()
+        return whole
+
+    def cancel(
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None = None,
+        meta: JSONObject | None = None,
+    ) -> None:
+        """End a request without an answer, for this cause."""
+        bridge, request._bridge = request._bridge, None
+        self._remove_request(request, _CANCELLED)
+        part = self.part_of(request)
+        if part is not None:
+            part.not_accepted(request)
+        if part is None or not part.reports_cancelled(request, cause, reason, meta):
+            # The application knows only the handle that it was given.
+            known = request if bridge is None else bridge.asked
+            self._core.events.append(
+                RequestCancelled(request=known, cause=cause, reason=reason, meta=meta)
+            )
+        if bridge is not None and self.bridge is not None:
+            self.bridge.withdraw(bridge)
+        if request._batch is not None and cause not in _SILENT:
+            reserved = _ERROR_BYTES + len(self._core.encode_id(request._id))
+            self._leave_batch(request._batch, reserved, request._route)
+        self._core.transport.request_cancelled(request, cause)
+
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over: every request is cancelled."""
+        self.tasks.clear()
+        for request in list(self.requests.values()):
+            self.cancel(request, cause)
+        self.tokens.clear()
+
+    def too_late(self, request: IncomingRequest) -> bool:
+        """Return False for a request that has ended; raise if the application has answered it."""
+        if (request._state, RequestTrigger.ANSWER) not in REQUESTS:
+            raise LocalProtocolError("OWN-026", f"{request!r} was answered before")
+        return False
+
+    def error_bytes(self, code: int, message: str, data: object = MISSING) -> bytes:
+        """The JSON of an error object."""
+        if type(code) is not int or not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError(
+                "JSON-008", f"an error needs an integer code and a string, not {code!r}"
+            )
+        error: JSONObject = {"code": code, "message": message}
+        if data is not MISSING:
+            error["data"] = data
+        return self._core.encode(error)
+
+    def _remove_request(self, request: IncomingRequest, state: RequestState) -> None:
+        del self.requests[request._key]
+        request._state = state
+        pauses = self._outgoing.timeout_pauses
+        if pauses is not None and pauses.peer_waits:
+            self._resume_timeouts_if_idle()
+        if request._token is not None and type(request._task) is not str:
+            self.release_token(request._token)
+        self._core.transport.request_answered(request)
+
+    def _end_if_drained(self) -> None:
+        """The last answer after the peer's end of stream ends the connection."""
+        core = self._core
+        if core.state is State.DRAINING and not self.requests and not core.overflowing:
+            core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
+
+    # ---------------------------------------------------------------------- answers over the limit
+
+    def _would_fit(self, request: IncomingRequest, body: bytes) -> bool:
+        id_bytes = len(self._core.encode_id(request._id))
+        size = len(body) + id_bytes + _RESULT_BYTES
+        if request._batch is not None:
+            return size <= self._room_in(request._batch, _ERROR_BYTES + id_bytes)
+        return size + len(self._core.newline) <= self._core.config.max_unsent_bytes
+
+    def _room_in(self, batch: Batch, own: int) -> int:
+        """Bytes left for the next answer, with room reserved for an error per later request.
+
+        An answer that is no larger than the error in its place (`own`) always has room.
+        """
+        taken = batch.size + _BATCH_BYTES + batch.reserved - own
+        return max(self._core.config.max_unsent_bytes - taken, own - 1)
+
+    def _replacement_error(self, request: IncomingRequest, answer: bytes, room: int) -> bytes:
+        """The error in place of an answer without room: with the reason, if that has room."""
+        error = self._too_large_error(request, answer)
+        if len(error) + len(self._core.newline) > room:
+            body = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE)
+            error = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(request._id), body)
+        return error
+
+    def _too_large_error(self, request: IncomingRequest, answer: bytes) -> bytes:
+        """The error that is sent in place of an answer that would never fit (OWN-044)."""
+        self._core.transport.answer_replaced(request)
+        limit = self._core.config.max_unsent_bytes
+        text = (
+            f"the answer to {request._method[:80]} has {len(answer)} bytes; "
+            f"the limit of Config.max_unsent_bytes is {limit}"
         )
+        if request._batch is not None:
+            text += " for a batch"
+        self._core.events.append(
+            LimitReached(rule="OWN-044", text=f"{text}; an error was sent instead")
+        )
+        error = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE, {"reason": text})
+        return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(request._id), error)
+
+    # ------------------------------------------------------------------------------------- batches
+
+    def join_batch(self, batch: Batch, id: RequestId) -> None:
+        """A request belongs to a batch: its answer is waited for, and room is kept for an error."""
+        batch.pending += 1
+        batch.reserved += _ERROR_BYTES + len(self._core.encode_id(id))
+
+    def flush_batch(self, batch: Batch, route: Route | None) -> None:
+        """Send the answers of a batch if the last of its requests has ended."""
+        if batch.pending or not batch.complete:
+            return
+        self._core.transport.batch_answered(batch, route)
+        if batch.answers:
+            self._core.transport.queue(
+                b"[%b]%b" % (b",".join(batch.answers), self._core.newline), route
+            )
+            batch.answers = []
+
+    def _leave_batch(self, batch: Batch, reserved: int, route: Route | None) -> None:
+        batch.pending -= 1
+        batch.reserved -= reserved
+        self.flush_batch(batch, route)
+
+    # -------------------------------------------------------------------------- progress and tasks
+
+    def note_own_tasks(self, method: str, content: JSONObject) -> None:
+        """Tasks of ours go out, in a result or a notification."""
+        if self.tasks and method.startswith(("tasks/", "notifications/tasks/")):
+            for task_id in finished_tasks(method, content):
+                self.finish_task(task_id)
+
+    def finish_task(self, task_id: str) -> None:
+        """A task is over, and its progress token no longer in use."""
+        request = self.tasks.pop(task_id, None)
+        if request is not None and request._token is not None:
+            self.release_token(request._token)
+        pauses = self._outgoing.timeout_pauses
+        if pauses is not None and pauses.peer_waits:
+            self._resume_timeouts_if_idle()
+
+    def release_token(self, token: ProgressToken) -> None:
+        """A progress token of the peer is no longer in use."""
+        key: Any = token if type(token) is str else table_key(token)
+        self.tokens.pop(key, None)
+
+    def _keep_token_for_task(self, request: IncomingRequest, result: JSONObject) -> None:
+        """Progress for a task may go on until the task is over (PROG-011)."""
+        task_id = new_task(result)
+        if task_id is None or self._core.is_shared:
+            return
+        self.finish_task(task_id)
+        if len(self.tasks) < self._core.config.max_requests:
+            request._task = task_id
+            self.tasks[task_id] = request
+        else:
+            text = f"progress of {len(self.tasks)} tasks may be sent, which is the limit"
+            self._core.events.append(LimitReached(rule="OWN-004", text=text))
+
+    def _is_in_progress(self, request: IncomingRequest) -> bool:
+        if self.requests.get(request._key) is request:
+            return True
+        task = request._task
+        return type(task) is str and self.tasks.get(task) is request
+
+    def _too_soon(self, request: IncomingRequest) -> bool:
+        interval, last = self._core.config.progress_interval, request._progress_at
+        return (
+            interval is not None
+            and last is not None
+            and self._core.now is not None
+            and self._core.now < last + interval
+        )
+
+    def _resume_timeouts_if_idle(self) -> None:
+        """End the pause of timeouts if the peer waits for no answer and for no task of ours."""
+        if not self.requests and not self.tasks:
+            self._outgoing.resume_timeouts()
+
+    # ------------------------------------------------------------------------ the part of a method
+
+    def part_of(self, request: IncomingRequest) -> MethodPart | None:
+        """The part to which it matters how a request is answered; None for most methods.
+
+        The methods of tasks have a lasting effect and no part of their own: this one stands in.
+        """
+        if request._spec is None or not request._spec.special:
+            return None
+        assert self.finder is not None  # set when the connection was made
+        return self.finder.part_for(request._method) or self
+
+    def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
+        """One of the methods of tasks is being answered: a task may be over."""
+        if not self._core.is_shared:
+            self.note_own_tasks(request._method, result)

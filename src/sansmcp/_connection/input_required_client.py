@@ -96,6 +96,30 @@ class InputRequiredClient:
             self._core.settle()
         return renewed
 
+    def receive_questions(
+        self, call: OutgoingRequest, result: JSONObject
+    ) -> tuple[Outcome | InputRequired | None, Breach | None]:
+        """The outcome of a result that is a set of questions; None: it was asked again."""
+        fault = self._judge_questions(call, result)
+        if fault is not None:
+            return invalid(call, fault, result), fault
+        if call._rounds >= self._core.config.max_input_rounds:
+            text = f"{call._method} was answered with questions {call._rounds} times"
+            reason = FailureReason.TOO_MANY_ROUNDS
+            return RequestFailed(request=call, reason=reason, text=text), None
+        call._rounds += 1
+        questions: Any = result.get("inputRequests") or {}
+        state: Any = result.get("requestState")
+        if not questions:
+            if self._core.state is State.OPEN:
+                self._ask_again(call, state)
+                return None, None
+            text = f"{call._method} is to be sent again, and sending has failed"
+            return RequestFailed(request=call, reason=FailureReason.LOST, text=text), None
+        asked = {name: question["method"] for name, question in questions.items()}
+        call._asked = asked, state, self._core.peer
+        return InputRequired(request=call, questions=questions), None
+
     def _checked_responses(
         self, questions: Mapping[str, str], responses: Mapping[str, JSONObject]
     ) -> dict[str, JSONObject]:
@@ -144,30 +168,6 @@ class InputRequiredClient:
         if state is not None:
             body = b'%b,"requestState":%b}' % (body[:-1], self._core.encode(state))
         return body
-
-    def receive_questions(
-        self, call: OutgoingRequest, result: JSONObject
-    ) -> tuple[Outcome | InputRequired | None, Breach | None]:
-        """The outcome of a result that is a set of questions; None: it was asked again."""
-        fault = self._judge_questions(call, result)
-        if fault is not None:
-            return invalid(call, fault, result), fault
-        if call._rounds >= self._core.config.max_input_rounds:
-            text = f"{call._method} was answered with questions {call._rounds} times"
-            reason = FailureReason.TOO_MANY_ROUNDS
-            return RequestFailed(request=call, reason=reason, text=text), None
-        call._rounds += 1
-        questions: Any = result.get("inputRequests") or {}
-        state: Any = result.get("requestState")
-        if not questions:
-            if self._core.state is State.OPEN:
-                self._ask_again(call, state)
-                return None, None
-            text = f"{call._method} is to be sent again, and sending has failed"
-            return RequestFailed(request=call, reason=FailureReason.LOST, text=text), None
-        asked = {name: question["method"] for name, question in questions.items()}
-        call._asked = asked, state, self._core.peer
-        return InputRequired(request=call, questions=questions), None
 
     def _judge_questions(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
         if call._spec is None or not call._spec.asks:

@@ -68,6 +68,8 @@ class InputRequiredServer:
         self._intake = intake
         incoming.bridge = self
 
+    # -------------------------------------------------------------------- verbs of the application
+
     def require(
         self,
         request: IncomingRequest,
@@ -98,6 +100,65 @@ class InputRequiredServer:
                 self._core.tell(now)
             self._bridge(request, bodies, state, timeout)
         return self._core.settle() if self._core.needs_settle else True
+
+    def read_state(
+        self, request: IncomingRequest, at: float | None, now: float | None
+    ) -> str | None:
+        """The state of the round before, or None; its seal is checked."""
+        if request.open and self._incoming.requests.get(request._key) is not request:
+            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
+        if not request._is_modern and request._rounds == 0:
+            return None  # nothing was given away: what stands there is not ours
+        state: str | None = request._params.get("requestState")
+        keys = self._core.config.state_keys
+        if state is None or not keys or not request._is_modern:
+            return state
+        if request._opened is not None:
+            return request._opened
+        if not is_number(at):
+            text = f"opening a seal needs the time in Unix seconds: pass at=, not {at!r}"
+            raise LocalProtocolError("OWN-023", text)
+        breach = self._intake.judge_seal(request, at)
+        if breach is None:
+            return request._opened
+        if request.open:
+            if now is not None:
+                self._core.tell(now)
+            self._incoming.refuse_breach(request, breach, BAD_STATE)
+            request._state = _REFUSED
+            if self._core.needs_settle:
+                self._core.settle()
+        return None
+
+    # --------------------------------------------------------- questions that are sent as requests
+
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """A question to a client with a handshake is over."""
+        bridge = call._subject
+        assert isinstance(bridge, Bridge)
+        name = bridge.pending.pop(call, None)
+        if name is None:
+            return  # it was withdrawn
+        if isinstance(outcome, ResponseReceived):
+            bridge.responses[name] = outcome.result
+            self._deliver_if_complete(bridge)
+            return
+        said = outcome.message if isinstance(outcome, ErrorReceived) else outcome.text
+        self.withdraw(bridge)
+        code = ErrorCode.INTERNAL_ERROR
+        text = f"{call._method} was not answered: {said[:200]}"
+        self._core.events.append(RequestAnswered(request=bridge.asked, code=code))
+        self._incoming.answer(bridge.renewed, b'"error":', self._incoming.error_bytes(code, text))
+
+    def withdraw(self, bridge: Bridge) -> None:
+        """Cancel the questions that are not answered yet."""
+        pending, bridge.pending = bridge.pending, {}
+        for call in pending:
+            text = "the question is not needed any more"
+            message = self._outgoing.cancellation(call, text)
+            self._outgoing.abandon(call, FailureReason.CANCELLED, text, message)
+
+    # ------------------------------------------------------------------------------------- helpers
 
     def _checked_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
@@ -172,35 +233,6 @@ class InputRequiredServer:
             result["_meta"] = whole
         return self._core.encode_object(result, None)
 
-    def read_state(
-        self, request: IncomingRequest, at: float | None, now: float | None
-    ) -> str | None:
-        """The state of the round before, or None; its seal is checked."""
-        if request.open and self._incoming.requests.get(request._key) is not request:
-            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
-        if not request._is_modern and request._rounds == 0:
-            return None  # nothing was given away: what stands there is not ours
-        state: str | None = request._params.get("requestState")
-        keys = self._core.config.state_keys
-        if state is None or not keys or not request._is_modern:
-            return state
-        if request._opened is not None:
-            return request._opened
-        if not is_number(at):
-            text = f"opening a seal needs the time in Unix seconds: pass at=, not {at!r}"
-            raise LocalProtocolError("OWN-023", text)
-        breach = self._intake.judge_seal(request, at)
-        if breach is None:
-            return request._opened
-        if request.open:
-            if now is not None:
-                self._core.tell(now)
-            self._incoming.refuse_breach(request, breach, BAD_STATE)
-            request._state = _REFUSED
-            if self._core.needs_settle:
-                self._core.settle()
-        return None
-
     def _encode_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject]
     ) -> dict[str, tuple[str, bytes]]:
@@ -268,24 +300,6 @@ class InputRequiredServer:
             bridge.pending[call] = name
         self._deliver_if_complete(bridge)
 
-    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A question to a client with a handshake is over."""
-        bridge = call._subject
-        assert isinstance(bridge, Bridge)
-        name = bridge.pending.pop(call, None)
-        if name is None:
-            return  # it was withdrawn
-        if isinstance(outcome, ResponseReceived):
-            bridge.responses[name] = outcome.result
-            self._deliver_if_complete(bridge)
-            return
-        said = outcome.message if isinstance(outcome, ErrorReceived) else outcome.text
-        self.withdraw(bridge)
-        code = ErrorCode.INTERNAL_ERROR
-        text = f"{call._method} was not answered: {said[:200]}"
-        self._core.events.append(RequestAnswered(request=bridge.asked, code=code))
-        self._incoming.answer(bridge.renewed, b'"error":', self._incoming.error_bytes(code, text))
-
     def _deliver_if_complete(self, bridge: Bridge) -> None:
         if bridge.pending:
             return
@@ -294,11 +308,3 @@ class InputRequiredServer:
         if bridge.responses:
             renewed._params["inputResponses"] = bridge.responses
         self._core.events.append(RequestReceived(request=renewed))
-
-    def withdraw(self, bridge: Bridge) -> None:
-        """Cancel the questions that are not answered yet."""
-        pending, bridge.pending = bridge.pending, {}
-        for call in pending:
-            text = "the question is not needed any more"
-            message = self._outgoing.cancellation(call, text)
-            self._outgoing.abandon(call, FailureReason.CANCELLED, text, message)

@@ -221,6 +221,14 @@ class Intake:
             return Breach("MRTR-013", f"requestState: {bad}", ErrorCode.INVALID_PARAMS)
         return None
 
+    # ---------------------------------------------------------- helpers, in the order of their use
+
+    def _is_modern_request(self, message: JSONObject) -> bool:
+        """Whether a request is one of the modern revision: it says so, or there is no other."""
+        params: Any = message.get("params")
+        meta: Any = params.get("_meta") if is_object(params) else None
+        return not self._core.legacy_revisions or (is_object(meta) and PROTOCOL_VERSION in meta)
+
     def _envelope_of(self, method: str, params: JSONObject) -> Envelope | Breach | None:
         """What a request says of its sender; None where the handshake has said it."""
         meta: Any = params.get("_meta")
@@ -277,14 +285,6 @@ class Intake:
         supported = list(reversed(self._core.revisions))
         return attrs.evolve(breach, data={"supported": supported, "requested": requested})
 
-    def _with_legacy_hint(self, breach: Breach, params: JSONObject) -> Breach:
-        """A server that knows handshakes only says so to a client that knows none."""
-        meta: Any = params.get("_meta")
-        if self._core.side is Side.CLIENT or not is_object(meta) or PROTOCOL_VERSION not in meta:
-            return breach
-        speaks = ", ".join(reversed(self._core.legacy_revisions))
-        return attrs.evolve(breach, text=f"{breach.text}; this server speaks {speaks} only")
-
     def _delivers_undeclared(self, breach: Breach) -> bool:
         """Whether an undeclared method is delivered, as one of which nothing is known."""
         return (
@@ -292,9 +292,13 @@ class Intake:
             and self._core.config.unknown_methods == "deliver"
         )
 
-    def _is_automatic_ping(self, method: str) -> bool:
-        """Whether this is a ping that is answered at once, however much else is in flight."""
-        return method == "ping" and "ping" not in self._core.config.manual
+    def _with_legacy_hint(self, breach: Breach, params: JSONObject) -> Breach:
+        """A server that knows handshakes only says so to a client that knows none."""
+        meta: Any = params.get("_meta")
+        if self._core.side is Side.CLIENT or not is_object(meta) or PROTOCOL_VERSION not in meta:
+            return breach
+        speaks = ", ".join(reversed(self._core.legacy_revisions))
+        return attrs.evolve(breach, text=f"{breach.text}; this server speaks {speaks} only")
 
     def _judge_meta(self, request: IncomingRequest, meta: object) -> Breach | None:
         token = token_in(meta)
@@ -308,11 +312,9 @@ class Intake:
         request._token = token
         return None
 
-    def _is_modern_request(self, message: JSONObject) -> bool:
-        """Whether a request is one of the modern revision: it says so, or there is no other."""
-        params: Any = message.get("params")
-        meta: Any = params.get("_meta") if is_object(params) else None
-        return not self._core.legacy_revisions or (is_object(meta) and PROTOCOL_VERSION in meta)
+    def _is_automatic_ping(self, method: str) -> bool:
+        """Whether this is a ping that is answered at once, however much else is in flight."""
+        return method == "ping" and "ping" not in self._core.config.manual
 
     def _answer_by_part(self, request: IncomingRequest) -> bool:
         """Whether a part of the connection answers this request by itself."""

@@ -69,6 +69,8 @@ class Listings:
         # Open, and fetched by `next_page`: the cursor for it, or None while a page is under way.
         self.on_demand: dict[Listing, str | None] = {}
 
+    # -------------------------------------------------------------------- verbs of the application
+
     def start(
         self,
         method: str,
@@ -144,11 +146,59 @@ class Listings:
             self._core.settle()
         return True
 
-    @staticmethod
-    def _check_belongs(listing: Listing) -> None:
-        """A listing without a page under way is in the table of its connection, or has ended."""
-        if listing._open and listing._call is None:
-            raise LocalProtocolError("OWN-022", f"{listing!r} belongs to another connection")
+    def cancel_idle(self, listing: Listing, now: float | None) -> bool:
+        """End a listing that waits for `next_page`; False: a request of it is in flight.
+
+        Raises:
+            LocalProtocolError: It belongs to another connection.
+        """
+        if self.on_demand.get(listing) is None:
+            self._check_belongs(listing)
+            return False
+        if now is not None:  # no request is open: there is nothing to tell the peer
+            self._core.tell(now)
+        self._end_listing(listing, ListingEnd.CANCELLED)
+        if self._core.needs_settle:
+            self._core.settle()
+        return True
+
+    # ----------------------------------------------------------------------- events of other parts
+
+    def list_changed(self, notification: str) -> None:
+        """Mark the listings that a notification makes stale, each at most once."""
+        for method in LIST_CHANGES[notification]:
+            for listing in self.fresh.pop(method, ()):
+                listing._stale = True
+
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """A page has come, or will not come."""
+        listing = call._subject
+        assert isinstance(listing, Listing)
+        if isinstance(outcome, RequestFailed):
+            self._end_listing(listing, _FAILURES[outcome.reason], text=outcome.text)
+        elif isinstance(outcome, ErrorReceived):
+            if outcome.code == ErrorCode.INVALID_PARAMS and listing._has_cursor:
+                listing._stale = True  # the cursor was refused: a new start has none (CACHE-024)
+            self._end_listing(listing, ListingEnd.ERROR, outcome)
+        else:
+            self._page_came(listing, call, outcome.result)
+
+    def lose_idle(self) -> None:
+        """What waits for `next_page` is lost with the requests: nothing more can be sent."""
+        for listing in [known for known, cursor in self.on_demand.items() if cursor is not None]:
+            self._end_listing(listing, ListingEnd.LOST)
+
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over: listings that wait for `next_page` are lost."""
+        self.lose_idle()
+
+    def take_over(self, other: Listings, listing: Listing) -> None:
+        """Go on with a listing of another connection."""
+        self.fresh.setdefault(listing._method, {})[listing] = None
+        if listing in other.on_demand:
+            self.on_demand[listing] = other.on_demand.pop(listing)
+
+    # ------------------------------------------------------------------------------------- helpers
 
     def _page_params(self, listing: Listing, cursor: str | None) -> bytes:
         body = listing._params
@@ -176,19 +226,6 @@ class Listings:
             listing._max_timeout,
             listing._route,
         )
-
-    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A page has come, or will not come."""
-        listing = call._subject
-        assert isinstance(listing, Listing)
-        if isinstance(outcome, RequestFailed):
-            self._end_listing(listing, _FAILURES[outcome.reason], text=outcome.text)
-        elif isinstance(outcome, ErrorReceived):
-            if outcome.code == ErrorCode.INVALID_PARAMS and listing._has_cursor:
-                listing._stale = True  # the cursor was refused: a new start has none (CACHE-024)
-            self._end_listing(listing, ListingEnd.ERROR, outcome)
-        else:
-            self._page_came(listing, call, outcome.result)
 
     def _page_came(self, listing: Listing, call: OutgoingRequest, result: JSONObject) -> None:
         assert call._spec is not None
@@ -260,39 +297,8 @@ class Listings:
             )
         )
 
-    def lose_idle(self) -> None:
-        """What waits for `next_page` is lost with the requests: nothing more can be sent."""
-        for listing in [known for known, cursor in self.on_demand.items() if cursor is not None]:
-            self._end_listing(listing, ListingEnd.LOST)
-
-    def list_changed(self, notification: str) -> None:
-        """Mark the listings that a notification makes stale, each at most once."""
-        for method in LIST_CHANGES[notification]:
-            for listing in self.fresh.pop(method, ()):
-                listing._stale = True
-
-    def cancel_idle(self, listing: Listing, now: float | None) -> bool:
-        """End a listing that waits for `next_page`; False: a request of it is in flight.
-
-        Raises:
-            LocalProtocolError: It belongs to another connection.
-        """
-        if self.on_demand.get(listing) is None:
-            self._check_belongs(listing)
-            return False
-        if now is not None:  # no request is open: there is nothing to tell the peer
-            self._core.tell(now)
-        self._end_listing(listing, ListingEnd.CANCELLED)
-        if self._core.needs_settle:
-            self._core.settle()
-        return True
-
-    def take_over(self, other: Listings, listing: Listing) -> None:
-        """Go on with a listing of another connection."""
-        self.fresh.setdefault(listing._method, {})[listing] = None
-        if listing in other.on_demand:
-            self.on_demand[listing] = other.on_demand.pop(listing)
-
-    def end(self, cause: CancelCause) -> None:
-        """The connection is over: listings that wait for `next_page` are lost."""
-        self.lose_idle()
+    @staticmethod
+    def _check_belongs(listing: Listing) -> None:
+        """A listing without a page under way is in the table of its connection, or has ended."""
+        if listing._open and listing._call is None:
+            raise LocalProtocolError("OWN-022", f"{listing!r} belongs to another connection")

@@ -132,6 +132,8 @@ class Machine:
             None  # of the message over the limit without an id so far
         )
 
+    # -------------------------------------------------------------------------- from the transport
+
     def receive_message(
         self,
         message: bytes | bytearray | str,
@@ -220,22 +222,7 @@ class Machine:
         if self.core.needs_settle:
             self.core.settle()
 
-    def close(self, *, now: float | None = None) -> None:
-        """End the connection from this side. Output queued before may still be written."""
-        if now is not None:
-            self.core.tell(now)
-        if self.core.state is _OPEN:
-            if self._listeners is not None:
-                self._listeners.complete()
-            self.core.overflowing = False  # what has no room is left out
-        self.core.end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
-        if self.core.needs_settle:
-            self.core.settle()
-
-    def part_for(self, method: str) -> MethodPart | None:
-        """The part that answers a method, or acts when it is answered."""
-        name = PARTS_BY_METHOD.get(method)
-        return None if name is None else getattr(self, name)
+    # ------------------------------------------------------------------------ from the application
 
     def cancel(
         self,
@@ -254,6 +241,20 @@ class Machine:
         self.outgoing.cancel(inner, reason, meta, now)
         return True
 
+    def close(self, *, now: float | None = None) -> None:
+        """End the connection from this side. Output queued before may still be written."""
+        if now is not None:
+            self.core.tell(now)
+        if self.core.state is _OPEN:
+            if self._listeners is not None:
+                self._listeners.complete()
+            self.core.overflowing = False  # what has no room is left out
+        self.core.end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
+        if self.core.needs_settle:
+            self.core.settle()
+
+    # ------------------------------------------------------------------------------- to the caller
+
     def take_output(self) -> list[tuple[bytes, Route | None]]:
         """Take all queued output, each message with its route."""
         core = self.core
@@ -271,6 +272,8 @@ class Machine:
         """The requests of the peer that still wait for an answer from this side, oldest first."""
         waiting = self.incoming.open
         return waiting if self._listeners is None else self._listeners.without_acknowledged(waiting)
+
+    # ------------------------------------------------------------------------ dispatch of messages
 
     def receive_whole(self, data: bytes | bytearray) -> None:
         """One message that came by itself: a byte order mark may stand before it (OWN-017)."""
@@ -395,6 +398,23 @@ class Machine:
         batch.complete = True
         self.incoming.flush_batch(batch, route)
 
+    def part_for(self, method: str) -> MethodPart | None:
+        """The part that answers a method, or acts when it is answered."""
+        name = PARTS_BY_METHOD.get(method)
+        return None if name is None else getattr(self, name)
+
+    @property
+    def listens(self) -> bool:
+        """Whether messages of the peer still count."""
+        return self.core.state is _OPEN or self.core.state is State.SEND_CLOSED
+
+    def note(self, text: str) -> None:
+        """Report something odd around a message (OWN-017)."""
+        if self.listens:
+            self.core.report(Breach("OWN-017", text, tolerated=True))
+
+    # --------------------------------------------------------------------- messages over the limit
+
     def receive_overlong(self, head: bytes, end: OverlongEnd | None = None) -> None:
         """A message has grown over the limit: its first bytes may tell whose it is (OWN-001).
 
@@ -450,22 +470,7 @@ class Machine:
             )
         return kind is not Kind.CALL and id is None
 
-    @property
-    def listens(self) -> bool:
-        """Whether messages of the peer still count."""
-        return self.core.state is _OPEN or self.core.state is State.SEND_CLOSED
-
-    def note(self, text: str) -> None:
-        """Report something odd around a message (OWN-017)."""
-        if self.listens:
-            self.core.report(Breach("OWN-017", text, tolerated=True))
-
-    def _timer_fired(self, subject: Timed) -> None:
-        self.core.run_timer(self._expire, subject)
-
-    def _expire(self, subject: Timed) -> None:
-        """The time in which answers may follow the peer's end of stream is over."""
-        self.core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
+    # ---------------------------------------------------------------------- for all parts together
 
     def clock_started(self) -> None:
         """The caller has told the time for the first time: keep-alive may begin."""
@@ -482,6 +487,13 @@ class Machine:
             part: Any = getattr(self, name, None)
             if part is not None:
                 part.end(cause)
+
+    def _timer_fired(self, subject: Timed) -> None:
+        self.core.run_timer(self._expire, subject)
+
+    def _expire(self, subject: Timed) -> None:
+        """The time in which answers may follow the peer's end of stream is over."""
+        self.core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
 
 
 class ClientMachine(Machine):

@@ -56,13 +56,7 @@ class ModernMessages:
             said[CLIENT_INFO] = self._core.codec.decode(self._core.info)
         self._envelope = self._core.encode(said)[1:-1]
 
-    def server_meta(self) -> JSONObject:
-        """The `_meta` of every result."""
-        return (
-            {SERVER_INFO: self._core.codec.decode(self._core.info)}
-            if self._core.config.send_info
-            else {}
-        )
+    # ------------------------------------------------------------------------------------ requests
 
     def with_envelope(self, params: JSONObject, meta: JSONObject | None) -> bytes:
         """The params of a request with its envelope, which comes last, without progress token."""
@@ -108,6 +102,8 @@ class ModernMessages:
             )
         return merged
 
+    # -------------------------------------------------------------------------- results and errors
+
     def complete(self, spec: Method | None, result: JSONObject, meta: JSONObject | None) -> bytes:
         """A result with what every result of the modern revision has."""
         cacheable = spec is not None and spec.cacheable
@@ -142,12 +138,6 @@ class ModernMessages:
             whole["_meta"] = merged
         return self._core.encode_object(whole, None)
 
-    def is_extension_result(self, result: JSONObject) -> bool:
-        """Whether a result is of a kind that an extension has added."""
-        types = self._core.registry.result_types
-        kind: Any = result.get("resultType") if types else None
-        return isinstance(kind, str) and kind in types
-
     def result_meta(self, *parts: object) -> JSONObject:
         """What is given, over what every result says."""
         merged = self.server_meta()
@@ -158,11 +148,19 @@ class ModernMessages:
                 merged.update(part)
         return merged
 
-    def _add_caching_hints(self, result: JSONObject) -> None:
-        result.setdefault("ttlMs", self._core.config.cache_ttl_ms)
-        result.setdefault("cacheScope", self._core.config.cache_scope)
-        if (breach := judge_caching_hints(result)) is not None:
-            raise breach.error()
+    def server_meta(self) -> JSONObject:
+        """The `_meta` of every result."""
+        return (
+            {SERVER_INFO: self._core.codec.decode(self._core.info)}
+            if self._core.config.send_info
+            else {}
+        )
+
+    def is_extension_result(self, result: JSONObject) -> bool:
+        """Whether a result is of a kind that an extension has added."""
+        types = self._core.registry.result_types
+        kind: Any = result.get("resultType") if types else None
+        return isinstance(kind, str) and kind in types
 
     def modern_code(self, code: int, data: object) -> int:
         """The code that an error of ours has in the modern revision."""
@@ -171,3 +169,9 @@ class ModernMessages:
         if (breach := judge_reserved_code(code, data)) is not None:
             raise breach.error()
         return code
+
+    def _add_caching_hints(self, result: JSONObject) -> None:
+        result.setdefault("ttlMs", self._core.config.cache_ttl_ms)
+        result.setdefault("cacheScope", self._core.config.cache_scope)
+        if (breach := judge_caching_hints(result)) is not None:
+            raise breach.error()

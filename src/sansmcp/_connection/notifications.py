@@ -81,6 +81,8 @@ class Notifications(MethodPart):
         self.subscriptions: ClientSubscriptions | None = None
         self.handshake: ServerHandshake | None = None
 
+    # -------------------------------------------------------------------- verbs of the application
+
     def send(
         self,
         method: str,
@@ -117,36 +119,6 @@ class Notifications(MethodPart):
         self._core.transport.queue(message, None if request is None else request._route)
         if self._core.needs_settle:
             self._core.settle()
-
-    def _speaks_modern_only(self) -> bool:
-        """Whether the client has said something in 2026-07-28, and asked for no handshake."""
-        return self._core.conversation.phase is Phase.NEW and self._intake.envelope is not None
-
-    def _notification_bytes(
-        self,
-        method: str,
-        params: JSONObject | None,
-        meta: JSONObject | None,
-        conversation: Conversation,
-    ) -> bytes:
-        if self._core.state is not State.OPEN and self._core.state is not State.DRAINING:
-            self._core.refuse_to_send(method)
-        side = self._core.side
-        given: JSONObject = {} if params is None else params
-        spec = conversation.dialect.notifications[side].get(method)
-        if not is_object(given):
-            raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
-        given = without_nulls(META if spec is None else spec.params_optional, given)
-        breach = judge_notification(
-            conversation, side, method, spec, given, self._core.checks_shape
-        )
-        if breach is not None:
-            raise breach.error()
-        name = self._core.method_bytes(method) if spec is None else spec.wire
-        if params is None and meta is None:
-            return b'{"jsonrpc":"2.0","method":%b}%b' % (name, self._core.newline)
-        body = self._core.encode_object(given, meta)
-        return b'{"jsonrpc":"2.0","method":%b,"params":%b}%b' % (name, body, self._core.newline)
 
     def send_log(
         self,
@@ -192,6 +164,8 @@ class Notifications(MethodPart):
             return False
         self._core.transport.queue(message, None if request is None else request._route)
         return self._core.settle() if self._core.needs_settle else True
+
+    # ------------------------------------------------------------------------------- from the peer
 
     def receive_notification(self, message: JSONObject, method: str) -> None:
         """Judge a notification, and give it to the part that it is for."""
@@ -239,7 +213,7 @@ class Notifications(MethodPart):
         if self.subscriptions is None or not self.subscriptions.takes(method, params):
             self._core.transport.deliver_notification(method, params)
 
-    # ----------------------------------------------------------------------- logging/setLevel
+    # ---------------------------------------------------------------------------- logging/setLevel
 
     def take(self, request: IncomingRequest) -> bool:
         """Answer `logging/setLevel`."""
@@ -257,3 +231,35 @@ class Notifications(MethodPart):
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         """The application has answered `logging/setLevel`."""
         self._core.peer.log_level = request._subject
+
+    # ------------------------------------------------------------------------------------- helpers
+
+    def _speaks_modern_only(self) -> bool:
+        """Whether the client has said something in 2026-07-28, and asked for no handshake."""
+        return self._core.conversation.phase is Phase.NEW and self._intake.envelope is not None
+
+    def _notification_bytes(
+        self,
+        method: str,
+        params: JSONObject | None,
+        meta: JSONObject | None,
+        conversation: Conversation,
+    ) -> bytes:
+        if self._core.state is not State.OPEN and self._core.state is not State.DRAINING:
+            self._core.refuse_to_send(method)
+        side = self._core.side
+        given: JSONObject = {} if params is None else params
+        spec = conversation.dialect.notifications[side].get(method)
+        if not is_object(given):
+            raise LocalProtocolError("OWN-014", f"params are a JSON object, not {given!r:.40}")
+        given = without_nulls(META if spec is None else spec.params_optional, given)
+        breach = judge_notification(
+            conversation, side, method, spec, given, self._core.checks_shape
+        )
+        if breach is not None:
+            raise breach.error()
+        name = self._core.method_bytes(method) if spec is None else spec.wire
+        if params is None and meta is None:
+            return b'{"jsonrpc":"2.0","method":%b}%b' % (name, self._core.newline)
+        body = self._core.encode_object(given, meta)
+        return b'{"jsonrpc":"2.0","method":%b,"params":%b}%b' % (name, body, self._core.newline)

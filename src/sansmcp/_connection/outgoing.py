@@ -95,6 +95,8 @@ class OutgoingRequests:
             TimeoutPauses() if core.side is Side.CLIENT else None
         )
 
+    # -------------------------------------------------------------------- verbs of the application
+
     def send(
         self,
         method: str,
@@ -193,100 +195,38 @@ class OutgoingRequests:
             self._core.settle()
         return call
 
+    def cancel(
+        self,
+        call: OutgoingRequest,
+        reason: str | None,
+        meta: JSONObject | None,
+        now: float | None,
+    ) -> None:
+        """Cancel a request in flight, and tell the peer."""
+        if self.calls.get(call._id) is not call:
+            raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
+        if call._purpose in _NOT_CANCELLED:
+            raise LocalProtocolError("CANC-004", f"{call._method} cannot be cancelled")
+        if call._task:
+            raise LocalProtocolError(
+                "CANC-005", f"{call!r} asks for a task: cancel it with tasks/cancel"
+            )
+        if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+            raise LocalProtocolError("OWN-014", "reason must be a string")
+        message = self.cancellation(call, reason, meta)
+        self._core.check_size(message, "the cancellation")
+        if now is not None:
+            self._core.tell(now)
+        self.abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)
+        if self._core.needs_settle:
+            self._core.settle()
+
     @property
     def pending(self) -> tuple[OutgoingRequest, ...]:
         """The application's own requests that have not ended yet, oldest first."""
         return tuple(call for call in self.calls.values() if call._purpose is _APPLICATION)
 
-    def check_room(self) -> None:
-        """Raise if as many requests are in flight as may be."""
-        if len(self.calls) >= self._core.config.max_requests:
-            raise LocalProtocolError(
-                "OWN-005", f"{len(self.calls)} requests are in flight, which is the limit"
-            )
-
-    def check_ping(self) -> None:
-        """There is no ping as long as it is not known that there is a handshake."""
-        if self._core.modern_revisions and self._core.conversation.phase is Phase.NEW:
-            if self._core.side is _SERVER:
-                raise LocalProtocolError("STATE-006", "no client has asked for a handshake yet")
-            raise LocalProtocolError("COMPAT-001", "ping came before server/discover")
-
-    def check_timeouts(
-        self, timeout: float | None, max_timeout: float | None, now: float | None
-    ) -> None:
-        """Raise unless timeouts are seconds above zero, and there is a clock."""
-        for seconds in (timeout, max_timeout):
-            # The comparison also refuses NaN.
-            if seconds is not None and not (is_number(seconds) and seconds > 0):
-                raise LocalProtocolError(
-                    "OWN-023",
-                    "a timeout must be greater than zero, and a number of seconds, "
-                    f"not {seconds!r}",
-                )
-        if self._core.now is None and (now is None or now != now):
-            raise LocalProtocolError("OWN-023", "a timeout needs a clock: pass now=")
-
-    def _check_id(self, id: object) -> int | str:
-        rule = "ID-002" if self._core.conversation.dialect.is_modern else "ID-001"
-        if isinstance(id, str):
-            if id in self._own_string_ids or id in self.calls or id in self.late:
-                raise LocalProtocolError(rule, f"the id {id!r} was used before")
-            return id
-        if type(id) is not int:
-            raise LocalProtocolError("JSON-002", f"an id is a string or an integer, not {id!r}")
-        self._core.encode(id)  # which refuses what has too many digits
-        if id <= self.last_id:
-            raise LocalProtocolError(
-                rule, f"the id {id} is not above {self.last_id}, the last one used"
-            )
-        return id
-
-    def _encode_with_token(
-        self, params: JSONObject, meta: JSONObject | None, own: int | str | None
-    ) -> tuple[ProgressToken | None, bytes]:
-        """The token that was asked for, or one of our own, and the params with it."""
-        token = self.requested_token(params, meta)
-        if token is None and own is not None:
-            token = self.unused_token(own)
-            meta = {**(meta or _EMPTY), "progressToken": token}
-        return token, self._core.encode_object(params, meta)
-
-    def unused_token(self, token: int | str) -> int | str:
-        """This progress token, or one like it that is not in use."""
-        while token in self.tokens:  # another call may have been given this number by hand
-            token = f"{token}+"
-        return token
-
-    def requested_token(self, params: JSONObject, meta: JSONObject | None) -> ProgressToken | None:
-        """The token that the caller has put into `_meta`, if it may be used."""
-        asked: Any = MISSING
-        for source in (params.get("_meta"), meta):
-            if is_object(source) and "progressToken" in source:
-                asked = source["progressToken"]
-        if asked is MISSING:
-            return None
-        token = id_key(asked)
-        if token is None:
-            raise LocalProtocolError(
-                "PROG-001", f"a progress token is a string or an integer, not {asked!r}"
-            )
-        if token in self.tokens:
-            raise token_in_use(token).error()
-        return token
-
-    def request_bytes(self, key: int | str, method: str, spec: Method | None, body: bytes) -> bytes:
-        """The encoded request, newline included."""
-        name = self._core.method_bytes(method) if spec is None else spec.wire
-        text = b"%d" % key if type(key) is int else self._core.encode(key)
-        if body:
-            return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}%b' % (
-                text,
-                name,
-                body,
-                self._core.newline,
-            )
-        return b'{"jsonrpc":"2.0","id":%b,"method":%b}%b' % (text, name, self._core.newline)
+    # ---------------------------------------------------------------------- sending, for all parts
 
     def send_own(
         self,
@@ -357,14 +297,111 @@ class OutgoingRequests:
         else:
             self._core.transport.queue(message, call._route)
 
-    def fail_unsent(self) -> None:
-        """End the requests that could not be sent, now that the verb is done."""
-        core = self._core
-        while core.unsent_calls:
-            unsent, core.unsent_calls = core.unsent_calls, None
-            for call, reason, text in unsent:
-                if call.open:
-                    self.abandon(call, reason, text, None)
+    def request_bytes(self, key: int | str, method: str, spec: Method | None, body: bytes) -> bytes:
+        """The encoded request, newline included."""
+        name = self._core.method_bytes(method) if spec is None else spec.wire
+        text = b"%d" % key if type(key) is int else self._core.encode(key)
+        if body:
+            return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}%b' % (
+                text,
+                name,
+                body,
+                self._core.newline,
+            )
+        return b'{"jsonrpc":"2.0","id":%b,"method":%b}%b' % (text, name, self._core.newline)
+
+    def cancellation(
+        self, call: OutgoingRequest, reason: str | None, meta: JSONObject | None = None
+    ) -> bytes:
+        """The encoded notification that cancels a request."""
+        params: JSONObject = {"requestId": call._id}
+        if reason is not None:
+            params["reason"] = reason
+        return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}%b' % (
+            self._core.encode_object(params, meta),
+            self._core.newline,
+        )
+
+    def requested_token(self, params: JSONObject, meta: JSONObject | None) -> ProgressToken | None:
+        """The token that the caller has put into `_meta`, if it may be used."""
+        asked: Any = MISSING
+        for source in (params.get("_meta"), meta):
+            if is_object(source) and "progressToken" in source:
+                asked = source["progressToken"]
+        if asked is MISSING:
+            return None
+        token = id_key(asked)
+        if token is None:
+            raise LocalProtocolError(
+                "PROG-001", f"a progress token is a string or an integer, not {asked!r}"
+            )
+        if token in self.tokens:
+            raise token_in_use(token).error()
+        return token
+
+    def unused_token(self, token: int | str) -> int | str:
+        """This progress token, or one like it that is not in use."""
+        while token in self.tokens:  # another call may have been given this number by hand
+            token = f"{token}+"
+        return token
+
+    def _encode_with_token(
+        self, params: JSONObject, meta: JSONObject | None, own: int | str | None
+    ) -> tuple[ProgressToken | None, bytes]:
+        """The token that was asked for, or one of our own, and the params with it."""
+        token = self.requested_token(params, meta)
+        if token is None and own is not None:
+            token = self.unused_token(own)
+            meta = {**(meta or _EMPTY), "progressToken": token}
+        return token, self._core.encode_object(params, meta)
+
+    # ---------------------------------------------------------------- checks before a verb commits
+
+    def check_room(self) -> None:
+        """Raise if as many requests are in flight as may be."""
+        if len(self.calls) >= self._core.config.max_requests:
+            raise LocalProtocolError(
+                "OWN-005", f"{len(self.calls)} requests are in flight, which is the limit"
+            )
+
+    def check_ping(self) -> None:
+        """There is no ping as long as it is not known that there is a handshake."""
+        if self._core.modern_revisions and self._core.conversation.phase is Phase.NEW:
+            if self._core.side is _SERVER:
+                raise LocalProtocolError("STATE-006", "no client has asked for a handshake yet")
+            raise LocalProtocolError("COMPAT-001", "ping came before server/discover")
+
+    def check_timeouts(
+        self, timeout: float | None, max_timeout: float | None, now: float | None
+    ) -> None:
+        """Raise unless timeouts are seconds above zero, and there is a clock."""
+        for seconds in (timeout, max_timeout):
+            # The comparison also refuses NaN.
+            if seconds is not None and not (is_number(seconds) and seconds > 0):
+                raise LocalProtocolError(
+                    "OWN-023",
+                    "a timeout must be greater than zero, and a number of seconds, "
+                    f"not {seconds!r}",
+                )
+        if self._core.now is None and (now is None or now != now):
+            raise LocalProtocolError("OWN-023", "a timeout needs a clock: pass now=")
+
+    def _check_id(self, id: object) -> int | str:
+        rule = "ID-002" if self._core.conversation.dialect.is_modern else "ID-001"
+        if isinstance(id, str):
+            if id in self._own_string_ids or id in self.calls or id in self.late:
+                raise LocalProtocolError(rule, f"the id {id!r} was used before")
+            return id
+        if type(id) is not int:
+            raise LocalProtocolError("JSON-002", f"an id is a string or an integer, not {id!r}")
+        self._core.encode(id)  # which refuses what has too many digits
+        if id <= self.last_id:
+            raise LocalProtocolError(
+                rule, f"the id {id} is not above {self.last_id}, the last one used"
+            )
+        return id
+
+    # ------------------------------------------------------------------------------------- endings
 
     def conclude(self, call: OutgoingRequest, state: RequestState) -> None:
         """Take a call out of the tables."""
@@ -380,44 +417,6 @@ class OutgoingRequests:
         if pauses is not None and pauses.parked:
             pauses.parked.pop(call, None)
         self._core.transport.request_concluded(call)
-
-    def cancel(
-        self,
-        call: OutgoingRequest,
-        reason: str | None,
-        meta: JSONObject | None,
-        now: float | None,
-    ) -> None:
-        """Cancel a request in flight, and tell the peer."""
-        if self.calls.get(call._id) is not call:
-            raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
-        if call._purpose in _NOT_CANCELLED:
-            raise LocalProtocolError("CANC-004", f"{call._method} cannot be cancelled")
-        if call._task:
-            raise LocalProtocolError(
-                "CANC-005", f"{call!r} asks for a task: cancel it with tasks/cancel"
-            )
-        if reason is not None and not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-            raise LocalProtocolError("OWN-014", "reason must be a string")
-        message = self.cancellation(call, reason, meta)
-        self._core.check_size(message, "the cancellation")
-        if now is not None:
-            self._core.tell(now)
-        self.abandon(call, FailureReason.CANCELLED, reason or "cancelled", message)
-        if self._core.needs_settle:
-            self._core.settle()
-
-    def cancellation(
-        self, call: OutgoingRequest, reason: str | None, meta: JSONObject | None = None
-    ) -> bytes:
-        """The encoded notification that cancels a request."""
-        params: JSONObject = {"requestId": call._id}
-        if reason is not None:
-            params["reason"] = reason
-        return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}%b' % (
-            self._core.encode_object(params, meta),
-            self._core.newline,
-        )
 
     def abandon(
         self, call: OutgoingRequest, reason: FailureReason, text: str, message: bytes | None
@@ -445,56 +444,50 @@ class OutgoingRequests:
             call, RequestFailed(request=call, reason=reason, text=text, not_run=not_run)
         )
 
-    def _timer_fired(self, subject: Timed) -> None:
-        self._core.run_timer(self._expire, subject)
+    def lose(self, calls: list[OutgoingRequest]) -> None:
+        """End these requests as lost: no answer can come."""
+        for call in calls:
+            if self.calls.get(call._id) is not call:
+                continue  # the loss of another one has ended everything
+            self.conclude(call, _CANCELLED)
+            text = self._core.transport.loss_text(call)
+            not_run = self._core.transport.was_not_run(call)
+            failed = RequestFailed(
+                request=call, reason=FailureReason.LOST, text=text, not_run=not_run
+            )
+            call._owner.ended(call, failed)
 
-    def _expire(self, subject: Timed) -> None:
-        assert isinstance(subject, OutgoingRequest)
-        now = self._core.now or 0.0
-        if subject._last_deadline is not None and subject._last_deadline <= now:
-            text = f"{subject._method} was not answered within its longest time"
-        elif self._postpone_for_pauses(subject, now):
-            return
-        else:
-            seconds = f"{subject._timeout:.4g} s"
-            text = f"{subject._method} was not answered, and {seconds} passed in silence"
-        if subject._purpose in _NOT_CANCELLED or subject._task:
-            message = None  # CANC-004, CANC-005
-        else:
-            message = self.cancellation(subject, "timed out")
-        self.abandon(subject, FailureReason.TIMED_OUT, text, message)
+    def fail_unsent(self) -> None:
+        """End the requests that could not be sent, now that the verb is done."""
+        core = self._core
+        while core.unsent_calls:
+            unsent, core.unsent_calls = core.unsent_calls, None
+            for call, reason, text in unsent:
+                if call.open:
+                    self.abandon(call, reason, text, None)
 
-    def _restart_silence(self, call: OutgoingRequest, now: float) -> None:
-        """There is a sign of life of a call that has a timeout: silence counts from now."""
-        timeout = call._timeout
-        assert timeout is not None
-        call._quiet_until = now + timeout
-        pauses = self.timeout_pauses
-        call._paused = 0.0 if pauses is None else pauses.until(now)
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """A request of the application is over, which an event says."""
+        self._core.events.append(outcome)
 
-    def _postpone_for_pauses(self, call: OutgoingRequest, now: float) -> bool:
-        """Whether the silence of a call whose timer has fired is not over: part of it was ours.
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over: what is in flight is lost."""
+        self.lose(list(self.calls.values()))
+        self.tokens.clear()
+        self.task_calls.clear()
+        self.late.clear()
 
-        What the peer asked is open on this side, or was. It may be what the call waits for: on a
-        stream nobody can tell, and so no call of the application runs out meanwhile.
-        """
-        pauses, last = self.timeout_pauses, call._last_deadline
-        if pauses is None or call._purpose not in _PAUSED:
-            return False
-        if pauses.since is not None:
-            pauses.parked[call] = None
-            if last is not None:
-                self._core.timers.arm(self, call, last)
-            return True
-        seconds = pauses.total - call._paused
-        if not seconds or call._quiet_until + seconds <= now:
-            return False
-        self._arm_silence(call, call._quiet_until + seconds)
-        return True
+    # ------------------------------------------------------------------------------------ timeouts
 
-    def _arm_silence(self, call: OutgoingRequest, deadline: float) -> None:
-        last = call._last_deadline
-        self._core.timers.arm(self, call, deadline if last is None else min(deadline, last))
+    def note_activity(self, call: OutgoingRequest) -> None:
+        """There is a sign of life: silence counts anew."""
+        if call._timeout is not None:
+            self._restart_silence(call, self._core.now or 0.0)
+            pauses = self.timeout_pauses
+            if call._deadline is not None and (pauses is None or call not in pauses.parked):
+                # The entry in the heap stays where it is: it is put right when it surfaces.
+                deadline, last = call._quiet_until, call._last_deadline
+                call._deadline = deadline if last is None or deadline < last else last
 
     def pause_timeouts(self) -> None:
         """The peer asks something, and waits for the answer of the application."""
@@ -523,33 +516,6 @@ class OutgoingRequests:
             self._core.timers.drop(call)
             self._arm_silence(call, deadline)
 
-    def lose(self, calls: list[OutgoingRequest]) -> None:
-        """End these requests as lost: no answer can come."""
-        for call in calls:
-            if self.calls.get(call._id) is not call:
-                continue  # the loss of another one has ended everything
-            self.conclude(call, _CANCELLED)
-            text = self._core.transport.loss_text(call)
-            not_run = self._core.transport.was_not_run(call)
-            failed = RequestFailed(
-                request=call, reason=FailureReason.LOST, text=text, not_run=not_run
-            )
-            call._owner.ended(call, failed)
-
-    def note_activity(self, call: OutgoingRequest) -> None:
-        """There is a sign of life: silence counts anew."""
-        if call._timeout is not None:
-            self._restart_silence(call, self._core.now or 0.0)
-            pauses = self.timeout_pauses
-            if call._deadline is not None and (pauses is None or call not in pauses.parked):
-                # The entry in the heap stays where it is: it is put right when it surfaces.
-                deadline, last = call._quiet_until, call._last_deadline
-                call._deadline = deadline if last is None or deadline < last else last
-
-    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A request of the application is over, which an event says."""
-        self._core.events.append(outcome)
-
     def suspend_timeout(self, call: OutgoingRequest) -> None:
         """Silence of the peer does not count any more, since the application is waited for."""
         pauses = self.timeout_pauses
@@ -565,6 +531,59 @@ class OutgoingRequests:
         if call._timeout is not None:
             self._restart_silence(call, self._core.now or 0.0)
             self._arm_silence(call, call._quiet_until)
+
+    def _timer_fired(self, subject: Timed) -> None:
+        self._core.run_timer(self._expire, subject)
+
+    def _expire(self, subject: Timed) -> None:
+        assert isinstance(subject, OutgoingRequest)
+        now = self._core.now or 0.0
+        if subject._last_deadline is not None and subject._last_deadline <= now:
+            text = f"{subject._method} was not answered within its longest time"
+        elif self._postpone_for_pauses(subject, now):
+            return
+        else:
+            seconds = f"{subject._timeout:.4g} s"
+            text = f"{subject._method} was not answered, and {seconds} passed in silence"
+        if subject._purpose in _NOT_CANCELLED or subject._task:
+            message = None  # CANC-004, CANC-005
+        else:
+            message = self.cancellation(subject, "timed out")
+        self.abandon(subject, FailureReason.TIMED_OUT, text, message)
+
+    def _postpone_for_pauses(self, call: OutgoingRequest, now: float) -> bool:
+        """Whether the silence of a call whose timer has fired is not over: part of it was ours.
+
+        What the peer asked is open on this side, or was. It may be what the call waits for: on a
+        stream nobody can tell, and so no call of the application runs out meanwhile.
+        """
+        pauses, last = self.timeout_pauses, call._last_deadline
+        if pauses is None or call._purpose not in _PAUSED:
+            return False
+        if pauses.since is not None:
+            pauses.parked[call] = None
+            if last is not None:
+                self._core.timers.arm(self, call, last)
+            return True
+        seconds = pauses.total - call._paused
+        if not seconds or call._quiet_until + seconds <= now:
+            return False
+        self._arm_silence(call, call._quiet_until + seconds)
+        return True
+
+    def _restart_silence(self, call: OutgoingRequest, now: float) -> None:
+        """There is a sign of life of a call that has a timeout: silence counts from now."""
+        timeout = call._timeout
+        assert timeout is not None
+        call._quiet_until = now + timeout
+        pauses = self.timeout_pauses
+        call._paused = 0.0 if pauses is None else pauses.until(now)
+
+    def _arm_silence(self, call: OutgoingRequest, deadline: float) -> None:
+        last = call._last_deadline
+        self._core.timers.arm(self, call, deadline if last is None else min(deadline, last))
+
+    # -------------------------------------------------------------- requests of another connection
 
     def take_over(self, other: OutgoingRequests, calls: Collection[OutgoingRequest]) -> None:
         """Go on with calls of another connection. They keep their ids, and none is used again."""
@@ -589,10 +608,3 @@ class OutgoingRequests:
             if call._quiet_until <= now:
                 self._restart_silence(call, now)
             self._arm_silence(call, call._quiet_until)
-
-    def end(self, cause: CancelCause) -> None:
-        """The connection is over: what is in flight is lost."""
-        self.lose(list(self.calls.values()))
-        self.tokens.clear()
-        self.task_calls.clear()
-        self.late.clear()

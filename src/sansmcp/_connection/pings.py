@@ -57,6 +57,8 @@ class Pings(MethodPart):
         )
         self.heard_at: float | None = None
 
+    # ---------------------------------------------------- pings of the application and of the peer
+
     def send(
         self, meta: JSONObject | None, timeout: float | None, data: Any, now: float | None
     ) -> Ping:
@@ -78,6 +80,13 @@ class Pings(MethodPart):
             self._core.settle()
         return ping
 
+    def take(self, request: IncomingRequest) -> bool:
+        """Answer a ping of the peer."""
+        if "ping" in self._core.config.manual:
+            return False
+        self._incoming.answer_automatically(request, b"{}")
+        return True
+
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
         """A ping is over: one of the application's, or one of keep-alive."""
         if call._purpose is Purpose.PING:
@@ -94,6 +103,8 @@ class Pings(MethodPart):
         else:
             self._keep_alive_ended(outcome)
 
+    # ---------------------------------------------------------------------------------- keep-alive
+
     def start_keep_alive(self) -> None:
         """The handshake is done (or the clock has started since): silence counts from here."""
         keep_alive = self.keep_alive
@@ -106,17 +117,19 @@ class Pings(MethodPart):
         ):
             self._core.timers.arm(self, keep_alive, self._core.now + keep_alive.interval)
 
-    def _timer_fired(self, subject: Timed) -> None:
-        self._core.run_timer(self._expire, subject)
+    def stop_keep_alive(self) -> None:
+        """Nothing can be sent any more."""
+        if self.keep_alive is not None:
+            self._core.timers.drop(self.keep_alive)
 
-    def _expire(self, subject: Timed) -> None:
-        """Keep-alive: the peer was silent for the interval, or has been heard since."""
-        assert isinstance(subject, KeepAlive)
-        now = self._core.now or 0.0
-        if self.heard_at is not None and self.heard_at + subject.interval > now:
-            self._core.timers.arm(self, subject, self.heard_at + subject.interval)
-        else:
-            self._outgoing.send_own("ping", b"", Purpose.KEEP_ALIVE, self, subject, subject.timeout)
+    def clock_started(self) -> None:
+        """The caller has told the time: keep-alive begins where the handshake is done."""
+        if self._core.conversation.phase is Phase.OPERATING:
+            self.start_keep_alive()
+
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over, and keep-alive with it."""
+        self.stop_keep_alive()
 
     def _keep_alive_ended(self, outcome: Outcome) -> None:
         keep_alive = self.keep_alive
@@ -139,23 +152,14 @@ class Pings(MethodPart):
                 return
         self.start_keep_alive()
 
-    def take(self, request: IncomingRequest) -> bool:
-        """Answer a ping of the peer."""
-        if "ping" in self._core.config.manual:
-            return False
-        self._incoming.answer_automatically(request, b"{}")
-        return True
+    def _timer_fired(self, subject: Timed) -> None:
+        self._core.run_timer(self._expire, subject)
 
-    def clock_started(self) -> None:
-        """The caller has told the time: keep-alive begins where the handshake is done."""
-        if self._core.conversation.phase is Phase.OPERATING:
-            self.start_keep_alive()
-
-    def stop_keep_alive(self) -> None:
-        """Nothing can be sent any more."""
-        if self.keep_alive is not None:
-            self._core.timers.drop(self.keep_alive)
-
-    def end(self, cause: CancelCause) -> None:
-        """The connection is over, and keep-alive with it."""
-        self.stop_keep_alive()
+    def _expire(self, subject: Timed) -> None:
+        """Keep-alive: the peer was silent for the interval, or has been heard since."""
+        assert isinstance(subject, KeepAlive)
+        now = self._core.now or 0.0
+        if self.heard_at is not None and self.heard_at + subject.interval > now:
+            self._core.timers.arm(self, subject, self.heard_at + subject.interval)
+        else:
+            self._outgoing.send_own("ping", b"", Purpose.KEEP_ALIVE, self, subject, subject.timeout)

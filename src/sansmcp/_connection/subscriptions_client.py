@@ -119,6 +119,54 @@ class ClientSubscriptions:
             self._core.report(breach)
         return False
 
+    def receive_cancelled(self, params: JSONObject) -> None:
+        """The peer has cancelled something: a modern server, a subscription."""
+        if not self._core.conversation.dialect.is_modern or self._core.modern is not None:
+            self._incoming.receive_cancelled(params)
+            return
+        key = id_key(params.get("requestId"))
+        call = None if key is None else self._outgoing.calls.get(key)
+        if call is None:
+            self._incoming.ignore_cancel("CANC-013", "a cancellation of nothing in flight", key)
+        elif isinstance(subscription := call._subject, Subscription):
+            subscription._ended_by_server = True
+            self._outgoing.abandon(call, FailureReason.CANCELLED, "the server ended it", None)
+        else:
+            text = f"the server cancelled {call._method}"
+            self._core.report(Breach("CANC-019", text), request=call)
+
+    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
+        """A subscription is over."""
+        subscription = call._subject
+        assert isinstance(subscription, Subscription)
+        code = message = data = status = retry_after = None
+        text = ""
+        if isinstance(outcome, RequestFailed):
+            reason, text = _FAILURES[outcome.reason], outcome.text
+            if subscription._ended_by_server:
+                reason = SubscriptionEnd.ENDED
+        elif isinstance(outcome, ErrorReceived):
+            reason = SubscriptionEnd.ERROR
+            code, message, data = outcome.code, outcome.message, outcome.data
+            status, retry_after = outcome.status, outcome.retry_after
+        else:
+            reason = SubscriptionEnd.ENDED
+            self._judge_end(subscription, call, outcome.result)
+        self._core.events.append(
+            SubscriptionEnded(
+                subscription=subscription,
+                reason=reason,
+                code=code,
+                message=message,
+                data=data,
+                status=status,
+                retry_after=retry_after,
+                text=text,
+            )
+        )
+
+    # ------------------------------------------------------------------------------------- helpers
+
     def _notified(self, method: str, params: JSONObject) -> None:
         meta: Any = params.get("_meta")
         key = id_key(meta.get(SUBSCRIPTION_ID)) if is_object(meta) else None
@@ -210,49 +258,3 @@ class ClientSubscriptions:
         if subscription._acknowledged is None:
             text = "a subscription ended before it was acknowledged"
             self._core.report(Breach("SUBS-004", text, tolerated=True), request=call)
-
-    def receive_cancelled(self, params: JSONObject) -> None:
-        """The peer has cancelled something: a modern server, a subscription."""
-        if not self._core.conversation.dialect.is_modern or self._core.modern is not None:
-            self._incoming.receive_cancelled(params)
-            return
-        key = id_key(params.get("requestId"))
-        call = None if key is None else self._outgoing.calls.get(key)
-        if call is None:
-            self._incoming.ignore_cancel("CANC-013", "a cancellation of nothing in flight", key)
-        elif isinstance(subscription := call._subject, Subscription):
-            subscription._ended_by_server = True
-            self._outgoing.abandon(call, FailureReason.CANCELLED, "the server ended it", None)
-        else:
-            text = f"the server cancelled {call._method}"
-            self._core.report(Breach("CANC-019", text), request=call)
-
-    def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A subscription is over."""
-        subscription = call._subject
-        assert isinstance(subscription, Subscription)
-        code = message = data = status = retry_after = None
-        text = ""
-        if isinstance(outcome, RequestFailed):
-            reason, text = _FAILURES[outcome.reason], outcome.text
-            if subscription._ended_by_server:
-                reason = SubscriptionEnd.ENDED
-        elif isinstance(outcome, ErrorReceived):
-            reason = SubscriptionEnd.ERROR
-            code, message, data = outcome.code, outcome.message, outcome.data
-            status, retry_after = outcome.status, outcome.retry_after
-        else:
-            reason = SubscriptionEnd.ENDED
-            self._judge_end(subscription, call, outcome.result)
-        self._core.events.append(
-            SubscriptionEnded(
-                subscription=subscription,
-                reason=reason,
-                code=code,
-                message=message,
-                data=data,
-                status=status,
-                retry_after=retry_after,
-                text=text,
-            )
-        )

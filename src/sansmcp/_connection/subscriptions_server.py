@@ -67,20 +67,6 @@ class ResourceSubscriptions(MethodPart):
         self._pending_subscribes = 0  # requests to subscribe that are not answered yet
         self.listeners: Listeners | None = None
 
-    def is_wanted(self, change: Change) -> bool:
-        """Whether a client with a handshake is to be told: it is declared, and subscribed to."""
-        if self._core.conversation.dialect.is_modern or self._core.is_shared:
-            return False
-        method = change_method(change)
-        spec = self._core.conversation.dialect.notifications[self._core.side][method]
-        given = change_params(change) or {}
-        if judge_notification(self._core.conversation, self._core.side, method, spec, given, False):
-            return False
-        if isinstance(change, ResourceUpdated):
-            uri = change.uri if change.subscribed is None else change.subscribed
-            return uri in self.uris
-        return True
-
     def take(self, request: IncomingRequest) -> bool:
         """Refuse a subscription that is too much; the application answers all others."""
         request._subject = request._params.get("uri")
@@ -91,30 +77,6 @@ class ResourceSubscriptions(MethodPart):
                 self._refuse_subscription(request)
                 return True
         return False
-
-    def _is_over_limit(self, request: IncomingRequest) -> bool:
-        uri = request._subject
-        if isinstance(uri, str):
-            if uri in self.uris:
-                return False
-            if len(uri) > URI_CHARACTERS:
-                return True
-        return not self._core.transport.has_room_for(0, self._count_all())
-
-    def count(self) -> int:
-        """How many subscriptions there are, with those that are being answered."""
-        return self._pending_subscribes + len(self.uris)
-
-    def _refuse_subscription(self, request: IncomingRequest) -> None:
-        self._pending_subscribes -= 1
-        text = (
-            f"{self._core.config.max_subscriptions} subscriptions, and {URI_CHARACTERS} characters "
-            "for a URI, are the limits"
-        )
-        self._core.events.append(LimitReached(rule="OWN-009", text=text))
-        self._incoming.refuse(
-            request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text}
-        )
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         """The application has answered: the subscription begins or ends."""
@@ -133,14 +95,52 @@ class ResourceSubscriptions(MethodPart):
         if request._method == "resources/subscribe":
             self._pending_subscribes -= 1
 
-    def _count_all(self) -> int:
-        listened = 0 if self.listeners is None else self.listeners.count()
-        return self.count() + listened
+    def is_wanted(self, change: Change) -> bool:
+        """Whether a client with a handshake is to be told: it is declared, and subscribed to."""
+        if self._core.conversation.dialect.is_modern or self._core.is_shared:
+            return False
+        method = change_method(change)
+        spec = self._core.conversation.dialect.notifications[self._core.side][method]
+        given = change_params(change) or {}
+        if judge_notification(self._core.conversation, self._core.side, method, spec, given, False):
+            return False
+        if isinstance(change, ResourceUpdated):
+            uri = change.uri if change.subscribed is None else change.subscribed
+            return uri in self.uris
+        return True
+
+    def count(self) -> int:
+        """How many subscriptions there are, with those that are being answered."""
+        return self._pending_subscribes + len(self.uris)
 
     def end(self, cause: CancelCause) -> None:
         """The connection is over, and every subscription with it."""
         self._core.transport.unsubscribed(tuple(self.uris))
         self.uris.clear()
+
+    def _is_over_limit(self, request: IncomingRequest) -> bool:
+        uri = request._subject
+        if isinstance(uri, str):
+            if uri in self.uris:
+                return False
+            if len(uri) > URI_CHARACTERS:
+                return True
+        return not self._core.transport.has_room_for(0, self._count_all())
+
+    def _refuse_subscription(self, request: IncomingRequest) -> None:
+        self._pending_subscribes -= 1
+        text = (
+            f"{self._core.config.max_subscriptions} subscriptions, and {URI_CHARACTERS} characters "
+            "for a URI, are the limits"
+        )
+        self._core.events.append(LimitReached(rule="OWN-009", text=text))
+        self._incoming.refuse(
+            request, ErrorCode.INTERNAL_ERROR, "too many subscriptions", {"reason": text}
+        )
+
+    def _count_all(self) -> int:
+        listened = 0 if self.listeners is None else self.listeners.count()
+        return self.count() + listened
 
 
 class Listeners(MethodPart):
@@ -180,19 +180,7 @@ class Listeners(MethodPart):
         self.of_uri: dict[str, dict[Listener, None]] | None = None
         self._uri_count = 0  # URIs of all of them: one that two listen to counts twice
 
-    @property
-    def open(self) -> tuple[Listener, ...]:
-        """The subscriptions that were acknowledged, oldest first."""
-        return tuple(one for one in self.listeners.values() if one._held is None)
-
-    def without_acknowledged(
-        self, waiting: tuple[IncomingRequest, ...]
-    ) -> tuple[IncomingRequest, ...]:
-        """These requests without those of subscriptions that were acknowledged."""
-        if not self.listeners:
-            return waiting
-        served = {listener._request for listener in self.open}
-        return tuple(request for request in waiting if request not in served)
+    # -------------------------------------------------------------------- verbs of the application
 
     def acknowledge(
         self, request: IncomingRequest, notifications: JSONObject | None, now: float | None
@@ -233,23 +221,27 @@ class Listeners(MethodPart):
         self._complete_listener(listener)
         return self._core.settle() if self._core.needs_settle else True
 
-    def _complete_listener(self, listener: Listener) -> None:
-        """Answer the request of a subscription with its result."""
-        request = listener._request
-        self._remove(listener)
-        meta: JSONObject = {SUBSCRIPTION_ID: request._id, **self._messages.server_meta()}
-        body = self._core.encode({"resultType": "complete", "_meta": meta})
-        self._incoming.answer(request, b'"result":', body)
-        if self._core.transport.ends_with_cancelled(listener):
-            self._send_cancelled(listener)
+    # ------------------------------------------------------------------------------------- looking
 
-    def _send_cancelled(self, listener: Listener) -> None:
-        """Two pages of the specification ask for one ending each; clients take the first."""
-        self._core.transport.queue(
-            b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}%b'
-            % (listener._id, self._core.newline),
-            listener._request._route,
-        )
+    @property
+    def open(self) -> tuple[Listener, ...]:
+        """The subscriptions that were acknowledged, oldest first."""
+        return tuple(one for one in self.listeners.values() if one._held is None)
+
+    def without_acknowledged(
+        self, waiting: tuple[IncomingRequest, ...]
+    ) -> tuple[IncomingRequest, ...]:
+        """These requests without those of subscriptions that were acknowledged."""
+        if not self.listeners:
+            return waiting
+        served = {listener._request for listener in self.open}
+        return tuple(request for request in waiting if request not in served)
+
+    def count(self) -> int:
+        """How many subscriptions there are: each listener is one, and each URI of it."""
+        return len(self.listeners) + self._uri_count
+
+    # ------------------------------------------------------------------------ subscriptions/listen
 
     def take(self, request: IncomingRequest) -> bool:
         """Accept `subscriptions/listen`, or refuse it."""
@@ -281,15 +273,78 @@ class Listeners(MethodPart):
         self._send_acknowledgement(listener)
         return True
 
+    def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
+        """No result of the application ends a subscription."""
+        raise LocalProtocolError(
+            "OWN-025", f"{LISTEN} is answered by acknowledge() and end_listener()"
+        )
+
+    def not_accepted(self, request: IncomingRequest) -> None:
+        """A subscription has ended otherwise than by its result."""
+        listener = self.listeners.get(request)
+        if listener is not None:
+            self._remove(listener)
+
+    def reports_cancelled(
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None,
+        meta: JSONObject | None,
+    ) -> bool:
+        """Report the end of a subscription that was acknowledged."""
+        listener = request._subject
+        if not isinstance(listener, Listener) or listener._held is not None:
+            return False
+        self._core.events.append(
+            ListenerRemoved(listener=listener, cause=cause, reason=reason, meta=meta)
+        )
+        return True
+
+    # ------------------------------------------------------------------------------------- changes
+
+    def listeners_to(self, change: Change) -> Collection[Listener]:
+        """The listeners that are to be told of a change."""
+        if self.of_kind is None or self.of_uri is None:
+            return ()
+        if isinstance(change, ResourceUpdated):
+            uri = change.uri if change.subscribed is None else change.subscribed
+            return self.of_uri.get(uri, ())
+        return self.of_kind.get(FILTERS[change_method(change)], ())
+
+    def hold(
+        self, listener: Listener, held: dict[Change, bytes], change: Change, message: bytes
+    ) -> bool:
+        """Hold a change back until its subscription is acknowledged; False: there is no room."""
+        if change in held or len(held) < self._core.config.max_held_changes:
+            held[change] = message
+            return True
+        text = f"{len(held)} changes wait for the acknowledgement of {listener!r}, the limit"
+        self._core.events.append(LimitReached(rule="OWN-010", text=text))
+        return False
+
+    # ------------------------------------------------------------------- the end of the connection
+
+    def complete(self) -> None:
+        """This side closes the connection: each subscription ends as one that the server ends."""
+        for listener in list(self.listeners.values()):
+            if listener._held is None:
+                self._complete_listener(listener)
+                cause = CancelCause.CLOSED
+                self._core.events.append(ListenerRemoved(listener=listener, cause=cause))
+
+    def end_listeners(self, cause: CancelCause) -> None:
+        """Cancel every subscription, for this cause."""
+        for request in list(self.listeners):
+            self._incoming.cancel(request, cause)
+
+    # ------------------------------------------------------------------------------------- helpers
+
     def _has_room_for(self, uris: Collection[str]) -> bool:
         taken = self.count() + self._subscriptions.count()
         return self._core.transport.has_room_for(1 + len(uris), taken) and all(
             len(uri) <= URI_CHARACTERS for uri in uris
         )
-
-    def count(self) -> int:
-        """How many subscriptions there are: each listener is one, and each URI of it."""
-        return len(self.listeners) + self._uri_count
 
     def _refuse_listener(self, request: IncomingRequest) -> None:
         text = (
@@ -322,6 +377,24 @@ class Listeners(MethodPart):
             if listener in self.listeners_to(change):
                 self._core.transport.queue(message, route)
 
+    def _complete_listener(self, listener: Listener) -> None:
+        """Answer the request of a subscription with its result."""
+        request = listener._request
+        self._remove(listener)
+        meta: JSONObject = {SUBSCRIPTION_ID: request._id, **self._messages.server_meta()}
+        body = self._core.encode({"resultType": "complete", "_meta": meta})
+        self._incoming.answer(request, b'"result":', body)
+        if self._core.transport.ends_with_cancelled(listener):
+            self._send_cancelled(listener)
+
+    def _send_cancelled(self, listener: Listener) -> None:
+        """Two pages of the specification ask for one ending each; clients take the first."""
+        self._core.transport.queue(
+            b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}%b'
+            % (listener._id, self._core.newline),
+            listener._request._route,
+        )
+
     def _file(self, listener: Listener) -> None:
         self._uri_count += len(listener._uris)
         if self.of_kind is None or self.of_uri is None:
@@ -343,67 +416,6 @@ class Listeners(MethodPart):
     def _remove(self, listener: Listener) -> None:
         del self.listeners[listener._request]
         self._unfile(listener)
-
-    def listeners_to(self, change: Change) -> Collection[Listener]:
-        """The listeners that are to be told of a change."""
-        if self.of_kind is None or self.of_uri is None:
-            return ()
-        if isinstance(change, ResourceUpdated):
-            uri = change.uri if change.subscribed is None else change.subscribed
-            return self.of_uri.get(uri, ())
-        return self.of_kind.get(FILTERS[change_method(change)], ())
-
-    def hold(
-        self, listener: Listener, held: dict[Change, bytes], change: Change, message: bytes
-    ) -> bool:
-        """Hold a change back until its subscription is acknowledged; False: there is no room."""
-        if change in held or len(held) < self._core.config.max_held_changes:
-            held[change] = message
-            return True
-        text = f"{len(held)} changes wait for the acknowledgement of {listener!r}, the limit"
-        self._core.events.append(LimitReached(rule="OWN-010", text=text))
-        return False
-
-    def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
-        """No result of the application ends a subscription."""
-        raise LocalProtocolError(
-            "OWN-025", f"{LISTEN} is answered by acknowledge() and end_listener()"
-        )
-
-    def not_accepted(self, request: IncomingRequest) -> None:
-        """A subscription has ended otherwise than by its result."""
-        listener = self.listeners.get(request)
-        if listener is not None:
-            self._remove(listener)
-
-    def reports_cancelled(
-        self,
-        request: IncomingRequest,
-        cause: CancelCause,
-        reason: str | None,
-        meta: JSONObject | None,
-    ) -> bool:
-        """Report the end of a subscription that was acknowledged."""
-        listener = request._subject
-        if not isinstance(listener, Listener) or listener._held is not None:
-            return False
-        self._core.events.append(
-            ListenerRemoved(listener=listener, cause=cause, reason=reason, meta=meta)
-        )
-        return True
-
-    def complete(self) -> None:
-        """This side closes the connection: each subscription ends as one that the server ends."""
-        for listener in list(self.listeners.values()):
-            if listener._held is None:
-                self._complete_listener(listener)
-                cause = CancelCause.CLOSED
-                self._core.events.append(ListenerRemoved(listener=listener, cause=cause))
-
-    def end_listeners(self, cause: CancelCause) -> None:
-        """Cancel every subscription, for this cause."""
-        for request in list(self.listeners):
-            self._incoming.cancel(request, cause)
 
 
 class Publisher:
@@ -455,6 +467,22 @@ class Publisher:
             self.held[change] = uri, encoded
         return (self._core.settle() if self._core.needs_settle else True) and told
 
+    def release_held(self) -> None:
+        """Output has drained: what was held back for it follows, each change once.
+
+        What would go over the soft limit again waits for the next time.
+        """
+        held = self.held
+        if self._core.state is not State.OPEN:
+            held.clear()
+        while held and not self._core.transport.holds_changes():
+            change = next(iter(held))
+            self._send_change(change, *held.pop(change))
+
+    def end(self, cause: CancelCause) -> None:
+        """The connection is over: nobody is told any more."""
+        self.held.clear()
+
     def _send_change(self, change: Change, uri: bytes, meta: bytes) -> bool:
         """Tell everybody who is to be told, and return whether there is anybody.
 
@@ -491,19 +519,3 @@ class Publisher:
         self._core.transport.queue(
             b'{"jsonrpc":"2.0","method":"%b"%b}%b' % (method, params, self._core.newline), None
         )
-
-    def release_held(self) -> None:
-        """Output has drained: what was held back for it follows, each change once.
-
-        What would go over the soft limit again waits for the next time.
-        """
-        held = self.held
-        if self._core.state is not State.OPEN:
-            held.clear()
-        while held and not self._core.transport.holds_changes():
-            change = next(iter(held))
-            self._send_change(change, *held.pop(change))
-
-    def end(self, cause: CancelCause) -> None:
-        """The connection is over: nobody is told any more."""
-        self.held.clear()

@@ -77,26 +77,6 @@ class Timers:
         if self._dead > 64 and self._dead * 2 > len(self._heap):
             self._rebuild()
 
-    def change_owner(self, subjects: Iterable[Timed], owner: TimerOwner) -> None:
-        """Have another owner told of the deadlines of these subjects."""
-        moved = {id(subject) for subject in subjects}
-        self._heap = [
-            (when, order, owner if id(subject) in moved else former, subject)
-            for when, order, former, subject in self._heap
-        ]
-
-    def _rebuild(self) -> None:
-        """Keep one entry for each subject that has a deadline, the newest."""
-        live: dict[int, tuple[float, int, TimerOwner, Timed]] = {}
-        for entry in [entry for entry in self._heap if entry[3]._deadline is not None]:
-            _, order, owner, subject = entry
-            deadline, kept = subject._deadline, live.get(id(subject))
-            if deadline is not None and (kept is None or kept[1] < order):
-                live[id(subject)] = deadline, order, owner, subject
-        self._heap = list(live.values())
-        heapify(self._heap)
-        self._dead = 0
-
     def earliest(self) -> float | None:
         """The next deadline, or None."""
         heap = self._heap
@@ -118,3 +98,23 @@ class Timers:
             _, _, owner, subject = heappop(self._heap)
             subject._deadline = None
             owner._timer_fired(subject)
+
+    def change_owner(self, subjects: Iterable[Timed], owner: TimerOwner) -> None:
+        """Have another owner told of the deadlines of these subjects."""
+        moved = {id(subject) for subject in subjects}
+        self._heap = [
+            (when, order, owner if id(subject) in moved else former, subject)
+            for when, order, former, subject in self._heap
+        ]
+
+    def _rebuild(self) -> None:
+        """Keep one entry for each subject that has a deadline, the newest."""
+        live: dict[int, tuple[float, int, TimerOwner, Timed]] = {}
+        for entry in [entry for entry in self._heap if entry[3]._deadline is not None]:
+            _, order, owner, subject = entry
+            deadline, kept = subject._deadline, live.get(id(subject))
+            if deadline is not None and (kept is None or kept[1] < order):
+                live[id(subject)] = deadline, order, owner, subject
+        self._heap = list(live.values())
+        heapify(self._heap)
+        self._dead = 0

@@ -30,7 +30,7 @@ class Transport:
 
     core: Core  # which sets it
 
-    # ---------------------------------------------------------------------------------- output
+    # -------------------------------------------------------------------------------------- output
 
     def queue(self, message: bytes, route: Route | None) -> None:
         """Put one encoded message (newline included) in line for `route`.
@@ -79,7 +79,7 @@ class Transport:
         """The start of a bad message, as events show it."""
         return excerpt_of(data, over=over)
 
-    # ------------------------------------------------------------------------------------ time
+    # ---------------------------------------------------------------------------------------- time
 
     def before_timer(self) -> None:
         """A deadline has passed, and a part is about to deal with it."""
@@ -87,7 +87,7 @@ class Transport:
     def after_timer(self) -> None:
         """A part has dealt with a deadline that has passed."""
 
-    # ------------------------------------------------------------------------ outgoing requests
+    # --------------------------------------------------------------------------- outgoing requests
 
     def before_send(self, call: OutgoingRequest) -> None:
         """A request is about to be queued: it may need a route."""
@@ -121,7 +121,7 @@ class Transport:
         """Why a request has no answer when the connection has ended, in one sentence."""
         return f"the connection ended before {call._method} was answered"
 
-    # ------------------------------------------------------------------------ incoming requests
+    # --------------------------------------------------------------------------- incoming requests
 
     def request_answered(self, request: IncomingRequest) -> None:
         """A request is out of the table; its answer, if there is one, follows."""
@@ -151,7 +151,7 @@ class Transport:
         """What the transport has against a batch, besides the rules for every batch."""
         return None
 
-    # ---------------------------------------------------------------------------- notifications
+    # ------------------------------------------------------------------------------- notifications
 
     def deliver_notification(self, method: str, params: JSONObject) -> None:
         """Report a notification that the application learns of."""
@@ -181,7 +181,7 @@ class Transport:
     def unsubscribed(self, uris: Collection[str]) -> None:
         """The peer is not subscribed to these resources any more."""
 
-    # ------------------------------------------------------------------------ opening and ending
+    # -------------------------------------------------------------------------- opening and ending
 
     def server_agreed(self, request: IncomingRequest) -> None:
         """A server has agreed on a revision by its answer to `initialize`, which follows."""
