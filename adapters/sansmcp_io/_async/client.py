@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sansmcp import JSONObject, JSONValue, Peer, State
 
-from .._common.callbacks import ProgressHandler
-from .._common.typed_requests import typed_request
+from .._common.requester import RequestArguments
 from .call import Call
 from .changes import Changes
 from .handlers import Result
 from .requests import Asking
 from .restart import Restarter
+
+if TYPE_CHECKING:
+    from .._common.typed_requests import AsyncRequests as Requester
+else:
+    from .._common.requester import Requester
 
 RequestHandler: TypeAlias = Callable[[Call], Result]
 """Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
@@ -24,7 +28,7 @@ comes out of `Client.request` as `McpError`, and what it runs is cancelled when 
 """
 
 
-class Client:
+class Client(Requester):
     """An open connection to a server. Its methods may be used by any number of tasks at once."""
 
     def __init__(self, session: Asking, restarter: Restarter | None = None) -> None:
@@ -42,47 +46,9 @@ class Client:
         """What is known of the server: revision, info, capabilities, instructions."""
         return self._session.side.peer
 
-    @typed_request
-    async def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the server, and return the result. Cancelling the caller cancels the request.
-
-        Args:
-            method: The method name.
-            params: The params object.
-            meta: Merged into `params._meta`.
-            timeout: Seconds of silence allowed, with the time that the request waits for others
-                to be sent; None: the client's default; `math.inf`: no limit.
-            max_timeout: Seconds allowed in all, with or without progress, and with the time that
-                `on_request` takes to answer what the server asks before it answers.
-            log_level: The least severe level of log messages about this request, which then come
-                to `on_notification`; None: none. Before 2026-07-28 `logging/setLevel` decides.
-            on_progress: Asks for progress; a plain function, called with progress, total and
-                message. If it raises, the request is cancelled, and this method raises that.
-
-        Raises:
-            PeerError: The server answered with an error.
-            McpError: The server asked something first, and `on_request` raised this. If it raised
-                anything else, or its answer is not valid, that is logged, and this is -32603.
-            RequestTimeout: It did not answer in time. The request was cancelled.
-            ConnectionLost: The connection ended first.
-            InvalidAnswer: The answer is not valid.
-            sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
-            TypeError: `on_progress` is async.
-        """
+    async def _send_request(self, arguments: RequestArguments) -> JSONObject:
         session = await self._live()
-        return await session.request(
-            method, params, meta, timeout, max_timeout, log_level, on_progress, None
-        )
+        return await session.request(arguments, None)
 
     async def items(
         self, method: str, params: JSONObject | None = None, *, timeout: float | None = None

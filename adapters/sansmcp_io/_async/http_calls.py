@@ -14,8 +14,7 @@ from sansmcp import (
     Peer,
 )
 
-from .._common.callbacks import ProgressHandler
-from .._common.typed_requests import typed_request
+from .._common.requester import RequestArguments
 from .server import Server, ServerCall
 
 if TYPE_CHECKING:
@@ -101,23 +100,9 @@ class SessionServer(Server):
         )
         self._service.turn()
 
-    @typed_request
-    async def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the client of a session something that belongs to no call; as `Client.request`."""
-        session = self._service.endpoint.session_to_ask(self._peer, method)
-        return await self._service.request(
-            method, params, meta, timeout, max_timeout, on_progress, serving=None, session=session
-        )
+    async def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        session = self._service.endpoint.session_to_ask(self._peer, arguments.method)
+        return await self._service.request(arguments, serving=None, session=session)
 
     async def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client of a session; as `Client.ping`."""
@@ -154,26 +139,5 @@ class HTTPServerCall(ServerCall):
         self._service.turn()
         return closed
 
-    @typed_request
-    async def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the client something on behalf of this call; as `Client.request`."""
-        return await self._service.request(
-            method,
-            params,
-            meta,
-            timeout,
-            max_timeout,
-            on_progress,
-            serving=self._request,
-            session=None,
-        )
+    async def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        return await self._service.request(arguments, serving=self._request, session=None)

@@ -34,9 +34,10 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from .._common.anomalies import AnomalyLog
-from .._common.callbacks import NotificationHandler, ProgressHandler, check_progress_handler
+from .._common.callbacks import NotificationHandler, check_progress_handler
 from .._common.defaults import limit_of
 from .._common.endings import result_of, seconds_of
+from .._common.requester import RequestArguments
 from .._common.trace import HTTPTrace
 from .background import Notifications, call_on_progress, logged
 from .handlers import Result, Serving
@@ -185,24 +186,21 @@ class EndpointRunner:
 
     async def request(
         self,
-        method: str,
-        params: JSONObject | None,
-        meta: JSONObject | None,
-        timeout: float | None,
-        max_timeout: float | None,
-        on_progress: ProgressHandler | None,
+        arguments: RequestArguments,
         *,
         serving: IncomingRequest | None,
         session: Session | None,
     ) -> JSONObject:
         """Ask a client, wait, and cancel the request if the wait is cancelled."""
+        method, on_progress = arguments.method, arguments.on_progress
+        timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
         timeout = self._request_timeout if timeout is None else timeout
         mailbox = self.loop.new_mailbox(on_progress)
         call = self.endpoint.send_request(
             method,
-            params,
-            meta=meta,
+            arguments.params,
+            meta=arguments.meta,
             progress=on_progress is not None,
             timeout=limit_of(timeout),
             max_timeout=None if max_timeout is None else limit_of(max_timeout),

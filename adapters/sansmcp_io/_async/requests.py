@@ -40,6 +40,7 @@ from .._common.endings import (
     with_stderr,
 )
 from .._common.errors import ConnectionLost, McpError, RequestTimeout
+from .._common.requester import RequestArguments
 from .._common.stderr import StderrTail
 from .changes import Changes
 from .handlers import Result
@@ -107,17 +108,11 @@ class Asking:
             raise start_error(event, self.stderr)
 
     async def request(
-        self,
-        method: str,
-        params: JSONObject | None,
-        meta: JSONObject | None,
-        timeout: float | None,
-        max_timeout: float | None,
-        log_level: str | None,
-        on_progress: ProgressHandler | None,
-        serving: IncomingRequest | None,
+        self, arguments: RequestArguments, serving: IncomingRequest | None
     ) -> JSONObject:
         """Ask, wait, and cancel the request if the wait is cancelled."""
+        method, on_progress = arguments.method, arguments.on_progress
+        timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
         self._check_open(method)
         timeout = self._request_timeout if timeout is None else timeout
@@ -128,12 +123,12 @@ class Asking:
         mailbox = self.loop.new_mailbox(on_progress)
         call = self.side.send_request(
             method,
-            params,
-            meta=meta,
+            arguments.params,
+            meta=arguments.meta,
             progress=on_progress is not None,
             timeout=limit_of(timeout),
             max_timeout=None if max_timeout is None else limit_of(max_timeout),
-            log_level=log_level,
+            log_level=arguments.log_level,
             request=serving,
             data=mailbox,
             now=self.clock(),

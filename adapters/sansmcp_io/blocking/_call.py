@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 from sansmcp import IncomingRequest, JSONObject
 
 from .._common.call import CallBase
-from .._common.callbacks import ProgressHandler
-from ._typed_requests import typed_blocking_request
+from .._common.requester import RequestArguments
 
 if TYPE_CHECKING:
+    from .._common.typed_requests import BlockingRequests as Requester
     from ._requests import Asking
+else:
+    from .._common.requester import Requester
 
 
-class Call(CallBase):
+class Call(CallBase, Requester):
     """A request of the peer that a handler works on."""
 
     def __init__(self, session: Asking, request: IncomingRequest) -> None:
@@ -26,26 +28,8 @@ class Call(CallBase):
         self._session = session
         self.context: Any = session.context
 
-    @typed_blocking_request
-    def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the peer something on behalf of this call; as `Client.request`.
-
-        Raises:
-            CallCancelled: The peer has cancelled the call, before or meanwhile.
-        """
-        return self._session.request(
-            method, params, meta, timeout, max_timeout, log_level, on_progress, self._serving
-        )
+    def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        return self._session.request(arguments, self._serving)
 
     @property
     def is_cancelled(self) -> bool:

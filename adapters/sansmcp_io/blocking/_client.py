@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sansmcp import JSONObject, JSONValue, Peer
 
-from .._common.callbacks import ProgressHandler, is_async
+from .._common.callbacks import is_async
+from .._common.requester import RequestArguments
 from ._call import Call
 from ._changes import Changes
 from ._requests import Asking
 from ._session import Result
-from ._typed_requests import typed_blocking_request
+
+if TYPE_CHECKING:
+    from .._common.typed_requests import BlockingRequests as Requester
+else:
+    from .._common.requester import Requester
 
 RequestHandler: TypeAlias = Callable[[Call], Result]
 """Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
@@ -43,7 +48,7 @@ class Sessions(Protocol):
         ...
 
 
-class Client:
+class Client(Requester):
     """An open connection to a server. Its methods may be used by any number of threads at once.
 
     What the server sends is read while a method waits, and `on_request`, `on_notification` and
@@ -62,47 +67,8 @@ class Client:
         with session:
             return session.side.peer
 
-    @typed_blocking_request
-    def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the server, and return the result. Ctrl-C cancels it.
-
-        Args:
-            method: The method name.
-            params: The params object.
-            meta: Merged into `params._meta`.
-            timeout: Seconds of silence allowed, with the time that the request waits for others
-                to be sent; None: the client's default; `math.inf`: no limit.
-            max_timeout: Seconds allowed in all, with or without progress, and with the time that
-                `on_request` takes to answer what the server asks before it answers.
-            log_level: The least severe level of log messages about this request, which then come
-                to `on_notification`; None: none. Before 2026-07-28 `logging/setLevel` decides.
-            on_progress: Asks for progress; a plain function, called with progress, total and
-                message. If it raises, the request is cancelled, and this method raises that.
-
-        Raises:
-            PeerError: The server answered with an error.
-            McpError: The server asked something first, and `on_request` raised this. If it raised
-                anything else, or its answer is not valid, that is logged, and this is -32603.
-            RequestTimeout: It did not answer in time. The request was cancelled.
-            ConnectionLost: The connection ended first.
-            RequestRefused: The server has refused it, by a status of HTTP.
-            InvalidAnswer: The answer is not valid.
-            sansmcp.LocalProtocolError: The request would break the protocol. It was not sent.
-            TypeError: `on_progress` is async.
-        """
-        return self._sessions.live().request(
-            method, params, meta, timeout, max_timeout, log_level, on_progress, None
-        )
+    def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        return self._sessions.live().request(arguments, None)
 
     def items(
         self, method: str, params: JSONObject | None = None, *, timeout: float | None = None

@@ -31,7 +31,7 @@ from sansmcp import (
 
 from .._common.anomalies import LOGGER
 from .._common.call import INTERNAL_ERROR, ClientSide
-from .._common.callbacks import ProgressHandler, check_progress_handler, not_async
+from .._common.callbacks import check_progress_handler, not_async
 from .._common.defaults import limit_of
 from .._common.endings import (
     check_listing,
@@ -43,6 +43,7 @@ from .._common.endings import (
     with_stderr,
 )
 from .._common.errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
+from .._common.requester import RequestArguments
 from .._common.stderr import StderrTail
 from ._changes import Changes
 from ._mailbox import Item, Mailbox
@@ -82,18 +83,10 @@ class Asking(Session):
         if isinstance(event, ConnectionFailed):
             raise start_error(event, self.stderr)
 
-    def request(
-        self,
-        method: str,
-        params: JSONObject | None,
-        meta: JSONObject | None,
-        timeout: float | None,
-        max_timeout: float | None,
-        log_level: str | None,
-        on_progress: ProgressHandler | None,
-        serving: IncomingRequest | None,
-    ) -> JSONObject:
+    def request(self, arguments: RequestArguments, serving: IncomingRequest | None) -> JSONObject:
         """Ask, wait, and cancel the request if the wait is interrupted."""
+        method, on_progress = arguments.method, arguments.on_progress
+        timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
         with self:
             self._check_open(method)
@@ -107,12 +100,12 @@ class Asking(Session):
             mailbox = Mailbox[_Answer](on_progress)
             call = self.side.send_request(
                 method,
-                params,
-                meta=meta,
+                arguments.params,
+                meta=arguments.meta,
                 progress=on_progress is not None,
                 timeout=limit_of(timeout),
                 max_timeout=None if max_timeout is None else limit_of(max_timeout),
-                log_level=log_level,
+                log_level=arguments.log_level,
                 request=serving,
                 data=mailbox,
                 now=time.monotonic(),

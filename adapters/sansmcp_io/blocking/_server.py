@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 import time
 from logging import LogRecord
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnection
 
 from .._common.call import ServerCallBase
-from .._common.callbacks import ProgressHandler
 from .._common.log_records import LogHandlerBase, mcp_level
+from .._common.requester import RequestArguments
 from ._call import Call
 from ._requests import Asking
-from ._typed_requests import typed_blocking_request
+
+if TYPE_CHECKING:
+    from .._common.typed_requests import BlockingRequests as Requester
+else:
+    from .._common.requester import Requester
 
 
-class Server:
+class Server(Requester):
     """An open connection to a client. To be used by any number of threads."""
 
     def __init__(self, session: Asking) -> None:
@@ -94,22 +98,8 @@ class Server:
         """Send any other notification, as `Client.notify`."""
         self._session.notify(method, params, meta)
 
-    @typed_blocking_request
-    def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the client something that belongs to no call; as `Client.request`."""
-        return self._session.request(
-            method, params, meta, timeout, max_timeout, log_level, on_progress, None
-        )
+    def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        return self._session.request(arguments, None)
 
     def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client; as `Client.ping`."""

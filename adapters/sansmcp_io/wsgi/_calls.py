@@ -15,19 +15,21 @@ from sansmcp import (
 )
 
 from .._common.call import ServerCallBase
-from .._common.callbacks import ProgressHandler
-from ..blocking._typed_requests import typed_blocking_request
+from .._common.requester import RequestArguments
 
 if TYPE_CHECKING:
     from sansmcp.http import Session
 
+    from .._common.typed_requests import BlockingRequests as Requester
     from ._runner import Carrying, Runner
+else:
+    from .._common.requester import Requester
 
 Environ: TypeAlias = dict[str, Any]
 """What a server of WSGI tells of a request."""
 
 
-class Server:
+class Server(Requester):
     """The server as a handler of one client sees it. To be used by any number of threads."""
 
     def __init__(self, runner: Runner, peer: Peer) -> None:
@@ -97,33 +99,16 @@ class Server:
         send_notification = self._runner.endpoint.send_notification
         self._runner.verb(send_notification, method, params, meta=meta, session=session)
 
-    @typed_blocking_request
-    def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the client of a session something that belongs to no call, and wait.
-
-        Somebody has to read it: a client with an open stream, on another thread or worker thread.
-        """
-        session = self._runner.endpoint.session_to_ask(self._peer, method)
-        return self._runner.request(
-            method, params, meta, timeout, max_timeout, on_progress, serving=None, session=session
-        )
+    def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        session = self._runner.endpoint.session_to_ask(self._peer, arguments.method)
+        return self._runner.request(arguments, serving=None, session=session)
 
     def ping(self, *, timeout: float | None = None) -> float:
         """Ping the client of a session, and return the seconds that the answer took."""
         return self._runner.ping(self._runner.endpoint.session_to_ask(self._peer, "ping"), timeout)
 
 
-class ServerCall(ServerCallBase):
+class ServerCall(ServerCallBase, Requester):
     """A client's request that a handler works on, in the thread that the server has given it."""
 
     def __init__(self, runner: Runner, request: IncomingRequest, context: Any) -> None:
@@ -215,36 +200,8 @@ class ServerCall(ServerCallBase):
         with self._runner.lock:
             return super().state
 
-    @typed_blocking_request
-    def request(
-        self,
-        method: str,
-        params: JSONObject | None = None,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
-        max_timeout: float | None = None,
-        log_level: str | None = None,
-        on_progress: ProgressHandler | None = None,
-    ) -> JSONObject:
-        """Ask the client of a session something on behalf of this call, and wait.
-
-        The client answers in a request of its own: another thread of this process must be free for
-        it. Where `RequireInput` does, it does without a session and without waiting.
-
-        Raises:
-            CallCancelled: The client has cancelled the call, before or meanwhile.
-        """
-        return self._runner.request(
-            method,
-            params,
-            meta,
-            timeout,
-            max_timeout,
-            on_progress,
-            serving=self._request,
-            session=None,
-        )
+    def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        return self._runner.request(arguments, serving=self._request, session=None)
 
     @property
     def _carrying(self) -> Carrying:

@@ -38,13 +38,13 @@ from sansmcp.http import HTTPEvent, ServerEndpoint, Session
 from .._common.anomalies import LOGGER, AnomalyLog
 from .._common.callbacks import (
     NotificationHandler,
-    ProgressHandler,
     check_progress_handler,
     not_async,
 )
 from .._common.defaults import limit_of
 from .._common.endings import result_of, seconds_of
 from .._common.errors import CallCancelled
+from .._common.requester import RequestArguments
 from ..blocking._mailbox import Item, Mailbox
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed
@@ -232,17 +232,14 @@ class Runner:
 
     def request(
         self,
-        method: str,
-        params: JSONObject | None,
-        meta: JSONObject | None,
-        timeout: float | None,
-        max_timeout: float | None,
-        on_progress: ProgressHandler | None,
+        arguments: RequestArguments,
         *,
         serving: IncomingRequest | None,
         session: Session | None,
     ) -> JSONObject:
         """Ask a client, wait, and cancel the request if the wait is broken off."""
+        method, on_progress = arguments.method, arguments.on_progress
+        timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
         timeout = self._request_timeout if timeout is None else timeout
         mailbox = Mailbox[_Answer](on_progress)
@@ -251,8 +248,8 @@ class Runner:
                 raise CallCancelled(f"{method} was not sent: the call is over")
             call = self.endpoint.send_request(
                 method,
-                params,
-                meta=meta,
+                arguments.params,
+                meta=arguments.meta,
                 progress=on_progress is not None,
                 timeout=limit_of(timeout),
                 max_timeout=None if max_timeout is None else limit_of(max_timeout),
