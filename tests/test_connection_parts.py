@@ -33,6 +33,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp._connection.answers import Answers
+from sansmcp._connection.connection import ByteStream
 from sansmcp._connection.core import Core
 from sansmcp._connection.events import CancelCause
 from sansmcp._connection.incoming import IncomingRequests, MethodPart
@@ -43,7 +44,6 @@ from sansmcp._connection.notifications import Notifications
 from sansmcp._connection.outgoing import OutgoingRequests
 from sansmcp._connection.pings import Pings
 from sansmcp._connection.subscriptions_server import Listeners, Publisher, ResourceSubscriptions
-from sansmcp._connection.transport import Transport
 from sansmcp._rules.conversation import Conversation
 from sansmcp._rules.state_tables import Phase
 from sansmcp._spec.registry import DIALECTS
@@ -68,7 +68,7 @@ def core_of(side: Side, revision: str | None = NEWEST, **settings: Any) -> Core:
     """What parts share, in the middle of a conversation of this revision."""
     core = Core(
         side,
-        Transport(),
+        ByteStream(),
         info={"name": "part", "version": "1"},
         capabilities={"tools": {"listChanged": True}} if side is Side.SERVER else {},
         revisions=LEGACY_REVISIONS if revision in LEGACY_REVISIONS else ("2026-07-28",),

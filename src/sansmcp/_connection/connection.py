@@ -32,6 +32,7 @@ from .._wire.values import (
     JSONValue,
     Missing,
 )
+from .core import Core
 from .events import (
     Event,
 )
@@ -51,6 +52,8 @@ class ByteStream(Transport):
     """One stream of bytes for all messages, which may end in the middle of one."""
 
     __slots__ = ("cut_off",)
+
+    core: Core  # which sets it
 
     def __init__(self) -> None:
         self.cut_off: str | None = None  # the message that the stream ended in, if over the limit

@@ -8,7 +8,7 @@ of connections on bytes. Those of HTTP, where each message has a route of its ow
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._rules.sending import Breach
 from .._wire.framing import excerpt_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .core import Core
 
 
-class Transport:
+class Transport(Protocol):
     """The steps at which a transport takes part; the defaults are those of one shared stream.
 
     A connection calls them; it never asks which transport it has.
@@ -71,9 +71,11 @@ class Transport:
 
     def overflow_begins(self) -> None:
         """More output waits than the hard limit allows; everything open is about to end."""
+        return
 
     def overflow_ended(self) -> None:
         """Everything open has ended, because more output waited than the hard limit allows."""
+        return
 
     def excerpt(self, data: bytes | bytearray, over: int | None) -> bytes:
         """The start of a bad message, as events show it."""
@@ -83,17 +85,21 @@ class Transport:
 
     def before_timer(self) -> None:
         """A deadline has passed, and a part is about to deal with it."""
+        return
 
     def after_timer(self) -> None:
         """A part has dealt with a deadline that has passed."""
+        return
 
     # --------------------------------------------------------------------------- outgoing requests
 
     def before_send(self, call: OutgoingRequest) -> None:
         """A request is about to be queued: it may need a route."""
+        return
 
     def after_send(self, call: OutgoingRequest) -> None:
         """A request was queued."""
+        return
 
     def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:
         """The message that tells the peer of a cancellation; None where nothing is sent."""
@@ -101,9 +107,11 @@ class Transport:
 
     def request_abandoned(self, call: OutgoingRequest) -> None:
         """A request ended without an answer."""
+        return
 
     def request_concluded(self, call: OutgoingRequest) -> None:
         """A request is out of the tables; its ending follows."""
+        return
 
     def was_not_run(self, call: OutgoingRequest) -> bool:
         """Whether the peer has certainly not run a request that ends without an answer."""
@@ -125,21 +133,27 @@ class Transport:
 
     def request_answered(self, request: IncomingRequest) -> None:
         """A request is out of the table; its answer, if there is one, follows."""
+        return
 
     def batch_answered(self, batch: Batch, route: Route | None) -> None:
         """The last request of a batch has ended; its answers follow."""
+        return
 
     def request_cancelled(self, request: IncomingRequest, cause: CancelCause) -> None:
         """A request was cancelled: it gets no answer."""
+        return
 
     def request_refused(self, request: IncomingRequest, code: int) -> None:
         """A request is about to be answered with an error of the library."""
+        return
 
     def answer_replaced(self, request: IncomingRequest) -> None:
         """An answer is too large; an error (-32603) is about to be sent in its place."""
+        return
 
     def duplicate_refused(self, raw: RequestId, route: Route | None, batch: Batch | None) -> None:
         """A second request with an id in flight was reported. No answer may name that id."""
+        return
 
     def answers_unreadable(
         self, breach: Breach, route: Route | None, raw_id: Any, batch: Batch | None
@@ -177,20 +191,25 @@ class Transport:
 
     def subscribed(self, uri: str) -> None:
         """The peer has subscribed to a resource (`resources/subscribe`)."""
+        return
 
     def unsubscribed(self, uris: Collection[str]) -> None:
         """The peer is not subscribed to these resources any more."""
+        return
 
     # -------------------------------------------------------------------------- opening and ending
 
     def server_agreed(self, request: IncomingRequest) -> None:
         """A server has agreed on a revision by its answer to `initialize`, which follows."""
+        return
 
     def client_agreed(self) -> None:
         """A client has agreed on a revision by the answer to `initialize`."""
+        return
 
     def initialize_refused(self) -> None:
         """The server has answered `initialize` with an error."""
+        return
 
     def start_failed(
         self, start: Start, cause: FailureCause, text: str

@@ -59,6 +59,8 @@ class PostConnection(Transport):
         "machine",
     )
 
+    core: Core  # which sets it
+
     def __init__(
         self,
         endpoint: ClientEndpoint,

@@ -47,6 +47,8 @@ class RoutedConnection(Transport):
 
     __slots__ = ("_asking", "_undelivered", "endpoint", "machine", "sender")
 
+    core: Core  # which sets it
+
     def __init__(
         self,
         endpoint: ServerEndpoint,
