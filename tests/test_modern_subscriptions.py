@@ -69,6 +69,20 @@ def test_subscription_from_its_beginning_to_its_end() -> None:
     assert repr(subscription) == "<Subscription open=False acknowledged=True>"
 
 
+def test_a_subscription_tells_which_notifications_it_grants() -> None:
+    """Adapters drop changes that were not granted, and need no table of filters for that."""
+    tools, prompts = "notifications/tools/list_changed", "notifications/prompts/list_changed"
+    client = modern_client()
+    subscription = client.listen(WHOLE_FILTER)
+    assert not subscription.grants(tools)
+
+    receive(client, acknowledged(2, {"toolsListChanged": True, "promptsListChanged": False}))
+    assert subscription.grants(tools)
+    assert not subscription.grants(prompts)
+    assert not subscription.grants("notifications/resources/updated")
+    assert not subscription.grants("notifications/message")
+
+
 def test_several_are_told_apart_by_their_ids() -> None:
     """All come on one channel."""
     client = modern_client()

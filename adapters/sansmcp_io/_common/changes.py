@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -14,15 +13,10 @@ from .errors import Refusal
 from .stderr import StderrTail
 
 _UPDATED: Final = "notifications/resources/updated"
-_FILTERS: Final[Mapping[str, str]] = {
-    "notifications/tools/list_changed": "toolsListChanged",
-    "notifications/prompts/list_changed": "promptsListChanged",
-    "notifications/resources/list_changed": "resourcesListChanged",
-    _UPDATED: "resourceSubscriptions",
-}
 _CHANGES: Final = "changes"
-_MOST_PARTS: Final = 1_000
-"""So many changes wait beyond those of what was subscribed to: those of parts of resources."""
+_MOST_OTHERS: Final = 1_004
+"""Changes that wait beside one for each resource that was asked for: of lists, and of resources
+below those."""
 
 
 class WaitingChanges:
@@ -59,12 +53,13 @@ class WaitingChanges:
             case SubscriptionAcknowledged():
                 self._acknowledged = event.notifications
                 resources = event.notifications.get("resourceSubscriptions") or ()
-                most = _MOST_PARTS + len(_FILTERS) + len(resources)
+                most = _MOST_OTHERS + len(resources)
                 self._allowance = Allowance(most, _CHANGES)
             case SubscriptionEnded():
                 self._ended = event
             case NotificationReceived():
-                if not self.notifications.get(_FILTERS[event.method]):
+                subscription = event.subscription
+                if subscription is None or not subscription.grants(event.method):
                     return
                 uri = str(event.params.get("uri")) if event.method == _UPDATED else ""
                 self._put_change((event.method, uri), event.params)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from .._rules.conversation import Peer
 from .._rules.granted_resources import NO_RESOURCES
+from .._rules.sending import FILTERS
 from .._rules.state_tables import RequestState
 from .._spec.methods import Method
 from .._wire.values import JSONObject, ProgressToken, RequestId, RequestKey
@@ -476,6 +477,15 @@ class Subscription:
     def acknowledged(self) -> JSONObject | None:
         """What the server honours of it; None before it has said so. Do not change it."""
         return self._acknowledged
+
+    def grants(self, method: str) -> bool:
+        """Whether the acknowledgement grants the changes that a notification tells of.
+
+        Args:
+            method: The method of the notification, such as `notifications/tools/list_changed`.
+        """
+        granted = self._acknowledged
+        return granted is not None and bool(granted.get(FILTERS.get(method, "")))
 
     @property
     def open(self) -> bool:

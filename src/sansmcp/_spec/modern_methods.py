@@ -42,6 +42,8 @@ from .methods import (
 MODERN_REVISION: Final = "2026-07-28"
 META_PREFIX: Final = "io.modelcontextprotocol/"
 """How the names begin of what the protocol itself says in `_meta`."""
+MIRRORED_NAMES: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+"""The member of params that the header field `Mcp-Name` repeats, by method."""
 
 _URL: Final[Members] = (("message", STRING), ("url", STRING))
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from .._rules.request_meta import PROTOCOL_VERSION
 from .._spec.errors import ErrorCode
+from .._spec.modern_methods import MIRRORED_NAMES
 from .._spec.registry import LEGACY_REVISIONS, MODERN_REVISIONS
 from .._wire.values import JSONObject, is_object
 
@@ -21,7 +22,6 @@ SESSION_ID: Final = "mcp-session-id"
 _VERSION: Final = "mcp-protocol-version"
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _ENCODED: Final = re.compile(r"=\?base64\?.*\?=")
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 _WITH_VERSION_FIELD: Final = frozenset(LEGACY_REVISIONS[-2:])
@@ -110,7 +110,7 @@ def _judge_mirrored(fields: Fields, message: object) -> tuple[list[Fault], list[
     elif found != method:
         text = f"Mcp-Method is {found!r:.80} and the method is {method!r:.80}"
         differing.append(("HDR-008", text))
-    name = member(member(message, "params"), _NAMED.get(method, ""))
+    name = member(member(message, "params"), MIRRORED_NAMES.get(method, ""))
     if not isinstance(name, str):
         return missing, differing
     found = fields.get("mcp-name")

@@ -11,12 +11,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from ..._spec.errors import LocalProtocolError
+from ..._spec.modern_methods import MIRRORED_NAMES
 from ..._wire.values import JSONObject, is_object
 from .._headers import Headers, pairs_of
 from .tools import Mirrored
-
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The member of params that `Mcp-Name` repeats."""
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -90,7 +88,7 @@ def message_fields(method: str, params: JSONObject, mirrored: Mirrored) -> Heade
     if not _PLAIN.fullmatch(method):
         raise LocalProtocolError("OWN-039", f"{method!r:.80} has no form in the field Mcp-Method")
     fields = [(b"mcp-method", method.encode("ascii"))]
-    member = _NAMED.get(method)
+    member = MIRRORED_NAMES.get(method)
     if member is not None:
         name: Any = params.get(member)
         if isinstance(name, str):

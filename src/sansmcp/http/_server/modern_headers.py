@@ -12,14 +12,12 @@ from typing import Any, Final, TypeAlias
 
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode
+from ..._spec.modern_methods import MIRRORED_NAMES
 from ..._wire.values import JSONObject, is_object
 from .._headers import PARAM_PREFIX, Fields, text_of
 
 ToolSchema: TypeAlias = Callable[[str], JSONObject | None]
 """From the name of a tool to its `inputSchema`; None where there is no such tool."""
-
-_NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-"""The member of params that `Mcp-Name` repeats."""
 
 _ENCODED: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _BASE64: Final = re.compile(
@@ -67,7 +65,7 @@ def judge_headers(
     given = fields.get(b"mcp-method")
     if given != method and (is_request or given is not None):
         return _differs("Mcp-Method", given, method)
-    member = _NAMED.get(method)
+    member = MIRRORED_NAMES.get(method)
     if member is None or not is_request:
         return None
     value: Any = params.get(member)
