@@ -26,7 +26,7 @@ from sansmcp import (
 from sansmcp.testing import drain
 from tests.support.conversation import conversation
 from tests.support.judged import judging
-from tests.support.schema import SENDERS, Transcript, needs_schemas
+from tests.support.schema import SENDERS, Transcript
 from tests.support.wire import asked, call, note, ready_server, receive, sent
 
 ROOT = Path(__file__).parent.parent
@@ -107,7 +107,6 @@ def test_2_the_same_inputs_give_the_same_events_and_bytes_whatever_the_hash_seed
 # --------------------------------------------------------------------- 9. emits only what is valid
 
 
-@needs_schemas
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 def test_9_all_of_a_conversation_is_valid(revision: str) -> None:
     """By the official schema of the revision, which is not where this code has its rules from.
@@ -123,7 +122,6 @@ def test_9_all_of_a_conversation_is_valid(revision: str) -> None:
         assert [text for text in transcript.problems(sender) if "id 'b1'" not in text] == []
 
 
-@needs_schemas
 @pytest.mark.unjudged("it is the judge that is tested")
 def test_9_the_judge_of_all_tests_sees_what_is_not_valid() -> None:
     """A judge that lets everything pass would prove nothing."""

@@ -8,7 +8,7 @@ import pytest
 from sansmcp import LEGACY_REVISIONS, ServerConnection, ToolsListChanged
 from tests.support.judged import judging
 from tests.support.modern import BOTH, envelope, modern, modern_server, requested
-from tests.support.schema import Transcript, needs_schemas
+from tests.support.schema import Transcript
 from tests.support.wire import (
     INITIALIZED,
     call,
@@ -21,7 +21,7 @@ from tests.support.wire import (
 )
 
 # The fixture that judges all tests would judge what is broken here on purpose.
-pytestmark = [needs_schemas, pytest.mark.unjudged("each test judges for itself")]
+pytestmark = pytest.mark.unjudged("each test judges for itself")
 
 every_legacy_revision = pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 BROKEN: dict[str, Any] = {"tools": [{"name": 5}]}  # the library looks no deeper than at the list

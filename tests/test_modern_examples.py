@@ -42,7 +42,6 @@ from tests.support.examples import (
     a_server,
     ask,
     asked,
-    needs_examples,
     of_kinds,
     seen,
     without_meta,
@@ -66,8 +65,6 @@ from tests.support.wire import (
     result,
     sent,
 )
-
-pytestmark = needs_examples
 
 CHANGES: Final[dict[str, Change]] = {
     "PromptListChanged": PromptsListChanged(),

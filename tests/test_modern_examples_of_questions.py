@@ -13,7 +13,6 @@ from tests.support.examples import (
     ask,
     asked,
     load,
-    needs_examples,
     of_kinds,
 )
 from tests.support.modern import (
@@ -27,8 +26,6 @@ from tests.support.wire import (
     result,
     sent,
 )
-
-pytestmark = needs_examples
 
 QUESTIONS: Final = {
     "CreateMessage": "sampling/createMessage",

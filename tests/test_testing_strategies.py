@@ -36,7 +36,7 @@ from sansmcp.testing import (
     wire_lines,
 )
 from tests.support.budget import examples
-from tests.support.schema import Sender, Transcript, needs_schemas
+from tests.support.schema import Sender, Transcript
 
 Wanted: TypeAlias = Mapping[str, Callable[[Any], object]]
 
@@ -128,7 +128,6 @@ def test_messages_are_well_formed(message: dict[str, Any]) -> None:
     check_message(encoded(message))
 
 
-@needs_schemas
 @pytest.mark.parametrize("revision", ALL_REVISIONS)
 @pytest.mark.parametrize("sender", Side)
 def test_calls_are_valid_by_the_official_schema(revision: str, sender: Side) -> None:

@@ -8,7 +8,7 @@ import pytest
 import sansmcp
 from sansmcp import types
 
-from .support.schema import REVISIONS, available, needs_schemas, schema_of
+from .support.schema import REVISIONS, schema_of
 from .support.vocabulary import (
     OFFICIAL,
     VOCABULARIES,
@@ -23,13 +23,9 @@ from .support.vocabulary import (
     typed_dicts,
 )
 
-pytestmark = needs_schemas
-
-DEFINED: Final = (
-    [(revision, name) for revision in REVISIONS for name in OFFICIAL[revision].definitions]
-    if available()
-    else []
-)
+DEFINED: Final = [
+    (revision, name) for revision in REVISIONS for name in OFFICIAL[revision].definitions
+]
 ALIASES: Final = {name: value for name, value in definitions().items() if name not in typed_dicts()}
 # What the library adds to what the application gives it, or adds as the envelope around it.
 FILLED: Final = {"_meta", "id", "io.modelcontextprotocol/subscriptionId", "jsonrpc", "resultType"}
