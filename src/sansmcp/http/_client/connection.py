@@ -27,7 +27,7 @@ from ..._wire.values import JSONObject, Side, id_key, is_list, is_object
 from .._headers import Headers
 from .exchange import ExchangePurpose
 from .headers import message_fields
-from .outbound import Post, says_little, says_what_it_speaks
+from .post import Post, says_little, says_what_it_speaks
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint

@@ -13,7 +13,7 @@ from .response_head import Head
 from .urls import URL, Origin
 
 if TYPE_CHECKING:
-    from .lanes import Lane
+    from .retries import Lane
 
 _MAY_HAVE_RUN = (
     ". The connection had carried earlier requests. Whether the server ran this one is not known. "

@@ -14,7 +14,7 @@ from ..._spec.errors import LocalProtocolError
 from ..._spec.modern_methods import MIRRORED_NAMES
 from ..._wire.values import JSONObject, is_object
 from .._headers import Headers, pairs_of
-from .tools import Mirrored
+from .tool_headers import Mirrored
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")

@@ -12,13 +12,13 @@ from ..._rules.sending import Breach
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import StreamUnavailable
 from .exchange import ClientExchange, ExchangePurpose
-from .lanes import SSE, Lane
 from .response_head import Head
+from .retries import SSE, Lane
 from .urls import resolve
 
 if TYPE_CHECKING:
     from .endpoint import ClientEndpoint
-    from .outbound import Post
+    from .post import Post
 
 
 class Listening(Lane):

@@ -17,8 +17,8 @@ from ..._connection.handles import (
 )
 from ..._spec.errors import LocalProtocolError
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing, is_object
-from .conduct import Conduct
 from .headers import read_headers
+from .session import Conduct
 
 
 class Verbs(Conduct):

@@ -22,13 +22,13 @@ from .connection import PostConnection
 from .errors import is_modern_error
 from .events import AuthorizationRequired, SessionLost
 from .exchange import ClientExchange, ExchangePurpose
-from .ground import Ground
+from .exchange_queue import Ground
 from .headers import message_fields
-from .lanes import Farewell, Lane
-from .outbound import Post
+from .post import Post
 from .response_head import Head
+from .retries import Farewell, Lane
 from .streams import Listening, OldStream
-from .tools import BadAnnotation, Mirrored, read_annotations
+from .tool_headers import BadAnnotation, Mirrored, read_annotations
 from .urls import resolve
 
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,4096}")

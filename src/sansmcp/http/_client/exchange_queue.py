@@ -17,9 +17,9 @@ from .._sse import OverlongEvent, ServerSentEvent
 from .connection import PostConnection
 from .events import AuthorizationRequired
 from .exchange import ClientExchange
-from .lanes import Lane
-from .outbound import Post
+from .post import Post
 from .response_head import Head
+from .retries import Lane
 from .retry_after import retry_after
 from .urls import URL
 

@@ -19,8 +19,8 @@ from .errors import error_in, is_modern_error
 from .events import Asked, MessageRefused
 from .exchange import ClientExchange, ExchangePurpose, Reading
 from .headers import event_id_value
-from .lanes import JSON, SSE, Lane
 from .response_head import Head
+from .retries import JSON, SSE, Lane
 
 if TYPE_CHECKING:
     from .connection import PostConnection
