@@ -1,253 +1,227 @@
-"""The ground that an endpoint of a client stands on: clock, events, and what is to be done."""
+"""The exchanges of an endpoint: those that wait, those under way, and those that are held back."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection
-from typing import Any, Final
+from collections.abc import Collection
+from typing import Final, Protocol
 
-from ..._connection.config import Config
-from ..._connection.events import EventQueue
-from ..._connection.timers import Timed, Timers
-from ..._rules.sending import Breach
+from ..._connection.timers import Timed
 from ..._rules.state_tables import State
-from ..._wire.framing import EXCERPT_BYTES, excerpt_of
 from .._headers import Headers
-from .._sse import OverlongEvent, ServerSentEvent
-from .connection import PostConnection
+from .core import EndpointCore
 from .events import AuthorizationRequired
-from .exchange import ClientExchange
-from .post import Post
+from .exchange import ClientExchange, Exchange, ExchangeOwner
+from .headers import RequestHeaders
 from .response_head import Head
-from .retries import Lane
-from .retry_after import retry_after
-from .urls import URL
 
-_SHOWN_OF_SECRETS: Final = 3
 _SPARE: Final = 8
+"""Streams that may be open beside the exchanges of requests and other messages."""
 _LINGER: Final = 5.0
-"""Seconds in which an exchange may end by itself when all that counts has come; a connection that
-does is of further use."""
-_SECRET_FIELDS: Final = frozenset(
-    {b"authorization", b"cookie", b"proxy-authorization", b"x-api-key"}
-)
-"""What shows a server who asks."""
+"""Seconds that an exchange has to end by itself when everything of use has come.
 
-
+The connection of an exchange that ended by itself can be used again."""
 _TRAILING: Final = 2.0
-"""Seconds in which the stream of a request that was given up is read on."""
-_MOST_TRAILING: Final = 8
-"""So many of them. With one more, the oldest is closed."""
+"""Seconds for which the stream of a request that was given up is read on."""
+_MAX_TRAILING: Final = 8
+"""Such streams that are read on. With one more, the oldest is closed."""
 
 
-class Ground:
-    """Exchanges that wait, and those that are under way."""
+class HeadJudge(Protocol):
+    """Decides what responses mean: see `ExchangeHost`, which passes them on."""
+
+    def judge_head(self, exchange: Exchange, head: Head) -> None:
+        """Decide what the head of a response means, and how its body is read."""
+        ...
+
+    def judge_refusal(self, exchange: Exchange, head: Head, body: bytes) -> None:
+        """Decide what a response with a status that refuses the request means."""
+        ...
+
+
+class ExchangeQueue:
+    """The exchanges of an endpoint.
+
+    Attributes:
+        barrier: The message that is sent before all others: `notifications/initialized`, until the
+            server has it.
+        core: What all parts of the endpoint share.
+        headers: The headers of all requests.
+        held: Owners whose exchange waits until the application supplies credentials.
+        judge: Decides what responses mean.
+        moved: Requests of a lost session that wait for the next session.
+        standalone: The stream for messages that belong to no request; None: there is none.
+    """
 
     __slots__ = (
-        "__weakref__",
         "_aborted",
-        "_barrier",
-        "_config",
-        "_connection",
-        "_events",
-        "_headers",
-        "_kept",
-        "_listening",
         "_live",
-        "_post_url",
-        "_secrets",
-        "_session",
-        "_timers",
-        "_told_deadline",
-        "_told_events",
-        "_told_work",
         "_trailing",
-        "_url",
-        "_version",
         "_waiting",
-        "_wake",
-        "_waking",
+        "barrier",
+        "core",
+        "headers",
+        "held",
+        "judge",
+        "moved",
+        "standalone",
     )
 
-    _connection: PostConnection
+    judge: HeadJudge
 
-    def __init__(
-        self, url: URL, headers: Headers, config: Config, wake: Callable[[], None] | None
-    ) -> None:
-        self._url = url
-        self._post_url: URL | None = None  # of HTTP+SSE, where the server speaks that
-        self._config = config
-        self._timers = Timers()
-        self._events: EventQueue[Any] = EventQueue()
-        self._session: bytes | None = None
-        self._waiting: OrderedDict[ClientExchange, None] = OrderedDict()
-        self._live: dict[ClientExchange, None] = {}
-        self._trailing: dict[ClientExchange, None] = {}  # streams of requests that were given up
+    def __init__(self, core: EndpointCore, headers: RequestHeaders) -> None:
+        self.core: EndpointCore = core
+        self.headers: RequestHeaders = headers
+        self.held: dict[ExchangeOwner, AuthorizationRequired] = {}
+        self.moved: dict[ExchangeOwner, None] = {}
+        self.standalone: ExchangeOwner | None = None
+        self.barrier: ExchangeOwner | None = None
+        self._waiting: OrderedDict[Exchange, None] = OrderedDict()
+        self._live: dict[Exchange, ClientExchange] = {}
+        self._trailing: dict[Exchange, None] = {}  # streams of requests that were given up
         self._aborted: list[ClientExchange] = []
-        self._kept: dict[Lane, AuthorizationRequired] = {}  # until it is known who asks
-        self._listening: Lane | None = None  # the stream for what belongs to no request
-        # The message before whose answer nothing else is sent: `notifications/initialized`.
-        self._barrier: Post | None = None
-        self._version = 0  # of the caller's fields
-        self._set_headers(headers)
-        self._wake = wake
-        self._waking = False
-        self._told_work = False
-        self._told_events = False
-        self._told_deadline: float | None = None
+        core.work = self
 
-    def _set_headers(self, headers: Headers) -> None:
-        self._headers = (*headers, (b"accept-encoding", b"identity"))
-        secrets = [value for name, value in headers if name in _SECRET_FIELDS]
-        secrets += [value.rpartition(b" ")[2] for value in secrets]
-        self._secrets = tuple(secret for secret in secrets if secret)
+    # -------------------------------------------------------------------------- to the caller
 
-    # -------------------------------------------------------------------------- time and wake
+    def take(self) -> ClientExchange | None:
+        """Give out the next exchange; None: there is none now."""
+        if not self._has_next():
+            if not self._aborted:
+                self.core.told_work = False
+            return None
+        exchange, _ = self._waiting.popitem(last=False)
+        core = self.core.machine.core
+        core.unsent -= len(exchange.body)
+        exchange.is_given_out = True
+        exchange.version = self.headers.version
+        exchange.headers = self._headers_of(exchange)
+        self._live[exchange] = face = ClientExchange(exchange)
+        return face
 
-    def _tell(self, now: float) -> None:
-        self._connection.core.tell(now)
+    def take_aborted(self) -> list[ClientExchange]:
+        """Return the exchanges that were given out and aborted since the last call."""
+        aborted, self._aborted = self._aborted, []
+        if not self._has_next():
+            self.core.told_work = False
+        return aborted
 
-    def _wait(self, lane: Lane, seconds: float) -> None:
-        """Let a lane send again after so many seconds; at once where there is no clock."""
-        now = self._connection.core.now
-        if now is None:
-            lane.send()
-        else:
-            self._timers.arm(self, lane, now + seconds)
+    def is_there(self) -> bool:
+        """Whether `take` or `take_aborted` has something for the caller now."""
+        return bool(self._aborted) or self._has_next()
 
-    def _linger(self, exchange: ClientExchange) -> None:
-        """Close an exchange that nobody waits for, unless it ends by itself before."""
-        now = self._connection.core.now
-        if now is not None and not exchange.over:
-            self._timers.arm(self, exchange, now + _LINGER)
+    @property
+    def under_way(self) -> tuple[ClientExchange, ...]:
+        """The exchanges that were given out and are not over, oldest first."""
+        return tuple(self._live.values())
 
-    def _trail(self, exchange: ClientExchange) -> None:
-        """Read the stream of a request that was given up a little longer, in a legacy session.
-
-        Some servers and gateways send the next notifications on it. Nobody waits for its end, so
-        only a few are kept, and each for a short time.
-        """
-        now = self._connection.core.now
-        if now is None or self._connection.core.state is not State.OPEN:
-            exchange._abort()
-            return
-        if len(self._trailing) == _MOST_TRAILING:
-            next(iter(self._trailing))._abort()
-        self._trailing[exchange] = None
-        self._timers.arm(self, exchange, now + _TRAILING)
-
-    def _timer_fired(self, subject: Timed) -> None:
-        if isinstance(subject, Lane):
-            subject.send()
-        else:
-            assert isinstance(subject, ClientExchange)
-            subject._expire()
-
-    def _settle(self) -> None:
-        """The last act of every call: end what has overflowed, then run `wake` if there is news."""
-        if self._connection.core.needs_settle:
-            self._connection.core.settle()
-        if self._wake is None or self._waking:
-            return
-        while self._has_news():
-            self._waking = True
-            try:
-                self._wake()
-            finally:
-                self._waking = False
-
-    def _has_news(self) -> bool:
-        deadline, earliest = self._told_deadline, self._timers.earliest()
-        work, events = self._told_work, self._told_events
-        self._told_work = bool(self._aborted) or self._has_work()
-        self._told_events = bool(self._events)
-        self._told_deadline = earliest
-        return (
-            self._told_work > work
-            or self._told_events > events
-            or (earliest is not None and (deadline is None or earliest < deadline))
-        )
-
-    # ------------------------------------------------------------------------------ exchanges
-
-    def _enqueue(self, exchange: ClientExchange) -> None:
-        """An exchange is to be given out; it is the one of its lane."""
-        lane = exchange._lane
-        lane.exchange = exchange
-        self._connection.core.unsent += len(exchange.body)
-        self._waiting[exchange] = None
-        if lane is self._barrier:
-            self._waiting.move_to_end(exchange, last=False)
-
-    def _has_work(self) -> bool:
-        """Whether there is an exchange that may be given out now; it is the first that waits."""
+    def _has_next(self) -> bool:
+        """Whether an exchange may be given out now, which is the first that waits."""
         waiting = self._waiting
         return (
             bool(waiting)
-            and (self._barrier is None or next(iter(waiting))._lane is self._barrier)
-            # Each request has one, and so may as many messages that are none, and a few streams.
-            and len(self._live) < 2 * self._config.max_requests + _SPARE
+            and (self.barrier is None or next(iter(waiting)).owner is self.barrier)
+            # Each request has one, and so may as many other messages, and a few streams.
+            and len(self._live) < 2 * self.core.config.max_requests + _SPARE
         )
 
-    def _forget(self, exchange: ClientExchange) -> None:
-        """An exchange is over."""
-        self._timers.drop(exchange)
+    def _headers_of(self, exchange: Exchange) -> Headers:
+        fields = exchange.owner.fields(exchange)
+        if exchange.owner.is_modern:
+            return self.headers.modern(fields)
+        revision = self.core.machine.core.peer.revision
+        return self.headers.legacy(fields, revision, self.core.session_id)
+
+    # ----------------------------------------------------------------------------- for owners
+
+    def add(self, exchange: Exchange) -> None:
+        """Put an exchange in line; it becomes the current one of its owner."""
+        owner = exchange.owner
+        owner.exchange = exchange
+        self.core.machine.core.unsent += len(exchange.body)
+        self._waiting[exchange] = None
+        if owner is self.barrier:
+            self._waiting.move_to_end(exchange, last=False)
+
+    def remove(self, exchange: Exchange) -> None:
+        """Take an exchange that is over out of all tables."""
+        self.core.timers.drop(exchange)
         self._trailing.pop(exchange, None)
-        if exchange._given_out:
-            self._live.pop(exchange, None)
+        if exchange.is_given_out:
+            face = self._live.pop(exchange)
+            if exchange.aborted:
+                self._aborted.append(face)
         else:
             del self._waiting[exchange]
-            self._connection.core.unsent -= len(exchange.body)
-        if exchange._lane.exchange is exchange:
-            exchange._lane.exchange = None
+            self.core.machine.core.unsent -= len(exchange.body)
+        if exchange.owner.exchange is exchange:
+            exchange.owner.exchange = None
 
-    def _passed(self, post: Post) -> None:
-        """The server has, or will never have, a message: what waited for that goes on."""
-        if self._barrier is post:
-            self._barrier = None
+    def passed(self, owner: ExchangeOwner) -> None:
+        """Send what waits for a message that the server has, or will never have."""
+        if self.barrier is owner:
+            self.barrier = None
 
-    def _drop_all(self, but: Collection[Lane] = ()) -> None:
-        """Nothing that is under way, or was about to be, is of use any more, but for these."""
-        self._barrier = None
+    def drop(self, owner: ExchangeOwner) -> None:
+        """End an owner, whatever still comes."""
+        owner.over = True
+        self.held.pop(owner, None)
+        if owner.retries is not None:
+            owner.retries.stop()
+        if owner.exchange is not None:
+            owner.exchange.abort()
+
+    def drop_all(self, but: Collection[ExchangeOwner] = ()) -> None:
+        """End all exchanges and owners except `but`: nothing else is of use any more."""
+        self.barrier = None
         for exchange in [*self._live, *self._waiting]:
-            if exchange._lane not in but:
-                exchange._lane.drop()
-                exchange._abort()
-        lanes = [*self._kept] if self._listening is None else [*self._kept, self._listening]
-        self._listening = None
-        for lane in lanes:
-            lane.drop()
+            if exchange.owner not in but:
+                self.drop(exchange.owner)
+                exchange.abort()
+        owners = [*self.held] if self.standalone is None else [*self.held, self.standalone]
+        self.standalone = None
+        for owner in owners:
+            self.drop(owner)
 
-    # ------------------------------------------------------------------------------ receiving
+    def undecided(self) -> list[ExchangeOwner]:
+        """Return the owners of requests under way to which no response has come."""
+        return [exchange.owner for exchange in self._live if exchange.is_undecided]
 
-    def _receive_event(self, item: ServerSentEvent | OverlongEvent, *, standalone: bool) -> None:
-        """An event of any stream; those of another type than `message` mean nothing here."""
-        connection = self._connection
-        if isinstance(item, OverlongEvent):
-            connection.machine.receive_overlong(item.excerpt)
-        elif item.type == "message" and item.data:
-            connection.receive_event(item.data, standalone=standalone)
+    def unsent(self) -> list[ExchangeOwner]:
+        """Return the owners of the exchanges that were not given out yet."""
+        return [exchange.owner for exchange in self._waiting]
 
-    def _retry_after(self, head: Head) -> float | None:
-        fields = head.fields
-        return retry_after(fields.get("retry-after"), fields.get("date"), head.at)
+    # ------------------------------------------------------------------------------- responses
 
-    def _report(self, breach: Breach, **about: Any) -> None:
-        self._connection.core.report(breach, **about)
+    def judge_head(self, exchange: Exchange, head: Head) -> None:
+        """Decide what the head of a response means, and how its body is read."""
+        self.judge.judge_head(exchange, head)
 
-    def _excerpt(self, data: bytes | bytearray, *, over: int | None = None) -> bytes:
-        """The start of what the server has said, without what the caller keeps secret."""
-        return excerpt_of(data, over=over, start=self._shown(data))
+    def judge_refusal(self, exchange: Exchange, head: Head, body: bytes) -> None:
+        """Decide what a response with a status that refuses the request means."""
+        self.judge.judge_refusal(exchange, head, body)
 
-    def _shown(self, data: bytes | bytearray) -> bytes:
-        secrets = self._secrets if self._session is None else (*self._secrets, self._session)
-        start = bytes(data[: EXCERPT_BYTES + max(map(len, secrets), default=0)])
-        for secret in secrets:
-            start = start.replace(secret, b"***")
-        start = start[:EXCERPT_BYTES]
-        for secret in secrets:
-            # What is cut off in the midst of a secret still shows the start of it.
-            for size in range(min(len(secret) - 1, len(start)), _SHOWN_OF_SECRETS, -1):
-                if start.endswith(secret[:size]):
-                    return start[:-size]
-        return start
+    def close_later(self, exchange: Exchange) -> None:
+        """Close an exchange that nothing waits for, unless it ends by itself before."""
+        now = self.core.now
+        if now is not None and not exchange.over:
+            self.core.timers.arm(self, exchange, now + _LINGER)
+
+    def read_on(self, exchange: Exchange) -> None:
+        """Read the stream of a request that was given up a little longer, in a legacy session.
+
+        Some servers and gateways send the next notifications on it. Nothing waits for its end, so
+        only a few are kept, and each for a short time.
+        """
+        core = self.core.machine.core
+        if core.now is None or core.state is not State.OPEN:
+            exchange.abort()
+            return
+        if len(self._trailing) == _MAX_TRAILING:
+            next(iter(self._trailing)).abort()
+        self._trailing[exchange] = None
+        self.core.timers.arm(self, exchange, core.now + _TRAILING)
+
+    def _timer_fired(self, subject: Timed) -> None:
+        assert isinstance(subject, Exchange)  # an owner that waits has its own deadline
+        subject.expire()

@@ -1,4 +1,4 @@
-"""The fields of requests: those of the caller, and those that repeat what a message says.
+"""The headers of requests: those of the caller, and those of every exchange.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http, Request Metadata; RFC 9110, section 5.
 """
@@ -10,18 +10,16 @@ from binascii import b2a_base64
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..._spec.errors import LocalProtocolError
-from ..._spec.modern_methods import MIRRORED_NAMES
-from ..._wire.values import JSONObject, is_object
+from ..._spec.modern_methods import MODERN_REVISION
+from ..._wire.framing import EXCERPT_BYTES, excerpt_of
 from .._headers import Headers, pairs_of
-from .tool_headers import Mirrored
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_PLAIN: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
+PLAIN: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?")
+"""Text that a header holds unchanged."""
 _ID: Final = re.compile(r"(?! )[\x20-\x7e\x80-\U0010ffff]{1,8192}(?<! )")
 _NO_HEADERS: Final = "headers are a mapping of strings, or pairs of a name and a value"
-_SAFE_INTEGER: Final = 2**53 - 1
 _RESERVED: Final = frozenset(
     {
         *("accept", "accept-encoding", "connection", "content-encoding", "content-length"),
@@ -29,14 +27,24 @@ _RESERVED: Final = frozenset(
         *("transfer-encoding", "upgrade"),
     }
 )
+_SECRET_NAMES: Final = frozenset(
+    {b"authorization", b"cookie", b"proxy-authorization", b"x-api-key"}
+)
+"""Headers whose values are credentials."""
+_SHOWN_OF_SECRETS: Final = 3
+"""The most characters of a secret that an excerpt may show where its end cuts the secret."""
+_IDENTITY: Final = (b"accept-encoding", b"identity")
+_MODERN_VERSION: Final = (b"mcp-protocol-version", MODERN_REVISION.encode())
+_VERSION_SINCE: Final = "2025-06-18"
+"""The first revision whose requests name their revision in a header."""
 
 
 def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Headers:
-    """The caller's fields, ready to be sent.
+    """Check the caller's headers and return them as they are sent.
 
     Raises:
-        ValueError: These are no pairs of strings; one has no form in HTTP, or is written by the
-            library. The text does not hold its value, which may be a secret.
+        ValueError: The argument holds no pairs of strings; or a header has no form in HTTP, or is
+            one that the library writes. The text does not hold its value, which may be a secret.
     """
     headers: list[tuple[bytes, bytes]] = []
     try:
@@ -55,7 +63,7 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
 
 
 def _read_pair(pair: Any) -> tuple[str, str]:
-    """A name and a value, which were checked by no type checker."""
+    """Check that an object that no type checker has seen is a pair of strings."""
     try:
         name, value = pair
     except (TypeError, ValueError):
@@ -66,54 +74,78 @@ def _read_pair(pair: Any) -> tuple[str, str]:
 
 
 def field_value(text: str) -> bytes:
-    """A value as it stands in a field: as it is, or encoded where it would not arrive as it is."""
-    if _PLAIN.fullmatch(text) and not (text.startswith("=?base64?") and text.endswith("?=")):
+    """Return a text as the value of a header, encoded where it would not arrive unchanged."""
+    if PLAIN.fullmatch(text) and not (text.startswith("=?base64?") and text.endswith("?=")):
         return text.encode("ascii")
     encoded = b2a_base64(text.encode("utf-8", "surrogatepass"), newline=False)
     return b"=?base64?%b?=" % encoded
 
 
 def event_id_value(id: str) -> bytes | None:
-    """The value of Last-Event-ID; None where an id has no form in a field, or is endless."""
+    """Return the value of Last-Event-ID; None for an id that is too long or has no such form."""
     return id.encode("utf-8", "surrogatepass") if _ID.fullmatch(id) else None
 
 
-def message_fields(method: str, params: JSONObject, mirrored: Mirrored) -> Headers:
-    """What the fields of a modern message repeat of it.
+class RequestHeaders:
+    """The headers that every request of an endpoint carries, and the secrets among them.
 
-    Raises:
-        LocalProtocolError: The method has no form in a field, or an integer is out of the range
-            that fields may hold.
+    Attributes:
+        version: How often the caller has replaced its headers. Each exchange notes it, so that a
+            refusal of old credentials is told from a refusal of the current ones.
     """
-    if not _PLAIN.fullmatch(method):
-        raise LocalProtocolError("OWN-039", f"{method!r:.80} has no form in the field Mcp-Method")
-    fields = [(b"mcp-method", method.encode("ascii"))]
-    member = MIRRORED_NAMES.get(method)
-    if member is not None:
-        name: Any = params.get(member)
-        if isinstance(name, str):
-            fields.append((b"mcp-name", field_value(name)))
-    for header, path in mirrored:
-        value: Any = params.get("arguments")
-        for step in path:
-            value = value.get(step) if is_object(value) else None
-        text = _text_of(value, header)
-        if text is not None:
-            fields.append((header, field_value(text)))
-    return tuple(fields)
 
+    __slots__ = ("_common", "_secrets", "version")
 
-def _text_of(value: object, header: bytes) -> str | None:
-    """A value in the form in which it is mirrored; None where it is not."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if not isinstance(value, int):
-        return None
-    if not -_SAFE_INTEGER <= value <= _SAFE_INTEGER:
-        text = f"{header.decode()} repeats an integer beyond 2**53 - 1"
-        raise LocalProtocolError("HDR-018", text)
-    return str(value)
+    def __init__(self, given: Headers) -> None:
+        self.version: int = -1
+        self.replace(given)
+
+    def replace(self, given: Headers) -> None:
+        """Send these headers of the caller from now on, instead of those before."""
+        self._common: Headers = (*given, _IDENTITY)
+        secrets = [value for name, value in given if name in _SECRET_NAMES]
+        secrets += [value.rpartition(b" ")[2] for value in secrets]
+        self._secrets = tuple(secret for secret in secrets if secret)
+        self.version += 1
+
+    @property
+    def has_any(self) -> bool:
+        """Whether the caller has given any header."""
+        return len(self._common) > 1
+
+    def modern(self, fields: Headers) -> Headers:
+        """Return all headers of an exchange in the modern revision, its own `fields` first."""
+        return (*fields, _MODERN_VERSION, *self._common)
+
+    def legacy(self, fields: Headers, revision: str | None, session_id: bytes | None) -> Headers:
+        """Return all headers of an exchange in a legacy revision, its own `fields` first."""
+        if revision is not None and revision >= _VERSION_SINCE:
+            fields += ((b"mcp-protocol-version", revision.encode()),)
+        if session_id is not None:
+            fields += ((b"mcp-session-id", session_id),)
+        return (*fields, *self._common)
+
+    def excerpt(
+        self, data: bytes | bytearray, session_id: bytes | None, *, over: int | None = None
+    ) -> bytes:
+        """Return the start of data from the server, as events show it, without secrets.
+
+        Args:
+            data: What the server has sent. It may repeat credentials of the caller.
+            session_id: Another secret.
+            over: The limit that the data exceeds, if that is why it is shown.
+        """
+        return excerpt_of(data, over=over, start=self._without_secrets(data, session_id))
+
+    def _without_secrets(self, data: bytes | bytearray, session_id: bytes | None) -> bytes:
+        secrets = self._secrets if session_id is None else (*self._secrets, session_id)
+        start = bytes(data[: EXCERPT_BYTES + max(map(len, secrets), default=0)])
+        for secret in secrets:
+            start = start.replace(secret, b"***")
+        start = start[:EXCERPT_BYTES]
+        for secret in secrets:
+            # A secret that the end of the excerpt cuts still shows its own start.
+            for size in range(min(len(secret) - 1, len(start)), _SHOWN_OF_SECRETS, -1):
+                if start.endswith(secret[:size]):
+                    return start[:-size]
+        return start

@@ -5,32 +5,29 @@ Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from ..._connection.events import FailureCause, FailureReason
+from ..._connection.events import FailureReason
 from ..._connection.handles import Listing, OutgoingRequest, Ping, Purpose, Start, Subscription
 from ..._rules.sending import Breach
 from ..._wire.outline import Kind, read_head
-from ..._wire.values import JSONObject, id_key
+from ..._wire.values import JSONObject
 from .._headers import Headers
 from .._server.events import MessageUndelivered
 from .._sse import OverlongEvent, ServerSentEvent
-from .errors import error_in, is_modern_error
 from .events import Asked, MessageRefused
-from .exchange import ClientExchange, ExchangePurpose, Reading
+from .exchange import Exchange, ExchangeOwner, ExchangePurpose, Reading
+from .exchange_queue import ExchangeQueue
 from .headers import event_id_value
 from .response_head import Head
-from .retries import JSON, SSE, Lane
+from .responses import Responses
+from .retries import StreamRetries
+from .streams import JSON, SSE, opens_stream
 
-if TYPE_CHECKING:
-    from .connection import PostConnection
-
-_CALLING: Final[Headers] = (
+_POST_HEADERS: Final[Headers] = (
     (b"content-type", b"application/json"),
     (b"accept", b"application/json, text/event-stream"),
 )
-_SAYS_LITTLE: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
-"""Statuses that seldom come of what a server speaks, but do with some servers."""
 _IDEMPOTENT: Final = frozenset(
     {
         *("server/discover", "initialize", "ping", "logging/setLevel", "completion/complete"),
@@ -53,52 +50,36 @@ _LOST: Final = FailureReason.LOST
 _INVALID: Final = FailureReason.INVALID_ANSWER
 
 
-def says_what_it_speaks(status: int) -> bool:
-    """Whether a status that says no may come from a server that speaks something else.
-
-    502 and above come from a gateway, or from a server that is overloaded. Every 4xx counts:
-    servers and gateways before 2026-07-28 answer a method they do not know with any of them.
-    """
-    return 400 <= status < 502
-
-
-def says_little(status: int) -> bool:
-    """Whether a status that says no seldom has to do with what the server speaks."""
-    return not says_what_it_speaks(status) or status in _SAYS_LITTLE
-
-
-class Post(Lane):
-    """A message that is POSTed; the route of the call, where it is a request.
+class Post(ExchangeOwner):
+    """A message that is POSTed. A request has it as its route.
 
     Attributes:
-        body: The message; None until it is there, and empty when it is of no more use.
-        call: The request that it is; None for a notification or an answer.
-        former: It is under way in a session that was lost since, and the server may have run it.
-        heard: An answer to it came.
-        is_cancelled: The server is told that nobody waits for the answer any more.
-        is_modern: It is of the revision in which fields repeat what it says.
-        connection: Whose it is. After the loss of a session there is another one.
-        more: The fields that repeat what it says.
-        moved: It was sent a second time, in a new session.
-        not_run: The server has certainly not run it, and it waits for another session.
-        pages: Pages of that listing that have come.
-        purpose: What for.
-        refresh: The listing of tools that it waits for, where the server has found that fields and
-            body of it differ.
-        refusal: What the server has said to it, until it is certain that this counts.
-        retried: It was sent a second time with other fields.
-        status: Of the response to it; None: there is none yet.
-        wait: Seconds after which the server wants to be asked again; None: it did not say.
+        body: The message; None before it is composed, and empty when it is of no more use.
+        call: The request that the message is; None for a notification or an answer.
+        former: The request was sent in a session that was lost since; the server may have run it.
+        heard: An answer to the request came.
+        is_cancelled: The server is told that the request is cancelled.
+        more: The headers that repeat what the message says.
+        moved: The request was sent a second time, in a new session.
+        not_run: The server has certainly not run the request, which waits for another session.
+        pages: How many pages of tools have come for `refresh`.
+        purpose: What its exchanges are for.
+        refresh: The request for a page of tools that a second try waits for, after the server has
+            found that headers and body of the message differ; None: there is none.
+        refusal: Why the server has refused the request, while it is open whether that counts.
+        responses: What takes responses: that of the session in which the message is sent.
+        retried: The request was sent a second time with other headers.
+        status: The status of the response; None: there is none yet.
+        wait: Seconds after which the server wants the next try; None: it did not say.
     """
 
     __slots__ = (
+        "_queue",
         "body",
         "call",
-        "connection",
         "former",
         "heard",
         "is_cancelled",
-        "is_modern",
         "more",
         "moved",
         "not_run",
@@ -106,6 +87,7 @@ class Post(Lane):
         "purpose",
         "refresh",
         "refusal",
+        "responses",
         "retried",
         "status",
         "wait",
@@ -113,29 +95,30 @@ class Post(Lane):
 
     def __init__(
         self,
-        connection: PostConnection,
+        queue: ExchangeQueue,
+        responses: Responses,
         call: OutgoingRequest | None,
         more: Headers,
         *,
         is_modern: bool,
         purpose: ExchangePurpose = ExchangePurpose.POST,
     ) -> None:
-        super().__init__(connection.endpoint)
-        self.connection = connection
-        self.call = call
-        self.more = more
-        self.is_modern = is_modern
-        self.purpose = purpose
+        super().__init__(queue, is_modern=is_modern)
+        self._queue = queue
+        self.responses: Responses = responses
+        self.call: OutgoingRequest | None = call
+        self.more: Headers = more
+        self.purpose: ExchangePurpose = purpose
         self.body: bytes | None = None
-        self.former = False
-        self.heard = False
-        self.is_cancelled = False
-        self.moved = False
-        self.not_run = False
-        self.retried = False
+        self.former: bool = False
+        self.heard: bool = False
+        self.is_cancelled: bool = False
+        self.moved: bool = False
+        self.not_run: bool = False
+        self.retried: bool = False
         self.status: int | None = None
         self.wait: float | None = None
-        self.pages = 0
+        self.pages: int = 0
         self.refresh: OutgoingRequest | None = None
         self.refusal: JSONObject | str = ""
 
@@ -153,11 +136,11 @@ class Post(Lane):
 
     @property
     def is_unsent(self) -> bool:
-        """The server knows nothing of it yet."""
+        """Whether the server cannot know the message yet."""
         exchange = self.exchange
         if exchange is None:
-            return self in self.endpoint._kept or self in self.endpoint._moved
-        return exchange.method == "POST" and not exchange._given_out
+            return self in self._queue.held or self in self._queue.moved
+        return exchange.method == "POST" and not exchange.is_given_out
 
     @property
     def may_repeat(self) -> bool:
@@ -165,71 +148,71 @@ class Post(Lane):
             return False
         if self.call is None:  # an answer is matched by its id, and the second one ignored
             return self._is_answer or (self.body or b"").startswith(_IDEMPOTENT_NOTES)
-        return bool(self.last_event_id) or self.call._method in _IDEMPOTENT
+        return bool(self.last_event_id) or self.call.method in _IDEMPOTENT
 
     @property
     def _is_answer(self) -> bool:
         return b'"method"' not in (self.body or b"")[:30]
 
+    @property
+    def _is_on_old_transport(self) -> bool:
+        """Whether answers come on the one stream of HTTP+SSE, and not in responses."""
+        return self._queue.core.old_post_url is not None
+
     # -------------------------------------------------------------------------------- sending
 
     def send(self) -> None:
-        endpoint = self.endpoint
         if self.last_event_id:
-            self._get(ExchangePurpose.RESUME)
+            self.get()
             return
-        url = self.url or endpoint._post_url or endpoint._url
-        endpoint._enqueue(ClientExchange(self, "POST", url, self.purpose, self.body or b""))
+        core = self._queue.core
+        url = self.url or core.old_post_url or core.url
+        self._queue.add(Exchange(self, self._queue, "POST", url, self.purpose, self.body or b""))
 
-    def fields(self, exchange: ClientExchange) -> Headers:
+    def fields(self, exchange: Exchange) -> Headers:
         if exchange.method == "GET":
             return super().fields(exchange)
-        return _CALLING + self.more
+        return _POST_HEADERS + self.more
 
     # ------------------------------------------------------------------------------ receiving
 
-    def head(self, exchange: ClientExchange, head: Head) -> None:
+    def head(self, exchange: Exchange, head: Head) -> None:
+        """Take the head of a response that accepts the message, or of any that resumes a stream."""
         if exchange.purpose is ExchangePurpose.RESUME:
             text = f"the stream cannot be taken up again: GET was answered with {head.status}"
-            if not self._opens_stream(exchange, head, text):
+            if not opens_stream(self, self._resumed, exchange, head, text):
                 self.lost(text)
-            return
-        self.endpoint._passed(self)
-        if not head.is_good:
-            exchange._read_whole()
             return
         self.redirects = self.challenged = 0
         call = self.call
-        if call is None or self.endpoint._post_url is not None:
-            self._taken(exchange, head)
+        if call is None or self._is_on_old_transport:
+            self._accepted(exchange, head)
             return
         self.status, self.wait = head.status, None
-        if call._purpose is Purpose.INITIALIZE:
-            self.endpoint._keep_session(head)
-        elif not self.is_modern and not self.former:
-            self.endpoint._is_useful = True
         if head.media_type == SSE:
-            exchange._read_stream("")
+            if self.retries is None and not self.is_modern:  # in which no stream is resumed
+                self.retries = StreamRetries(self._queue.core)
+            exchange.read_stream()
         elif head.media_type == JSON:
-            exchange._read_whole()
+            exchange.read_whole()
         else:
             form = head.media_type[:80] or "no form"
-            text = f"{call._method} was answered with status {head.status} and {form}"
-            self.endpoint._report(Breach("HTTP-018", text))
-            self._fail(call, _INVALID, text)
-            exchange._abort()
+            text = f"{call.method} was answered with status {head.status} and {form}"
+            self._queue.core.report(Breach("HTTP-018", text))
+            self.responses.fail(call, _INVALID, text)
+            exchange.abort()
 
-    def _taken(self, exchange: ClientExchange, head: Head) -> None:
-        """The server has it, and will answer elsewhere, if at all."""
+    def _accepted(self, exchange: Exchange, head: Head) -> None:
+        """Take the head of a response that holds no answer: the answer comes elsewhere, if any."""
         if self.call is None:
             self.over = True
-            if head.status != 202 and not self.is_modern and self.endpoint._post_url is None:
+            if head.status != 202 and not self.is_modern and not self._is_on_old_transport:
                 text = f"a message without an answer got the status {head.status}"
-                self.endpoint._report(Breach("HTTP-014", text, tolerated=True))
+                self._queue.core.report(Breach("HTTP-014", text, tolerated=True))
         if head.media_type == SSE:
-            exchange._abort()  # it would never end
+            exchange.abort()  # it would never end
 
-    def event(self, exchange: ClientExchange, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: Exchange, item: ServerSentEvent | OverlongEvent) -> None:
         call = self.call
         if (
             isinstance(item, OverlongEvent)
@@ -237,196 +220,144 @@ class Post(Lane):
             and call.open
             and read_head(item.excerpt)[0] is not Kind.CALL
         ):
-            limit = self.endpoint._config.max_message_bytes
-            text = self.connection.machine.answers.overlong_text(call, f"more than {limit}")
-            excerpt = self.endpoint._excerpt(item.excerpt, over=limit)
-            self.endpoint._report(Breach("OWN-001", text), excerpt=excerpt, request=call)
-            self._fail(call, _INVALID, text)
+            core = self._queue.core
+            limit = core.config.max_message_bytes
+            text = self.responses.machine.answers.overlong_text(call, f"more than {limit}")
+            excerpt = self._queue.headers.excerpt(item.excerpt, core.session_id, over=limit)
+            core.report(Breach("OWN-001", text), excerpt=excerpt, request=call)
+            self.responses.fail(call, _INVALID, text)
         elif not self.former or self._still_counts(item):
-            self.endpoint._receive_event(item, standalone=False)
+            self.responses.receive_event(item)
 
     def _still_counts(self, item: ServerSentEvent | OverlongEvent) -> bool:
         """Whether an event means something although its session is lost.
 
-        The answer does, and progress of this call, which the server may still be running. What else
-        the server asks and tells there belongs to nothing any more.
+        The answer does, and so does progress of the request, which the server may still be running.
+        Other requests and notifications of that session belong to nothing any more.
         """
         if isinstance(item, OverlongEvent):
             return read_head(item.excerpt)[0] is not Kind.CALL
         if read_head(item.data)[0] is not Kind.CALL:
             return True
         assert self.call is not None  # nothing else is former
-        return self.connection.is_progress_of(self.call, item.data)
+        return self.responses.is_progress_of(self.call, item.data)
 
     def whole(self, head: Head, body: bytes) -> None:
         call = self.call
         if self.over:
             return  # its answer came elsewhere, and was faster
-        if not head.is_good:
-            self._refused(head, body)
-        else:
-            assert call is not None  # nobody reads what is said to anything else
-            connection = self.connection
-            fault = connection.receive_body(self, body)
-            if not self.heard:
-                what = "it is empty" if not body else fault or "it answers no request"
-                text = f"the body of the response to {call._method} (status {head.status})"
-                self._fail(call, _INVALID, f"{text} is no answer: {what}")
+        assert call is not None  # the bodies of other responses are not read
+        fault = self.responses.receive_body(self, body)
+        if not self.heard:
+            what = "it is empty" if not body else fault or "it answers no request"
+            text = f"the body of the response to {call.method} (status {head.status})"
+            self.responses.fail(call, _INVALID, f"{text} is no answer: {what}")
 
-    def broken(self, exchange: ClientExchange, text: str) -> None:
-        endpoint, call, head = self.endpoint, self.call, exchange._head
-        endpoint._passed(self)
+    def broken(self, exchange: Exchange, text: str) -> None:
+        call, head = self.call, exchange.head
+        self._queue.passed(self)
         if self.over:
             return
         if exchange.purpose is ExchangePurpose.RESUME:
             if head is None or not head.is_good:
-                self.attempts += 1
+                self._resumed.attempts += 1
             if self._has_place:
-                self.ended(text)
-            else:  # the server has taken it back meanwhile
+                self._resumed.after_end(self, text)
+            else:  # the server has taken the id back meanwhile
                 self.lost(text)
         elif call is None:
             self.over = True
             if head is None:
-                endpoint._events.append(MessageUndelivered(session=None, is_answer=self._is_answer))
+                lost = MessageUndelivered(session=None, is_answer=self._is_answer)
+                self._queue.core.events.append(lost)
             else:
-                endpoint._events.append(MessageRefused(status=head.status))
+                self._queue.core.events.append(MessageRefused(status=head.status))
         elif self._can_be_resumed(exchange):
-            self.later(text)
+            self._resumed.later(self, text)
         else:
             reason = _LOST
             if self.former:
                 text += "; the server did not know its session any more"
-            if exchange._reading is Reading.STREAM and call._purpose is Purpose.DISCOVER:
-                reason = _INVALID  # it is there, and does not know what to say
-            self._fail(call, reason, f"{call._method} got no answer: {text}")
+            if exchange.reading is Reading.STREAM and call._purpose is Purpose.DISCOVER:
+                reason = _INVALID  # the server is there, and has no proper answer
+            self.responses.fail(call, reason, f"{call.method} got no answer: {text}")
 
-    def _can_be_resumed(self, exchange: ClientExchange) -> bool:
-        is_broken_stream = exchange._reading is Reading.STREAM and not self.is_modern
+    @property
+    def _resumed(self) -> StreamRetries:
+        """When the stream of the answer is resumed, which was opened before."""
+        assert self.retries is not None
+        return self.retries
+
+    def _can_be_resumed(self, exchange: Exchange) -> bool:
+        is_broken_stream = exchange.reading is Reading.STREAM and not self.is_modern
         return is_broken_stream and not self.former and self._has_place
 
     @property
     def _has_place(self) -> bool:
-        """Whether it can be said where the stream is to be taken up."""
+        """Whether the last event id has a form in a header, so that the stream can be resumed."""
         return event_id_value(self.last_event_id) is not None
 
     def lost(self, text: str) -> None:
         assert self.call is not None  # nothing else has a stream
-        self._fail(self.call, _LOST, f"{self.call._method} got no answer: {text}")
+        self.responses.fail(self.call, _LOST, f"{self.call.method} got no answer: {text}")
 
     # -------------------------------------------------------------------------------- refused
 
-    def _refused(self, head: Head, body: bytes) -> None:
-        """The body of a status that says no."""
-        endpoint, call = self.endpoint, self.call
-        status, error = head.status, error_in(body, self.connection)
-        is_of_this_session = not self.is_modern and not self.former
-        if is_of_this_session and endpoint._is_of_session(status, error, body, call):
-            text = "a session that is not known is answered with status 400 instead of 404"
-            endpoint._report(Breach("SESS-008", text, tolerated=True))
-            endpoint._lose_session(self, status)
-            return
-        self.status = status
-        self.wait = wait = endpoint._retry_after(head)
-        if call is not None:
-            id: Any = None if error is None else error.get("id")
-            if id is not None and id_key(id) != call._id:
-                # The exchange says whose it is.
-                text = f"an answer has the id {id!r:.80} instead of {call._id!r}"
-                endpoint._report(Breach("OWN-019", text, tolerated=True))
-        is_try = call is not None and (
-            self.connection.falls_back(status, wait)
-            if call._purpose is Purpose.DISCOVER
-            else call._purpose is Purpose.INITIALIZE and not says_little(status)
-        )
-        if call is None or (not is_try and (wait is not None or error is None)):
-            said: Any = {} if error is None else error["error"]
-            endpoint._events.append(
-                MessageRefused(
-                    status=status,
-                    request=self.request,
-                    code=said.get("code"),
-                    message=said.get("message"),
-                    data=said.get("data"),
-                    retry_after=wait,
-                    excerpt=endpoint._excerpt(body) if error is None else b"",
-                )
-            )
-        if call is None:
-            self.over = True
-            return
-        text = f"the server answered {call._method} with status {status}"
-        if wait is not None:
-            text += f", and wants to be asked again in {wait:.4g} s"
-        self.refusal = text if error is None else error
-        if call._purpose is Purpose.DISCOVER and wait and not is_modern_error(error):
-            self.connection.fail_start(call, FailureCause.REFUSED, text, error)
-        elif call._purpose is Purpose.INITIALIZE and endpoint._may_be_old(status, error):
-            endpoint._open_old(self)
-        elif error is not None:
-            self.connection.answer_with(call, error)
-        else:
-            self.connection.refuse(call, status, text)
-
     def refused_for_good(self, text: str | None) -> None:
-        """There is no other transport to try: what was said to initialize counts."""
+        """Let the refusal of `initialize` count: there is no other transport to try.
+
+        Args:
+            text: Why the other transport is of no use; None: there is no reason to name.
+        """
         call, refusal = self.call, self.refusal
         assert call is not None  # it is initialize
         if isinstance(refusal, str):
-            self.connection.refuse(call, 0, f"{refusal}; {text}" if text else refusal)
+            self.responses.refuse(call, 0, f"{refusal}; {text}" if text else refusal)
         else:
-            self.connection.answer_with(call, refusal)
+            self.responses.answer_with(call, refusal)
 
     def unreadable(self, head: Head, text: str) -> None:
         if self.call is None:
             self.give_up(head.status, text)
         else:
-            self.endpoint._passed(self)
-            self._fail(self.call, _INVALID, f"{self.call._method}: {text}")
-
-    def kept(self) -> None:
-        if self.call is not None and self.call._purpose is Purpose.DISCOVER:
-            self.connection.machine.outgoing.suspend_timeout(self.call)
-
-    def authorized(self) -> None:
-        call, endpoint = self.call, self.endpoint
-        if call is not None and call._purpose is Purpose.DISCOVER:
-            self.connection.machine.outgoing.resume_timeout(call)
-        elif call is not None and call._purpose is Purpose.INITIALIZE and endpoint._refused_probes:
-            self.connection.probe_again(call, endpoint._probe_timeout)
-            return
-        self.send()
+            self._queue.passed(self)
+            self.responses.fail(self.call, _INVALID, f"{self.call.method}: {text}")
 
     def give_up(self, status: int, text: str) -> None:
-        self.endpoint._passed(self)
+        self._queue.passed(self)
         self.status, self.wait = status, None
         if self.call is None:
             self.over = True
-            self.endpoint._events.append(MessageRefused(status=status))
+            self._queue.core.events.append(MessageRefused(status=status))
         else:
-            self.connection.refuse(self.call, 0, f"{self.call._method}: {text}")
-
-    def _fail(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
-        if call.open:
-            self.connection.fail(call, reason, text)
+            self.responses.refuse(self.call, 0, f"{self.call.method}: {text}")
 
     # --------------------------------------------------------------------------------- ending
 
     def concluded(self, *, is_answered: bool) -> None:
-        """The call has had its ending."""
-        endpoint, exchange = self.endpoint, self.exchange
+        """End the exchange of a request that has had its ending."""
+        queue, exchange = self._queue, self.exchange
         self.over = True
-        self.body = b""  # its handle may be kept for long, so that a late answer is recognised
-        endpoint._timers.drop(self)
-        endpoint._kept.pop(self, None)
-        endpoint._moved.pop(self, None)
+        self.body = b""  # the handle may be kept for long, so that a late answer is recognised
+        if self.retries is not None:
+            self.retries.stop()
+        queue.held.pop(self, None)
+        queue.moved.pop(self, None)
         if exchange is None:
             return
-        # On HTTP+SSE the answer may be faster than the thanks for the question.
-        is_faster = endpoint._post_url is not None and exchange._given_out
-        if is_answered and (is_faster or exchange._reading is Reading.STREAM):
-            endpoint._linger(exchange)
-        elif exchange._reading is Reading.STREAM and self.is_cancelled:
-            endpoint._trail(exchange)
+        # On HTTP+SSE the answer may come before the response to the POST.
+        is_faster = self._is_on_old_transport and exchange.is_given_out
+        is_stream = exchange.reading is Reading.STREAM
+        if is_answered and (is_faster or is_stream):
+            queue.close_later(exchange)
+        elif is_stream and self.is_cancelled:
+            queue.read_on(exchange)
         else:
-            exchange._abort()
+            exchange.abort()
+
+
+def post_of(call: OutgoingRequest) -> Post:
+    """Return the message that carries a request: its route."""
+    route: Any = call._route
+    post: Post = route
+    return post
