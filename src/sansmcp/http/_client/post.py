@@ -244,8 +244,6 @@ class Post(ExchangeOwner):
 
     def whole(self, head: Head, body: bytes) -> None:
         call = self.call
-        if self.over:
-            return  # its answer came elsewhere, and was faster
         assert call is not None  # the bodies of other responses are not read
         fault = self.responses.receive_body(self, body)
         if not self.heard:
