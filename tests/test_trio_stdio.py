@@ -520,3 +520,37 @@ def test_numbers_of_descriptors_may_be_large() -> None:
         os.close(reading)
         assert process.wait(timeout=SECONDS) == 0
     assert messages(output)[1]["result"] == text(large)
+
+
+# ------------------------------------------------------------------------ the event loop
+
+COUNTING_SERVER = """
+import trio
+from sansmcp_io.trio import serve_stdio
+
+class Waits(trio.abc.Instrument):
+    count = 0
+
+    def before_io_wait(self, timeout):
+        self.count += timeout > 0
+
+waits = Waits()
+
+def handle(call):
+    return {"content": [{"type": "text", "text": str(waits.count)}]}
+
+async def main():
+    await serve_stdio(handle, info={"name": "x", "version": "1"}, capabilities={"tools": {}})
+
+trio.run(main, instruments=[waits])
+"""
+
+
+@on_trio()
+async def test_server_waits_for_each_request_in_the_loop_and_nowhere_else() -> None:
+    """A program's other tasks, and threads that report back, would wait as long as it does."""
+    command = [sys.executable, "-c", COUNTING_SERVER]
+    async with connect_stdio(command, info=INFO, cwd=ROOT) as client:
+        results = [await client.request(*call_tool("waits")) for _ in range(50)]
+    counts = [int(result["content"][0]["text"]) for result in results]
+    assert len(set(counts)) == len(counts)

@@ -117,15 +117,6 @@ class Source(_End):
     def __init__(self, descriptor: int) -> None:
         self._bytes = READ_BYTES
         super().__init__(descriptor, os.O_RDONLY)
-        self._poll: Callable[[int], list[tuple[int, int]]] | None = None
-        if hasattr(select, "poll"):
-            poller = select.poll()
-            poller.register(self.fd, select.POLLIN)
-            self._poll = poller.poll
-
-    def is_ready_soon(self) -> bool:
-        """Wait for at most a millisecond, and say whether there is something to read."""
-        return self._poll is not None and bool(self._poll(1))
 
     def read(self) -> bytes:
         """What is there; `b""` is the end.

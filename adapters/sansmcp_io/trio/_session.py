@@ -37,9 +37,6 @@ from ._unwrap import unwrapped
 
 _JOINED_BYTES: Final = 262_144
 """Output up to this is written as one buffer; of more, each message is, which copies nothing."""
-_LINGER_SECONDS: Final = 0.001
-"""How long the reading task may stay outside of the scheduler, however busy the peer is."""
-_OWN_TASKS: Final = 3
 
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
@@ -89,9 +86,6 @@ class Session(Holding, Dispatching):
         self._alarm = math.inf  # when the clock wakes by itself
         self._is_writing = False  # the writer waits for the stream
         self._taken: deque[Buffer] = deque()  # out of the core, and not yet written
-        self._has_answered = False  # at once, to what was read last
-        self._stay_until = 0.0
-        self._may_stay = False
 
     async def run(self) -> None:
         """Move bytes, keep time and serve until the connection has ended and was flushed."""
@@ -182,16 +176,9 @@ class Session(Holding, Dispatching):
 
     async def _read(self) -> None:
         connection = self.connection
-        data: bytes | bytearray | None
-        while True:
-            data = self._linger() if self._has_answered else None
-            if data is None:
-                data = await self._receive()
-            if not data:
-                break
+        while data := await self._receive():
             if self._trace is not None:
                 self._trace.received(data)
-            self._has_answered = False
             connection.receive_data(data, at=time.time(), now=trio.current_time())
             self._turn()
         # It is ended below: the core would count the time in which an answer waits for room only.
@@ -208,37 +195,11 @@ class Session(Holding, Dispatching):
             self._turn()
 
     async def _receive(self) -> bytes | bytearray:
-        self._may_stay = False
         try:
             return await self._stream.receive_some()
         except BROKEN as error:
             LOGGER.info("reading has failed: %s", error)
             return b""
-
-    def _linger(self) -> bytes | None:
-        """Wait a moment for the next request, outside of the scheduler.
-
-        A client that asks one thing after the other sends the next request as soon as it has an
-        answer. To go through the scheduler for each costs more than all the rest together. So
-        after an answer this waits for the next request here, if that keeps nobody waiting. What
-        is sure to hold is looked up once a stay; what a plain handler or another thread wakes
-        meanwhile starts when the stay is over, at most two milliseconds later.
-        """
-        stream = self._no_wait
-        if stream is None or self._taken or len(self._tasks.child_tasks) > _OWN_TASKS:
-            return None
-        now = trio.current_time()
-        if not self._may_stay:
-            if not _nobody_waits():
-                return None
-            self._may_stay = True
-            self._stay_until = now + _LINGER_SECONDS
-        elif now > self._stay_until:
-            return None
-        try:
-            return stream.receive_soon()
-        except OSError:
-            return None  # it will be reported by the one that waits
 
     # ---------------------------------------------------------------------------- writing
 
@@ -262,8 +223,6 @@ class Session(Holding, Dispatching):
                 taken.popleft()
         except OSError as error:
             self._writing_failed(error)
-        else:
-            self._has_answered = True
 
     @trio.lowlevel.enable_ki_protection
     def _take_output(self) -> None:
@@ -369,20 +328,3 @@ class Session(Holding, Dispatching):
         if isinstance(error, BROKEN):
             LOGGER.info("writing has failed: %s", error)
         self._writer.wake()
-
-
-def _nobody_waits() -> bool:
-    """Whether no task could run now or soon: none is ready, or waits for a descriptor or a time.
-
-    trio itself waits for one descriptor: threads that report back are heard through it.
-    """
-    statistics = trio.lowlevel.current_statistics()
-    io = statistics.io_statistics
-    # Not every system counts them: where it is not known, somebody may be waiting.
-    waiting = getattr(io, "tasks_waiting_read", 2) + getattr(io, "tasks_waiting_write", 0)
-    return bool(
-        statistics.tasks_runnable == 0
-        and statistics.run_sync_soon_queue_size == 0
-        and statistics.seconds_to_next_deadline > 2 * _LINGER_SECONDS
-        and waiting <= 1
-    )

@@ -41,15 +41,6 @@ class DescriptorStream:
                 return source.read()
         return await self._in_thread(source, source.read)
 
-    def receive_soon(self) -> bytes | None:
-        """Block for at most a millisecond, and return what came meanwhile; None if nothing did."""
-        source = self._source
-        if not source.pollable or not source.is_ready_soon():
-            return None
-        with contextlib.suppress(BlockingIOError):  # somebody else took it
-            return source.read()
-        return None
-
     def send_now(self, data: Data) -> int:
         """Write as much as goes without waiting, and return how much that is."""
         if not self._sink.pollable:

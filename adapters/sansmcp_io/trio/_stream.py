@@ -20,11 +20,7 @@ class ByteStream(Protocol):
 
 
 class NoWaitStream(ByteStream, Protocol):
-    """A stream that can also move what goes without waiting."""
-
-    def receive_soon(self) -> bytes | None:
-        """Block for a moment, and return what came meanwhile; None if nothing did."""
-        ...
+    """A stream that can also write what goes without waiting."""
 
     def send_now(self, data: Buffer) -> int:
         """Write as much as goes now, and return how much that is."""
