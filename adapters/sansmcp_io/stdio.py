@@ -146,6 +146,8 @@ def taken_standard_streams() -> Generator[tuple[Source, Sink], None, None]:
     for code that is not Python: one stray `print` would break the conversation. Whoever uses this
     closes the two ends.
 
+    Keeps STDIO-002.
+
     Raises:
         RuntimeError: One of the two is closed.
     """

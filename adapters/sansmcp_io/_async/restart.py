@@ -48,6 +48,8 @@ class Restarter:
     that crashes whenever it runs must not be run for nobody. The start is not the business of the
     caller that needed it first: it goes on if that one is cancelled, for those that come next.
 
+    Keeps STDIO-017.
+
     Args:
         opening: Starts a process, and ends it when its block is left.
         restarts: How often that is done again.

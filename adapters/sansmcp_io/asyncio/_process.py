@@ -122,7 +122,10 @@ class Child:
         self.input.end()
 
     async def stop(self) -> None:
-        """Close the server's input and wait for its end; insist with signals."""
+        """Close the server's input and wait for its end; insist with signals.
+
+        Keeps STDIO-013, STDIO-014.
+        """
         self.input.stop()
         self.input.start(_discard)  # or a full pipe would keep it from ending
         self.output.close()

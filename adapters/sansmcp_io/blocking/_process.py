@@ -168,7 +168,10 @@ class Child:
     # ---------------------------------------------------------------------------- its end
 
     def stop(self) -> None:
-        """Close the server's input and wait for its end; insist with signals."""
+        """Close the server's input and wait for its end; insist with signals.
+
+        Keeps STDIO-013, STDIO-014.
+        """
         self.on_lines = _nobody_calls
         poll = select.poll()
         for descriptor in (self.source.fd, *self.descriptors):

@@ -59,6 +59,8 @@ class Keeper(Forkable):
     A new process is started when something is to be sent, not when the old one ends: a server
     that crashes whenever it runs must not be run for nobody.
 
+    Keeps STDIO-017.
+
     Args:
         make: Starts a process.
         start: Opens the conversation with it.

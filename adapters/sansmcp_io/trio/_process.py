@@ -75,7 +75,10 @@ class Child:
             await output.aclose()  # which is the end for whoever reads from it
 
     async def stop(self) -> None:
-        """Close the server's input and wait for its end; insist with signals."""
+        """Close the server's input and wait for its end; insist with signals.
+
+        Keeps STDIO-013, STDIO-014.
+        """
         self._watching.cancel()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._discard_output)  # or a full pipe would keep it from ending

@@ -198,7 +198,10 @@ class Answers:
     def _incomplete_result(
         self, call: OutgoingRequest, kind: object, result: JSONObject
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
-        """The outcome of a result that says that it is not complete."""
+        """The outcome of a result that says that it is not complete.
+
+        Keeps JSON-023.
+        """
         if kind == "input_required" and self.input_required is not None:
             return self.input_required.receive_questions(call, result)
         breach = Breach("JSON-022", f"resultType {str(kind)[:80]!r} is not known")

@@ -88,7 +88,10 @@ class Discovery:
         return start
 
     def probe(self, start: Start, timeout: float | None) -> None:
-        """Ask the server with `server/discover` what it speaks."""
+        """Ask the server with `server/discover` what it speaks.
+
+        Keeps COMPAT-001.
+        """
         left = self._left(start)
         self._core.conversation.dialect = self._core.registry.dialects[MODERN_REVISION]
         self._core.conversation.move(PhaseTrigger.DISCOVER)
@@ -161,6 +164,7 @@ class Discovery:
         self._core.events.append(Ready(revision=MODERN_REVISION, peer=peer, start=start))
 
     def _probe_refused(self, start: Start, error: ErrorReceived, timeout: float | None) -> None:
+        # Keeps VER-009, COMPAT-002, COMPAT-003.
         text = f"the server refused {_DISCOVER}: {error.message[:300]} ({error.code})"
         if error.code not in _MODERN_ERRORS:
             text += _OTHER_ERA

@@ -61,7 +61,10 @@ class ClientHandshake:
     def initialize(
         self, start: Start, revision: str, timeout: float | None, owner: RequestOwner
     ) -> None:
-        """Offer a revision; `owner` takes the ending of the request, and hands it to `ended`."""
+        """Offer a revision; `owner` takes the ending of the request, and hands it to `ended`.
+
+        Keeps VER-001, VER-002.
+        """
         body = b'{"protocolVersion":"%b","capabilities":%b,"clientInfo":%b%b}' % (
             revision.encode(),
             self._core.capabilities_in(revision),
@@ -123,6 +126,7 @@ class ClientHandshake:
         self.start_failed(start, FailureCause.REFUSED, text, error)
 
     def _agree(self, start: Start, result: JSONObject) -> None:
+        # Keeps LIFE-004, VER-006, VER-007.
         revision: Any = result.get("protocolVersion")
         capabilities: Any = result.get("capabilities")
         info: Any = result.get("serverInfo")
@@ -177,7 +181,10 @@ class ServerHandshake(MethodPart):
         self._instructions = instructions
 
     def take(self, request: IncomingRequest) -> bool:
-        """Answer `initialize`."""
+        """Answer `initialize`.
+
+        Keeps VER-003, VER-004, VER-005.
+        """
         params = request._params
         self._core.conversation.move(PhaseTrigger.INITIALIZE)
         request._subject = (params.get("clientInfo"), params.get("capabilities"))

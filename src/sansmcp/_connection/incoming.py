@@ -238,7 +238,10 @@ class IncomingRequests(MethodPart):
         meta: JSONObject | None,
         now: float | None,
     ) -> bool:
-        """Tell the peer how far a request of its has come."""
+        """Tell the peer how far a request of its has come.
+
+        Keeps PROG-010.
+        """
         for number in (progress, 0 if total is None else total):
             if type(number) is not int and not (type(number) is float and isfinite(number)):
                 raise LocalProtocolError("OWN-024", f"progress needs finite numbers, not {number}")
@@ -329,7 +332,10 @@ class IncomingRequests(MethodPart):
             )
 
     def ignore_cancel(self, rule: str, text: str, raw: Any) -> None:
-        """Report a cancellation that changes nothing."""
+        """Report a cancellation that changes nothing.
+
+        Keeps CANC-010, CANC-012.
+        """
         self._core.events.append(
             MessageIgnored(rule=rule, text=text, method="notifications/cancelled", id=raw)
         )
@@ -410,7 +416,10 @@ class IncomingRequests(MethodPart):
         raw_id: Any = None,
         batch: Batch | None = None,
     ) -> None:
-        """Answer what is no message, where the revision has a form for that."""
+        """Answer what is no message, where the revision has a form for that.
+
+        Keeps JSON-011.
+        """
         if self._core.side is Side.CLIENT or self._core.state is not State.OPEN:
             return
         body = self.error_bytes(breach.code, breach.text)
@@ -504,7 +513,10 @@ class IncomingRequests(MethodPart):
         self.tokens.clear()
 
     def too_late(self, request: IncomingRequest) -> bool:
-        """Return False for a request that has ended; raise if the application has answered it."""
+        """Return False for a request that has ended; raise if the application has answered it.
+
+        Keeps STDIO-012, SSE-012, CANC-009, CANC-012.
+        """
         if (request._state, RequestTrigger.ANSWER) not in REQUESTS:
             raise LocalProtocolError("OWN-026", f"{request!r} was answered before")
         return False
@@ -585,7 +597,10 @@ class IncomingRequests(MethodPart):
         batch.reserved += _ERROR_BYTES + len(self._core.encode_id(id))
 
     def flush_batch(self, batch: Batch, route: Route | None) -> None:
-        """Send the answers of a batch if the last of its requests has ended."""
+        """Send the answers of a batch if the last of its requests has ended.
+
+        Keeps BATCH-005.
+        """
         if batch.pending or not batch.complete:
             return
         self._core.transport.batch_answered(batch, route)
@@ -603,7 +618,10 @@ class IncomingRequests(MethodPart):
     # -------------------------------------------------------------------------- progress and tasks
 
     def note_own_tasks(self, method: str, content: JSONObject) -> None:
-        """Tasks of ours go out, in a result or a notification."""
+        """Tasks of ours go out, in a result or a notification.
+
+        Keeps PROG-012.
+        """
         if self.tasks and method.startswith(("tasks/", "notifications/tasks/")):
             for task_id in finished_tasks(method, content):
                 self.finish_task(task_id)

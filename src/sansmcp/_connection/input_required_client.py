@@ -99,7 +99,10 @@ class InputRequiredClient:
     def receive_questions(
         self, call: OutgoingRequest, result: JSONObject
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
-        """The outcome of a result that is a set of questions; None: it was asked again."""
+        """The outcome of a result that is a set of questions; None: it was asked again.
+
+        Keeps OWN-027.
+        """
         fault = self._judge_questions(call, result)
         if fault is not None:
             return invalid(call, fault, result), fault
@@ -123,7 +126,10 @@ class InputRequiredClient:
     def _checked_responses(
         self, questions: Mapping[str, str], responses: Mapping[str, JSONObject]
     ) -> dict[str, JSONObject]:
-        """The answers as they are sent."""
+        """The answers as they are sent.
+
+        Keeps MRTR-017.
+        """
         checked: dict[str, JSONObject] = {}
         if not isinstance(responses, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"answers are a mapping, not {responses!r:.40}")
@@ -161,6 +167,7 @@ class InputRequiredClient:
         responses: dict[str, JSONObject],
         state: str | None,
     ) -> bytes:
+        # Keeps MRTR-021, MRTR-022, MRTR-024.
         if token is not None:
             body = self._messages.with_token(body, token)
         if responses:
@@ -194,7 +201,10 @@ class InputRequiredClient:
         return None
 
     def _ask_again(self, call: OutgoingRequest, state: str) -> None:
-        """Nothing is asked: the same call goes on under a new id, with the state alone."""
+        """Nothing is asked: the same call goes on under a new id, with the state alone.
+
+        Keeps MRTR-018.
+        """
         assert call._body is not None  # `_judge_questions` has seen it
         body = self._renewed_body(call._body, call._token, {}, state)
         call._progress = None  # the server begins anew, and cannot know how far it was

@@ -163,7 +163,10 @@ class InputRequiredServer:
     def _checked_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
     ) -> dict[str, JSONObject]:
-        """The questions as they are asked."""
+        """The questions as they are asked.
+
+        Keeps CAP-007.
+        """
         spec = request._spec
         dialect = self._core.registry.dialects[MODERN_REVISION]
         modern = dialect.requests[self._core.other].get(request._method)

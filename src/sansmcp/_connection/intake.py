@@ -67,7 +67,10 @@ class Intake:
     def receive_request(
         self, message: JSONObject, method: str, route: Route | None, batch: Batch | None
     ) -> None:
-        """Judge a request, then deliver, answer or refuse it."""
+        """Judge a request, then deliver, answer or refuse it.
+
+        Keeps JSON-002.
+        """
         conversation, peer = self._core.conversation, self._core.peer
         if conversation.dialect.is_modern and self._core.side is _CLIENT:
             self._core.report(Breach("STATE-006", f"the server sent the request {method[:80]}"))
@@ -230,7 +233,10 @@ class Intake:
         return not self._core.legacy_revisions or (is_object(meta) and PROTOCOL_VERSION in meta)
 
     def _envelope_of(self, method: str, params: JSONObject) -> Envelope | Breach | None:
-        """What a request says of its sender; None where the handshake has said it."""
+        """What a request says of its sender; None where the handshake has said it.
+
+        Keeps LIFE-012.
+        """
         meta: Any = params.get("_meta")
         if (
             meta.__class__ is dict
@@ -280,6 +286,7 @@ class Intake:
         return Breach("META-010", text, ErrorCode.INVALID_PARAMS)
 
     def _with_supported_revisions(self, breach: Breach, requested: object) -> Breach:
+        # Keeps VER-008.
         if breach.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             return breach
         supported = list(reversed(self._core.revisions))

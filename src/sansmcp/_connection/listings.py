@@ -253,7 +253,10 @@ class Listings:
             self._fetch(listing, cursor, self._page_params(listing, cursor))
 
     def _judge_cursor(self, listing: Listing, cursor: Any) -> ListingEnd | None:
-        """How the listing ends here, or None if the next page is to be fetched."""
+        """How the listing ends here, or None if the next page is to be fetched.
+
+        Keeps PAGE-003, PAGE-007, OWN-013.
+        """
         if cursor is MISSING:
             return ListingEnd.COMPLETE
         if not isinstance(cursor, str):  # only where shapes are not checked

@@ -367,7 +367,10 @@ class Machine:
     def receive_batch(
         self, values: list[Any], route: Route | None, data: bytes | bytearray
     ) -> None:
-        """Take each message of a batch (2025-03-26)."""
+        """Take each message of a batch (2025-03-26).
+
+        Keeps BATCH-002.
+        """
         excerpt = self.core.excerpt(data)
         dialect = self.core.dialect_of_unreadable()
         breach = self.core.transport.judge_batch(values) if dialect.has_batches else None

@@ -59,7 +59,10 @@ class ModernMessages:
     # ------------------------------------------------------------------------------------ requests
 
     def with_envelope(self, params: JSONObject, meta: JSONObject | None) -> bytes:
-        """The params of a request with its envelope, which comes last, without progress token."""
+        """The params of a request with its envelope, which comes last, without progress token.
+
+        Keeps META-009, META-012.
+        """
         said = self._envelope
         if not meta and "_meta" not in params:
             body = self._core.encode_object(params, None)
@@ -105,7 +108,10 @@ class ModernMessages:
     # -------------------------------------------------------------------------- results and errors
 
     def complete(self, spec: Method | None, result: JSONObject, meta: JSONObject | None) -> bytes:
-        """A result with what every result of the modern revision has."""
+        """A result with what every result of the modern revision has.
+
+        Keeps JSON-020.
+        """
         cacheable = spec is not None and spec.cacheable
         if not meta and (
             result.keys().isdisjoint(_WRITTEN)
@@ -149,7 +155,10 @@ class ModernMessages:
         return merged
 
     def server_meta(self) -> JSONObject:
-        """The `_meta` of every result."""
+        """The `_meta` of every result.
+
+        Keeps META-014.
+        """
         return (
             {SERVER_INFO: self._core.codec.decode(self._core.info)}
             if self._core.config.send_info
@@ -163,7 +172,10 @@ class ModernMessages:
         return isinstance(kind, str) and kind in types
 
     def modern_code(self, code: int, data: object) -> int:
-        """The code that an error of ours has in the modern revision."""
+        """The code that an error of ours has in the modern revision.
+
+        Keeps ERR-008, RES-012.
+        """
         if code == _RESOURCE_NOT_FOUND:
             return ErrorCode.INVALID_PARAMS
         if (breach := judge_reserved_code(code, data)) is not None:
@@ -171,6 +183,7 @@ class ModernMessages:
         return code
 
     def _add_caching_hints(self, result: JSONObject) -> None:
+        # Keeps CACHE-001.
         result.setdefault("ttlMs", self._core.config.cache_ttl_ms)
         result.setdefault("cacheScope", self._core.config.cache_scope)
         if (breach := judge_caching_hints(result)) is not None:

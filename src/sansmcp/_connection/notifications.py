@@ -129,7 +129,10 @@ class Notifications(MethodPart):
         request: IncomingRequest | None,
         now: float | None,
     ) -> bool:
-        """Queue a log message, if the peer wants one of this level."""
+        """Queue a log message, if the peer wants one of this level.
+
+        Keeps LOG-004, LOG-007.
+        """
         severity = LOG_LEVELS.get(str(level))  # untyped callers may give anything
         if severity is None:
             raise LocalProtocolError(

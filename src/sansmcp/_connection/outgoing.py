@@ -313,7 +313,10 @@ class OutgoingRequests:
     def cancellation(
         self, call: OutgoingRequest, reason: str | None, meta: JSONObject | None = None
     ) -> bytes:
-        """The encoded notification that cancels a request."""
+        """The encoded notification that cancels a request.
+
+        Keeps STDIO-010, CANC-017, SUBS-011.
+        """
         params: JSONObject = {"requestId": call._id}
         if reason is not None:
             params["reason"] = reason
@@ -536,6 +539,7 @@ class OutgoingRequests:
         self._core.run_timer(self._expire, subject)
 
     def _expire(self, subject: Timed) -> None:
+        # Keeps TIME-002, TIME-003.
         assert isinstance(subject, OutgoingRequest)
         now = self._core.now or 0.0
         if subject._last_deadline is not None and subject._last_deadline <= now:

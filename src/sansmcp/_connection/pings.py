@@ -81,7 +81,10 @@ class Pings(MethodPart):
         return ping
 
     def take(self, request: IncomingRequest) -> bool:
-        """Answer a ping of the peer."""
+        """Answer a ping of the peer.
+
+        Keeps PING-001.
+        """
         if "ping" in self._core.config.manual:
             return False
         self._incoming.answer_automatically(request, b"{}")

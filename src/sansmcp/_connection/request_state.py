@@ -56,6 +56,8 @@ def seal(state: str, request: IncomingRequest, keys: Sequence[bytes], *, expires
 
     The first key is used. The parts are the version, the end of its time, a tag each of the
     request and of the principal, the state, and the MAC over the text before it.
+
+    Keeps MRTR-015.
     """
     key = keys[0]
     tags = _request_tag(key, request), _principal_tag(key, request)

@@ -108,7 +108,10 @@ class ClientSubscriptions:
         return subscription
 
     def takes(self, method: str, params: JSONObject) -> bool:
-        """Whether a notification was for a subscription, and is reported as such."""
+        """Whether a notification was for a subscription, and is reported as such.
+
+        Keeps STDIO-009.
+        """
         if self._core.conversation.dialect.is_modern and (
             method in FILTERS or method == _ACKNOWLEDGED
         ):
@@ -120,7 +123,10 @@ class ClientSubscriptions:
         return False
 
     def receive_cancelled(self, params: JSONObject) -> None:
-        """The peer has cancelled something: a modern server, a subscription."""
+        """The peer has cancelled something: a modern server, a subscription.
+
+        Keeps CANC-020.
+        """
         if not self._core.conversation.dialect.is_modern or self._core.modern is not None:
             self._incoming.receive_cancelled(params)
             return

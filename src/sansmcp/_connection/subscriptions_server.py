@@ -41,7 +41,10 @@ _KINDS = tuple(name for name in _GATES if name != _URIS)
 
 
 def _honoured(asked: JSONObject, gates: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What of a filter a server with these gates can serve: kinds of changes, and URIs."""
+    """What of a filter a server with these gates can serve: kinds of changes, and URIs.
+
+    Keeps SUBS-007.
+    """
     kinds = tuple(name for name in _KINDS if asked.get(name) and _GATES[name] in gates)
     uris: Any = asked.get(_URIS, ()) if _GATES[_URIS] in gates else ()
     return kinds, tuple(dict.fromkeys(uris))
@@ -96,7 +99,10 @@ class ResourceSubscriptions(MethodPart):
             self._pending_subscribes -= 1
 
     def is_wanted(self, change: Change) -> bool:
-        """Whether a client with a handshake is to be told: it is declared, and subscribed to."""
+        """Whether a client with a handshake is to be told: it is declared, and subscribed to.
+
+        Keeps RES-008.
+        """
         if self._core.conversation.dialect.is_modern or self._core.is_shared:
             return False
         method = change_method(change)
@@ -210,7 +216,10 @@ class Listeners(MethodPart):
         return listener
 
     def end_listener(self, listener: Listener, now: float | None) -> bool:
-        """End a subscription by its result; return whether it was open."""
+        """End a subscription by its result; return whether it was open.
+
+        Keeps SUBS-013.
+        """
         request = listener._request
         if not request.open:
             return False
@@ -304,7 +313,10 @@ class Listeners(MethodPart):
     # ------------------------------------------------------------------------------------- changes
 
     def listeners_to(self, change: Change) -> Collection[Listener]:
-        """The listeners that are to be told of a change."""
+        """The listeners that are to be told of a change.
+
+        Keeps SUBS-002, SUBS-003.
+        """
         if self.of_kind is None or self.of_uri is None:
             return ()
         if isinstance(change, ResourceUpdated):
@@ -315,7 +327,10 @@ class Listeners(MethodPart):
     def hold(
         self, listener: Listener, held: dict[Change, bytes], change: Change, message: bytes
     ) -> bool:
-        """Hold a change back until its subscription is acknowledged; False: there is no room."""
+        """Hold a change back until its subscription is acknowledged; False: there is no room.
+
+        Keeps SUBS-005.
+        """
         if change in held or len(held) < self._core.config.max_held_changes:
             held[change] = message
             return True
@@ -357,7 +372,10 @@ class Listeners(MethodPart):
         )
 
     def _send_acknowledgement(self, listener: Listener) -> None:
-        """Acknowledge, and let out what was held back until then."""
+        """Acknowledge, and let out what was held back until then.
+
+        Keeps SUBS-004, SUBS-009.
+        """
         request = listener._request
         route = request._route
         # It may be open for long: of what was said, only what is honoured is kept.
@@ -378,7 +396,10 @@ class Listeners(MethodPart):
                 self._core.transport.queue(message, route)
 
     def _complete_listener(self, listener: Listener) -> None:
-        """Answer the request of a subscription with its result."""
+        """Answer the request of a subscription with its result.
+
+        Keeps SUBS-014.
+        """
         request = listener._request
         self._remove(listener)
         meta: JSONObject = {SUBSCRIPTION_ID: request._id, **self._messages.server_meta()}
@@ -388,7 +409,10 @@ class Listeners(MethodPart):
             self._send_cancelled(listener)
 
     def _send_cancelled(self, listener: Listener) -> None:
-        """Two pages of the specification ask for one ending each; clients take the first."""
+        """Two pages of the specification ask for one ending each; clients take the first.
+
+        Keeps CANC-018.
+        """
         self._core.transport.queue(
             b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}%b'
             % (listener._id, self._core.newline),
@@ -414,6 +438,7 @@ class Listeners(MethodPart):
                     del table[name]
 
     def _remove(self, listener: Listener) -> None:
+        # Keeps SUBS-012.
         del self.listeners[listener._request]
         self._unfile(listener)
 

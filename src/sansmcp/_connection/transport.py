@@ -53,12 +53,18 @@ class Transport(Protocol):
         self.queue(message, None)
 
     def is_congested(self, route: Route | None) -> bool:
-        """Whether output that may be dropped is to be dropped, on this way to the peer."""
+        """Whether output that may be dropped is to be dropped, on this way to the peer.
+
+        Keeps OWN-011.
+        """
         core = self.core
         return core.unsent > core.config.soft_unsent_bytes
 
     def holds_changes(self) -> bool:
-        """Whether published changes wait, each once, until output has drained."""
+        """Whether published changes wait, each once, until output has drained.
+
+        Keeps OWN-011.
+        """
         return self.is_congested(None)
 
     def settle(self) -> bool:

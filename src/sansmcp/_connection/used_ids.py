@@ -55,6 +55,8 @@ class UsedIds:
     ranges or strings the oldest is forgotten and counted: a later reuse of it goes unnoticed,
     which is harmless, while a table without end is not.
 
+    Keeps OWN-007.
+
     Attributes:
         bound: How many ranges, and how many strings, are remembered.
         forgotten: How many were forgotten.

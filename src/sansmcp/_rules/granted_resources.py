@@ -25,6 +25,8 @@ class Resources(Record):
     """URIs that a subscription names. A URI that continues one of them is covered by it.
 
     Only the server knows what is part of a resource, so any continuation may be a part of it.
+
+    Keeps RES-009.
     """
 
     _roots: tuple[str, ...] = attrs.field(default=(), converter=_without_parts)

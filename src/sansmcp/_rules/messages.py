@@ -44,7 +44,10 @@ def null_member(name: str) -> Breach:
 
 
 def judge_call(message: JSONObject) -> Breach | None:
-    """What is wrong with the envelope of a request (it has an id) or a notification."""
+    """What is wrong with the envelope of a request (it has an id) or a notification.
+
+    Keeps JSON-003.
+    """
     if message.get("jsonrpc") != "2.0":
         return _VERSION
     if "id" in message and ("result" in message or "error" in message):
@@ -72,7 +75,10 @@ def judge_answer(message: JSONObject) -> Breach | None:
 
 
 def is_error(error: object) -> bool:
-    """Whether a JSON value is a well-formed error object."""
+    """Whether a JSON value is a well-formed error object.
+
+    Keeps JSON-009.
+    """
     return (
         is_object(error)
         and type(error.get("code")) is int
@@ -119,7 +125,10 @@ def judge_posted_batch(values: list[Any]) -> Breach | None:
 
 
 def judge_reserved_code(code: int, data: object) -> Breach | None:
-    """What is wrong with an error code of the range that 2026-07-28 keeps, or with its `data`."""
+    """What is wrong with an error code of the range that 2026-07-28 keeps, or with its `data`.
+
+    Keeps ERR-007.
+    """
     if not -32099 <= code <= -32020 or code == ErrorCode.HEADER_MISMATCH:
         return None
     if code == ErrorCode.MISSING_CLIENT_CAPABILITY:
@@ -166,7 +175,10 @@ def judge_input_required(result: JSONObject) -> Breach | None:
 
 
 def judge_inputs(params: JSONObject) -> Breach | None:
-    """What is wrong with the answers to questions that come along with a request."""
+    """What is wrong with the answers to questions that come along with a request.
+
+    Keeps MRTR-028.
+    """
     responses: Any = params.get("inputResponses", {})
     if not is_object(responses) or not all(is_object(value) for value in responses.values()):
         text = "inputResponses is not an object of objects"

@@ -72,6 +72,8 @@ class Breach(Record):
 def server_request_error(method: str) -> LocalProtocolError:
     """What is raised where a server sends a request to a client of 2026-07-28.
 
+    Keeps STDIO-008, SSE-005, MRTR-001.
+
     Source: MCP 2026-07-28, basic/patterns/index.
     """
     return LocalProtocolError(
@@ -103,7 +105,10 @@ def judge_request(
     params: JSONObject,
     shape: bool,
 ) -> Breach | None:
-    """Whether `sender` may send this request now; `spec` is what the agreed revision says of it."""
+    """Whether `sender` may send this request now; `spec` is what the agreed revision says of it.
+
+    Keeps ERR-002, COMP-003, ROOT-005, ROOT-006, ELIC-021.
+    """
     early: Breach | None = None
     if conversation.phase is not _OPERATING:
         early = judge_phase(conversation.phase, sender, method)
@@ -233,7 +238,10 @@ def missing_gates(spec: Method, gates: frozenset[str], params: JSONObject) -> li
 def judge_question(
     dialect: Dialect, gates: frozenset[str], question: object, shape: bool
 ) -> Breach | None:
-    """Whether a server may ask this of a client with these gates, inside of a result."""
+    """Whether a server may ask this of a client with these gates, inside of a result.
+
+    Keeps ROOT-006, SAMP-004, ELIC-005.
+    """
     if not is_object(question) or not isinstance(method := question.get("method"), str):
         return Breach("MRTR-007", "a question is an object with a method")
     params: Any = question.get("params", {})
@@ -279,7 +287,10 @@ def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | N
 
 
 def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
-    """Whether a request may ask for a task, where the receiver has opened these gates."""
+    """Whether a request may ask for a task, where the receiver has opened these gates.
+
+    Keeps TASK-003, TASK-005.
+    """
     if spec.task_gate in gates:
         return None
     return Breach(
@@ -288,7 +299,10 @@ def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
 
 
 def capability_rule(conversation: Conversation) -> str:
-    """The rule on undeclared capabilities: a SHOULD until 2025-03-26, a MUST since."""
+    """The rule on undeclared capabilities: a SHOULD until 2025-03-26, a MUST since.
+
+    Keeps PROMPT-015.
+    """
     if conversation.dialect.is_modern:
         return "CAP-004"
     return "CAP-001" if conversation.dialect.revision < "2025-06-18" else "CAP-002"
@@ -298,6 +312,8 @@ def judge_params(spec: Method, params: JSONObject) -> Breach | None:
     """Whether params have the required members, and the known ones their JSON types.
 
     `NULLS` where an optional member is null: it is to be left out, and the rest judged.
+
+    Keeps OWN-014.
     """
     members = spec.params
     if spec.modes:
@@ -327,7 +343,10 @@ def mistyped_member(optional: OptionalMembers, value: JSONObject) -> str | None:
 
 
 def null_members(optional: OptionalMembers, value: JSONObject) -> list[str]:
-    """The optional members of an object that are null, and so count as absent."""
+    """The optional members of an object that are null, and so count as absent.
+
+    Keeps OWN-015.
+    """
     for name, _ in optional:
         if value.get(name, MISSING) is None:  # never ==, which values of our caller may refuse
             break
@@ -337,7 +356,10 @@ def null_members(optional: OptionalMembers, value: JSONObject) -> list[str]:
 
 
 def without_nulls(optional: OptionalMembers, value: JSONObject) -> JSONObject:
-    """An object as it is sent: optional members that are null are left out."""
+    """An object as it is sent: optional members that are null are left out.
+
+    Keeps OWN-015.
+    """
     if nulls := null_members(optional, value):
         return {name: member for name, member in value.items() if name not in nulls}
     return value
@@ -414,6 +436,8 @@ def result_shape_fault(spec: Method, as_task: object, result: JSONObject) -> str
 
     Where a task was accepted, a `CreateTaskResult` may stand in its place (MCP 2025-11-25,
     basic/utilities/tasks).
+
+    Keeps TASK-013, OWN-014.
     """
     if as_task and "task" in result:
         fault = shape_fault(_TASK_RESULT, META, result)

@@ -31,6 +31,8 @@ class LocalProtocolError(Exception):
 class InvalidCursor(ValueError):
     """A pagination cursor that was not made by `encode_cursor`; answer it with -32602.
 
+    Keeps PAGE-008.
+
     Source: MCP 2025-11-25, server/utilities/pagination, Error Handling.
     """
 

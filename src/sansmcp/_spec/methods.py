@@ -162,9 +162,11 @@ S: Final = Side.SERVER
 URI: Final[Members] = (("uri", STRING),)
 FORM: Final[Members] = (("message", STRING), ("requestedSchema", OBJECT))
 CURSOR_RULES: Final = {"cursor": "PAGE-008"}
+# Keeps MRTR-028.
 INPUT_RULES: Final = {"inputResponses": "MRTR-027", "requestState": "MRTR-027"}
 CONTEXT: Final[OptionalMembers] = (("context", OBJECT), *META)
 TOOLS: Final[OptionalMembers] = (("tools", ARRAY), ("toolChoice", OBJECT))
+# Keeps SAMP-005.
 TOOLS_CONDITIONS: Final = (
     Condition("tools", None, None, "sampling.tools", "SAMP-004"),
     Condition("toolChoice", None, None, "sampling.tools", "SAMP-004"),

@@ -53,6 +53,7 @@ def _change(name: str, gate: str, **more: Any) -> Method:
     return notification(S, name, gate, early=True, **more)
 
 
+# Keeps SUBS-001.
 _REQUESTS: Final = (
     request(
         C,

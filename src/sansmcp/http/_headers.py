@@ -75,7 +75,10 @@ class Fields:
         self.raw, self.repeated = raw, repeated
 
     def get(self, name: bytes) -> str | None:
-        """The value of a field, without the white space around it."""
+        """The value of a field, without the white space around it.
+
+        Keeps HDR-037.
+        """
         value = self.raw.get(name)
         if value is None:
             return None

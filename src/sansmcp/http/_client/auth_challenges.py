@@ -42,7 +42,10 @@ class Challenge(Record):
 
 
 def read_challenges(fields: Iterable[str]) -> tuple[Challenge, ...]:
-    """The challenges in all lines of the field; what cannot be read ends its line."""
+    """The challenges in all lines of the field; what cannot be read ends its line.
+
+    Keeps AUTH-036.
+    """
     found: list[Challenge] = []
     for field in fields:
         _read_line(field[:_MAX_CHARACTERS], found)

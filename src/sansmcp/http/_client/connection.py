@@ -67,7 +67,10 @@ class ToolRefresh:
         self._tool_headers = tool_headers
 
     def begins(self, call: OutgoingRequest, message: JSONObject) -> bool:
-        """List the tools again if an answer is a reason for that; return whether it is."""
+        """List the tools again if an answer is a reason for that; return whether it is.
+
+        Keeps HDR-038.
+        """
         machine, post = self._responses.machine, post_of(call)
         error: Any = message.get("error")
         if (
@@ -319,6 +322,8 @@ class PostConnection(Transport):
 
         In the modern revision the end of the exchange cancels the request, and a request that the
         server does not know cannot be cancelled.
+
+        Keeps SSE-013, CANC-017, SUBS-011.
         """
         post = post_of(call)
         if call._is_modern or post.is_unsent or post.former:

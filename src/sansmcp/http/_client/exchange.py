@@ -294,7 +294,10 @@ class ExchangeOwner:
         self.host.add(Exchange(self, self.host, "GET", url, purpose))
 
     def fields(self, exchange: Exchange) -> Headers:
-        """Return the headers of an exchange, except those that all exchanges have."""
+        """Return the headers of an exchange, except those that all exchanges have.
+
+        Keeps SSE-032, SSE-033.
+        """
         id = event_id_value(self.last_event_id)
         return _ACCEPT_STREAM if id is None else (*_ACCEPT_STREAM, (b"last-event-id", id))
 

@@ -74,7 +74,10 @@ def _read_pair(pair: Any) -> tuple[str, str]:
 
 
 def field_value(text: str) -> bytes:
-    """Return a text as the value of a header, encoded where it would not arrive unchanged."""
+    """Return a text as the value of a header, encoded where it would not arrive unchanged.
+
+    Keeps HDR-010, HDR-026, HDR-027.
+    """
     if PLAIN.fullmatch(text) and not (text.startswith("=?base64?") and text.endswith("?=")):
         return text.encode("ascii")
     encoded = b2a_base64(text.encode("utf-8", "surrogatepass"), newline=False)
@@ -114,11 +117,17 @@ class RequestHeaders:
         return len(self._common) > 1
 
     def modern(self, fields: Headers) -> Headers:
-        """Return all headers of an exchange in the modern revision, its own `fields` first."""
+        """Return all headers of an exchange in the modern revision, its own `fields` first.
+
+        Keeps HTTP-026, HDR-005, HDR-006.
+        """
         return (*fields, _MODERN_VERSION, *self._common)
 
     def legacy(self, fields: Headers, revision: str | None, session_id: bytes | None) -> Headers:
-        """Return all headers of an exchange in a legacy revision, its own `fields` first."""
+        """Return all headers of an exchange in a legacy revision, its own `fields` first.
+
+        Keeps SESS-005, HDR-001, HDR-002.
+        """
         if revision is not None and revision >= _VERSION_SINCE:
             fields += ((b"mcp-protocol-version", revision.encode()),)
         if session_id is not None:

@@ -27,7 +27,10 @@ _STATUSES: Final = frozenset({400, 404, 405})
 
 
 def may_be_old(core: EndpointCore, status: int, error: JSONObject | None) -> bool:
-    """Whether a refusal of `initialize` may come from a server of HTTP+SSE."""
+    """Whether a refusal of `initialize` may come from a server of HTTP+SSE.
+
+    Keeps COMPAT-007, COMPAT-008, COMPAT-009.
+    """
     own = core.machine.core
     if core.old_post_url is not None or _OLD_REVISION not in own.legacy_revisions:
         return False
@@ -65,6 +68,7 @@ class OldStream(ExchangeOwner):
             self._failed("the first event of the stream names no endpoint")
 
     def _read_endpoint(self, data: bytes) -> None:
+        # Keeps HSSE-003.
         core = self._queue.core
         base = self.url or core.url
         try:

@@ -287,6 +287,7 @@ class Post(ExchangeOwner):
         return self.retries
 
     def _can_be_resumed(self, exchange: Exchange) -> bool:
+        # Keeps SSE-036.
         is_broken_stream = exchange.reading is Reading.STREAM and not self.is_modern
         return is_broken_stream and not self.former and self._has_place
 

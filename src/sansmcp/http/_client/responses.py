@@ -45,7 +45,10 @@ def says_little(status: int) -> bool:
 
 
 def is_modern_error(error: JSONObject | None) -> bool:
-    """Whether only a server of 2026-07-28 answers with this error."""
+    """Whether only a server of 2026-07-28 answers with this error.
+
+    Keeps COMPAT-005.
+    """
     said: Any = {} if error is None else error["error"]
     return said.get("code") in _MODERN_ERRORS
 
@@ -204,6 +207,8 @@ class Responses:
         """Whether `initialize` follows a probe that was refused like this.
 
         A server that names a time for the next try is not asked before, and so not at once.
+
+        Keeps COMPAT-006.
         """
         is_dual = bool(self.machine.core.legacy_revisions)
         return is_dual and says_what_it_speaks(status) and not wait

@@ -84,6 +84,8 @@ class StreamRetries:
     def later(self, owner: Retried, text: str, wait: float | None = None) -> None:
         """Resume a stream when it is time, unless that has failed too often.
 
+        Keeps SSE-020, OWN-041.
+
         Args:
             owner: The message or the stream that sends again.
             text: What happened.

@@ -54,13 +54,19 @@ _MOVABLE: Final = frozenset({Purpose.APPLICATION, Purpose.PING})
 
 
 def _may_move(call: OutgoingRequest) -> bool:
-    """Whether another session can answer a request: a cursor is of use in its own session only."""
+    """Whether another session can answer a request: a cursor is of use in its own session only.
+
+    Keeps PAGE-006.
+    """
     subject = call._subject
     return call._purpose in _MOVABLE or (isinstance(subject, Listing) and subject.pages == 0)
 
 
 class SessionDelete(ExchangeOwner):
-    """The DELETE that tells the server of the end of a session. Nothing depends on it."""
+    """The DELETE that tells the server of the end of a session. Nothing depends on it.
+
+    Keeps SESS-010.
+    """
 
     __slots__ = ("_session_id",)
 
@@ -269,6 +275,8 @@ class Session:
         Another status than 404 does not say for sure that the refused request was not run: it is
         sent again only if it has the same effect twice. The same holds for a request that is under
         way without any response; if it has not the same effect twice, its response decides.
+
+        Keeps SESS-009.
         """
         old, queue = self.connection, self._queue
         old.ended_by = _UNKNOWN_SESSION % status

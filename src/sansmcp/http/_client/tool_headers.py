@@ -90,6 +90,7 @@ def _within(node: JSONObject, keyword: str) -> list[Any]:
 def _add(
     found: dict[str, tuple[bytes, tuple[str, ...]]], node: JSONObject, path: tuple[str, ...] | None
 ) -> None:
+    # Keeps HDR-015.
     name: Any = node[_MARK]
     if not isinstance(name, str) or not name:
         raise BadAnnotation("HDR-013", f"{_MARK} is no name")
@@ -113,6 +114,8 @@ def _size_of(mirrored: Mirrored) -> int:
 
 def message_fields(method: str, params: JSONObject, mirrored: Mirrored) -> Headers:
     """Return the headers that repeat what a modern message says.
+
+    Keeps HDR-008, HDR-009, HDR-011, HDR-023, HDR-025.
 
     Raises:
         LocalProtocolError: The method has no form in a header, or an integer is out of the range
@@ -164,6 +167,8 @@ class ToolHeaders:
     def fields_of(self, method: str, params: JSONObject) -> Headers:
         """Return the headers that repeat what a request or a notification says.
 
+        Keeps HTTP-026.
+
         Raises:
             LocalProtocolError: As for `message_fields`.
         """
@@ -176,6 +181,8 @@ class ToolHeaders:
     def learn(self, result: object) -> None:
         """Remember the marked parameters of a page of tools, and remove invalid tools from it.
 
+        Keeps HDR-020.
+
         Args:
             result: The result of `tools/list`, which the application gets afterwards.
         """
@@ -187,7 +194,10 @@ class ToolHeaders:
             tools[:] = good
 
     def _learn_tool(self, tool: Any) -> bool:
-        """Remember the marked parameters of a tool; return whether its definition is valid."""
+        """Remember the marked parameters of a tool; return whether its definition is valid.
+
+        Keeps HDR-039.
+        """
         name: Any = tool.get("name") if is_object(tool) else None
         if not isinstance(name, str):
             return True  # a fault that others report

@@ -81,7 +81,10 @@ class RoutedConnection(Transport):
     # -------------------------------------------------------------------------------- output
 
     def _lost(self, route: Any) -> None:
-        """Nobody will read a message that was for this route."""
+        """Nobody will read a message that was for this route.
+
+        Keeps OWN-032.
+        """
         self._undelivered = self.core.needs_settle = True
         is_answer = route.closing and not route.over
         if self._asking is None:

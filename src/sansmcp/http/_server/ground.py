@@ -72,6 +72,7 @@ class Ground:
             self._now = now
 
     def _keep_alive(self, exchange: ServerExchange) -> None:
+        # Keeps SSE-038.
         if self._keep_alive_seconds is not None and self._now is not None:
             self._timers.arm(self, exchange, self._now + self._keep_alive_seconds)
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def receive_get(exchange: ServerExchange) -> None:
-    """Open a stream, or take one up again."""
+    """Open a stream, or take one up again.
+
+    Keeps HTTP-022.
+    """
     endpoint = exchange._endpoint
     table = endpoint._table
     assert table is not None  # else there is no GET

@@ -31,7 +31,10 @@ _SHOWN: Final = 80
 
 
 def header_value(text: str) -> str | None:
-    """What a field says, decoded where it is encoded; None where it has no valid form."""
+    """What a field says, decoded where it is encoded; None where it has no valid form.
+
+    Keeps HDR-028, HDR-029.
+    """
     if not _PLAIN.fullmatch(text):
         return None
     encoded = _ENCODED.fullmatch(text)
@@ -100,6 +103,7 @@ _BAD_NAME: Final = _mismatch("HDR-030", "Mcp-Name has no valid value")
 
 
 def _judge_params(fields: Fields, arguments: object, schema: JSONObject | None) -> Breach | None:
+    # Keeps HDR-024.
     if schema is None:
         return None
     for name, path in _mirrored(schema, ()):
@@ -143,7 +147,10 @@ def _is_same(said: str, value: object) -> bool:
 
 
 def _is_same_number(said: str, value: float) -> bool:
-    """Numerically: `42.0` is 42. Whole numbers are compared exactly."""
+    """Numerically: `42.0` is 42. Whole numbers are compared exactly.
+
+    Keeps HDR-035.
+    """
     match = _NUMBER.fullmatch(said)
     if match is None:
         return False

@@ -40,7 +40,10 @@ def _quality(parameters: list[str]) -> bool:
 
 
 def accepted(accept: str | None) -> Accepted:
-    """What an `Accept` field takes; no field takes everything. The closest range decides."""
+    """What an `Accept` field takes; no field takes everything. The closest range decides.
+
+    Keeps HTTP-018.
+    """
     if not accept:
         return EVERYTHING
     ranges: dict[str, bool] = {}

@@ -170,7 +170,10 @@ class Origins:
         self._any_origin = self._origins is not None and "*" in self._origins
 
     def refusal(self, fields: Fields) -> str | None:
-        """Why a request is not served here, or None."""
+        """Why a request is not served here, or None.
+
+        Keeps HTTP-001, HTTP-002.
+        """
         host = fields.get(b"host")
         if host is not None and not self._any_host and not self._serves_host(host):
             return (

@@ -181,6 +181,7 @@ class Output:
         self._endpoint._ready[self] = None
 
     def _begin_stream(self) -> None:
+        # Keeps HTTP-025.
         self.is_stream = True
         self._status = 200
         self._headers = _STREAM + self._common

@@ -128,7 +128,10 @@ def _hold(connection: RoutedConnection) -> None:
 
 
 def _lacks_version(exchange: ServerExchange) -> bool:
-    """Whether a request without a session has fields of 2026-07-28, and not the one with that."""
+    """Whether a request without a session has fields of 2026-07-28, and not the one with that.
+
+    Keeps COMPAT-015.
+    """
     raw = exchange._fields.raw
     return (
         exchange._endpoint._table is not None
@@ -268,7 +271,10 @@ def _after(exchange: ServerExchange, connection: RoutedConnection, route: Stream
 
 
 def _accept(exchange: ServerExchange, connection: RoutedConnection) -> None:
-    """Something was posted that has no answer."""
+    """Something was posted that has no answer.
+
+    Keeps HTTP-014, HTTP-015.
+    """
     fault = connection.core.last_fault
     if connection.core.needs_settle:
         connection.core.settle()

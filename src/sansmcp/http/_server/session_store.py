@@ -231,7 +231,10 @@ class SessionTable:
     # ---------------------------------------------------------------------------- 2024-11-05
 
     def open_old(self, exchange: ServerExchange) -> None:
-        """A client of 2024-11-05 connects: say where it may post."""
+        """A client of 2024-11-05 connects: say where it may post.
+
+        Keeps HSSE-002.
+        """
         session = self._open(exchange, None, is_old=True)
         if session is None:
             return

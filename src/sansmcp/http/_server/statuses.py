@@ -21,7 +21,10 @@ _MODERN: Final = {
 
 
 def error_status(code: int, is_modern: bool) -> int:
-    """The status of an error that the application answers."""
+    """The status of an error that the application answers.
+
+    Keeps CAP-008, HTTP-023.
+    """
     return _MODERN.get(code, 200) if is_modern else 200
 
 
@@ -30,6 +33,8 @@ def refusal_status(code: int, is_modern: bool) -> int:
 
     A legacy client takes 404 for the end of its session, and other 4xx for the end of the
     connection: that a method is not there is an answer like any other (200).
+
+    Keeps META-011.
     """
     if code == ErrorCode.INTERNAL_ERROR:  # a limit was reached
         return 503

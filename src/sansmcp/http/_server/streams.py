@@ -138,7 +138,10 @@ class Stream:
         return kept
 
     def start(self) -> None:
-        """Turn the answer of its exchange into a stream, and tell the client where it stands."""
+        """Turn the answer of its exchange into a stream, and tell the client where it stands.
+
+        Keeps SSE-015.
+        """
         exchange, session = self.exchange, self.session
         assert exchange is not None
         if not exchange.is_stream:
@@ -180,6 +183,7 @@ class Stream:
         return session._history.keep(self, message, call)
 
     def _event_id(self, event: int) -> str:
+        # Keeps SSE-030, SSE-031.
         return f"{self.session._tag}-{self.number}-{event}"
 
     # -------------------------------------------------------------------------------- ending

@@ -24,6 +24,8 @@ def unsupported(endpoint: ServerEndpoint, revision: str) -> Breach:
 
     A server of legacy revisions only has no code for it: with that of a modern server it would
     make clients of both eras believe that it is one.
+
+    Keeps HTTP-024.
     """
     text = f"revision {revision[:80]!r} is not served"
     if endpoint._modern_connection is None:
@@ -37,7 +39,10 @@ def unsupported(endpoint: ServerEndpoint, revision: str) -> Breach:
 
 
 def judge_version(exchange: ServerExchange, id: Any) -> bool:
-    """Whether a request of a legacy client names a revision that is served, or none."""
+    """Whether a request of a legacy client names a revision that is served, or none.
+
+    Keeps COMPAT-014.
+    """
     endpoint = exchange._endpoint
     revision = exchange._fields.get(VERSION_FIELD)
     if VERSION_FIELD in exchange._fields.repeated:
