@@ -25,6 +25,7 @@ extensions = [
     "sizes",
     "sources",
     "vocabulary",
+    "where",
 ]
 exclude_patterns = ["_build", "_ext", "examples"]
 html_theme = "furo"

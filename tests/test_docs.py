@@ -3,11 +3,12 @@
 import ast
 import contextlib
 import itertools
+import pkgutil
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 from xml.etree import ElementTree
 
 import attrs
@@ -28,7 +29,10 @@ from docs._ext.diagrams import BOX_HEIGHT, Box, Drawing, Table, meanings
 from docs._ext.limits import explanations
 from docs._ext.rules import AREAS, read_rules, span
 from docs._ext.sources import linked, url_of
+from docs._ext.where import KINDS, module_of, places_that_name, read_where, source_of
 from sansmcp._rules import state_tables
+
+from .test_rules import RULES, ids_in_source
 
 REFERENCE = Path(__file__).parent.parent / "docs" / "reference"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -269,3 +273,59 @@ def test_settings_that_a_page_names_exist() -> None:
                         values[keyword.arg] = ast.literal_eval(keyword.value)
             sansmcp.Config(**{name: one for name, one in values.items() if one is not ...})
     assert {"codec", "max_message_bytes", "manual"} <= seen
+
+
+# ------------------------------------------------------------------------ where rules are kept
+
+
+WHERE: Final = read_where()
+
+
+def test_every_rule_says_where_it_is_kept() -> None:
+    """A rule without an entry would look kept, and nobody would know by what."""
+    assert list(WHERE) == list(RULES)
+    assert {entry.kept for entry in WHERE.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize("kept", KINDS)
+def test_a_rule_that_is_kept_in_code_names_its_places(kept: str) -> None:
+    """A reader who looks for a rule wants to be led to code, and not where there is none."""
+    wrong = {
+        rule
+        for rule, entry in WHERE.items()
+        if entry.kept == kept and bool(entry.places) != (kept in ("function", "construction"))
+    }
+    assert wrong == set()
+
+
+def test_places_of_rules_are_there() -> None:
+    """A name that was changed leads nowhere; `python -m docs._ext.where` says which."""
+    places = {place for entry in WHERE.values() for place in entry.places}
+    assert {place for place in places if source_of(place) is None} == set()
+    for place in places:
+        pkgutil.resolve_name(f"{module_of(place)}:{place[len(module_of(place)) + 1 :]}")
+
+
+def test_functions_that_keep_a_rule_name_it() -> None:
+    """`git grep RULE-ID` is the shortest way from a complaint to the code that makes it."""
+    silent = {
+        (rule, place)
+        for rule, entry in WHERE.items()
+        if entry.kept == "function"
+        for place in entry.places
+        if rule not in (source_of(place) or "")
+    }
+    assert silent == set()
+
+
+def test_rules_that_code_reports_are_not_said_to_be_the_duty_of_others() -> None:
+    """The table would send a reader away from the function that has complained."""
+    reported = set(ids_in_source())
+    assert {rule for rule in reported if not WHERE[rule].places} == set()
+
+
+@pytest.mark.parametrize(("rule", "name"), [("VER-004", "take"), ("OWN-041", "later")])
+def test_places_lead_to_what_acts_and_not_to_what_is_beside_it(rule: str, name: str) -> None:
+    """Both ids once stood only in a check of settings, far from what they are about."""
+    assert WHERE[rule].places[0].endswith(f".{name}")
+    assert name in {place.rpartition(".")[2] for place in places_that_name(rule)}
