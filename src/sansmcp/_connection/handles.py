@@ -7,6 +7,8 @@ has no method that sends anything. The underscored slots belong to the machine.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from .._rules.conversation import Peer
@@ -536,3 +538,30 @@ class Listener:
 
     def __repr__(self) -> str:
         return f"<Listener id={self._request.id!r} open={self.open}>"
+
+
+# ------------------------------------------------------------- what transports read and note here
+
+route_of: Final[Callable[[IncomingRequest | OutgoingRequest], Any]] = attrgetter("_route")
+"""The route of a request, for transports that have several; None where it has none."""
+call_of: Final[Callable[[Listing | Ping], OutgoingRequest | None]] = attrgetter("_call")
+"""The request of a listing or a ping that is in flight; None where none is."""
+is_modern: Final[Callable[[IncomingRequest], bool]] = attrgetter("_is_modern")
+"""Whether a request speaks for itself, as since 2026-07-28."""
+held_bytes_of: Final[Callable[[IncomingRequest], int]] = attrgetter("_held_bytes")
+"""The memory that a transport has noted for a request with `note_held_bytes`, in bytes."""
+
+
+def set_route(request: IncomingRequest | OutgoingRequest, route: Route | None) -> None:
+    """Send the next messages about a request by this route."""
+    request._route = route
+
+
+def note_held_bytes(request: IncomingRequest, size: int) -> None:
+    """Note how much memory a request holds until it ends, in bytes, by estimate."""
+    request._held_bytes = size
+
+
+def is_task(request: IncomingRequest) -> bool:
+    """Whether a request was answered with a task, which goes on."""
+    return type(request._task) is str

@@ -14,13 +14,12 @@ from ._client.events import (
 )
 from ._client.exchange import ClientExchange, ExchangePurpose
 from ._client.urls import Origin
-from ._server.endpoint import OldPaths, ServerEndpoint
+from ._server.endpoint import ServerEndpoint
 from ._server.event_log import EventLog, MemoryEventLog
 from ._server.events import HTTPEvent, MessageUndelivered, SessionEnd, SessionEnded, SessionStarted
-from ._server.exchange import ServerExchange
+from ._server.exchange import SendBody, SendEnd, SendHead, ServerExchange
 from ._server.modern_headers import ToolSchema
-from ._server.output import SendBody, SendEnd, SendHead
-from ._server.sessions import Session, Sessions
+from ._server.sessions import OldPaths, Session, Sessions
 from ._sse import OverlongEvent, ServerSentEvent, SSEDecoder, encode_comment, encode_event
 
 __all__ = [

@@ -1,57 +1,95 @@
-"""The server's end of conversations over HTTP, where every request may have a way of its own.
+"""The server's end of conversations over HTTP, where every request may have a route of its own.
 
-A session has a connection of its own. All that needs none, modern requests above all, goes through
-one connection for many clients: a connection for each of these would cost more than all the rest.
+A session has a connection of its own (`session_connection`). Requests outside of sessions, modern
+requests above all, go through one connection that many clients share (`shared_connection`): a
+connection for each of them would cost more than all the rest.
+
+Source: MCP 2026-07-28, basic/transports/streamable-http; basic/index, Error Codes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from ..._connection.config import Config
 from ..._connection.core import Core
-from ..._connection.events import CancelCause, CloseCause, FailureReason, NotificationReceived
-from ..._connection.handles import Batch, IncomingRequest, OutgoingRequest
+from ..._connection.events import CancelCause, FailureReason, NotificationReceived
+from ..._connection.handles import (
+    Batch,
+    IncomingRequest,
+    OutgoingRequest,
+    held_bytes_of,
+    is_modern,
+    route_of,
+)
 from ..._connection.machine import ServerMachine
 from ..._connection.transport import Transport
 from ..._rules.conversation import Peer
 from ..._rules.messages import judge_posted_batch
 from ..._rules.sending import Breach
-from ..._rules.state_tables import StateTrigger
-from ..._spec.errors import ErrorCode
-from ..._wire.values import JSONObject, JSONValue, RequestId, Side, table_key
-from .events import MessageUndelivered, SessionEnd
-from .statuses import error_status, refusal_status
-from .streams import Stream
-
-if TYPE_CHECKING:
-    from .endpoint import ServerEndpoint
-    from .exchange import ServerExchange
-    from .sessions import Session
+from ..._spec.errors import ErrorCode, LocalProtocolError
+from ..._wire.values import JSONObject, JSONValue, Missing, RequestId, Side, table_key
+from .core import EndpointCore
+from .events import MessageUndelivered
+from .exchange import ExchangeCore
 
 _NO_STREAM: Final = "no stream of the client is open on which {} could be sent"
+_MODERN: Final = {
+    ErrorCode.METHOD_NOT_FOUND: 404,
+    ErrorCode.PARSE_ERROR: 400,
+    ErrorCode.INVALID_REQUEST: 400,
+    ErrorCode.INVALID_PARAMS: 400,
+    ErrorCode.HEADER_MISMATCH: 400,
+    ErrorCode.MISSING_CLIENT_CAPABILITY: 400,
+    ErrorCode.UNSUPPORTED_PROTOCOL_VERSION: 400,
+}
+
+
+def _error_status(code: int, is_modern: bool) -> int:
+    """The status of an error response of the application.
+
+    Keeps CAP-008, HTTP-023.
+    """
+    return _MODERN.get(code, 200) if is_modern else 200
+
+
+def _refusal_status(code: int, is_modern: bool) -> int:
+    """The status of an error response by which the library refuses a request.
+
+    A legacy client takes 404 for the end of its session, and other 4xx for the end of the
+    connection: so the error for an unknown method has the status of a result (200).
+
+    Keeps META-011.
+    """
+    if code == ErrorCode.INTERNAL_ERROR:  # a limit was reached
+        return 503
+    if is_modern:
+        return _MODERN.get(code, 400)
+    return 200 if code == ErrorCode.METHOD_NOT_FOUND else 400
 
 
 class RoutedConnection(Transport):
-    """What connections of sessions and shared ones have in common: each message has a route.
+    """What the connections of sessions and shared ones have in common: each message has a route.
 
-    It is the transport of its machine: the machine says what happens to a request, and this decides
-    what that means for the exchange that the request came on.
+    It is the transport of its machine: the machine says what happens to a request, and the
+    transport decides what that means for the exchange that the request came on.
 
     Attributes:
-        endpoint: The endpoint that it belongs to.
+        asking: The request of the server that is being queued; else None.
+        endpoint: What all parts of the endpoint share.
+        is_modern: Whether the connection serves the clients of 2026-07-28.
         machine: The parts of the connection.
-        sender: The exchange of what is no request, while that is received.
+        sender: The exchange of a message that is no request, while the message is received.
     """
 
-    __slots__ = ("_asking", "_undelivered", "endpoint", "machine", "sender")
+    __slots__ = ("_undelivered", "asking", "endpoint", "is_modern", "machine", "sender")
 
     core: Core  # which sets it
 
     def __init__(
         self,
-        endpoint: ServerEndpoint,
+        endpoint: EndpointCore,
         *,
         info: JSONObject,
         capabilities: JSONObject | None,
@@ -59,7 +97,7 @@ class RoutedConnection(Transport):
         revisions: Sequence[str],
         config: Config,
     ) -> None:
-        self.endpoint: ServerEndpoint = endpoint
+        self.endpoint: EndpointCore = endpoint
         core = Core(
             Side.SERVER,
             self,
@@ -69,53 +107,57 @@ class RoutedConnection(Transport):
             config=config,
             wake=None,
             newline=b"",
-            timers=endpoint._timers,
+            timers=endpoint.timers,
         )
-        events: Any = endpoint._events  # of all connections, and with some that only it has
-        core.events = events
+        core.events = endpoint.events
         self.machine: ServerMachine = ServerMachine(core, instructions)
-        self.sender: ServerExchange | None = None
-        self._asking: OutgoingRequest | None = None  # which is being queued
+        self.sender: ExchangeCore | None = None
+        self.is_modern: bool = False
+        self.asking: OutgoingRequest | None = None
         self._undelivered = False
 
     # -------------------------------------------------------------------------------- output
 
-    def _lost(self, route: Any) -> None:
-        """Nobody will read a message that was for this route.
+    def lost(self, route: Any) -> None:
+        """No client will read a message that was for this route.
 
         Keeps OWN-032.
         """
         self._undelivered = self.core.needs_settle = True
         is_answer = route.closing and not route.over
-        if self._asking is None:
-            self.endpoint._events.append(
-                MessageUndelivered(session=self.core.peer.session, is_answer=is_answer)
-            )
+        if self.asking is None:
+            self.report_undelivered(is_answer)
         if is_answer:
             route.finish()
 
-    def _finish_without(self, route: Any) -> None:
-        """A message would never fit: where it was the last one of its exchange, that ends."""
+    def report_undelivered(self, is_answer: bool) -> None:
+        """Report that a message of the server is lost."""
+        self.endpoint.events.append(
+            MessageUndelivered(session=self.core.peer.session, is_answer=is_answer)
+        )
+
+    def finish_without(self, route: Any) -> None:
+        """A message would never fit: if it was the last one of its exchange, the exchange ends."""
         if route.closing and not route.over:
             route.finish(503, route.request_id)
 
     def settle(self) -> bool:
-        """Nothing is left to be done but what the core does."""
+        """Nothing is left to do here; the core does the rest."""
         self.core.needs_settle = False
         return True
 
     def delivered(self) -> bool:
-        """Whether all that the verb queued has found a reader, or waits for one."""
+        """Whether each message that the verb queued has found a reader, or waits for one."""
         delivered, self._undelivered = not self._undelivered, False
         return delivered
 
     def before_send(self, call: OutgoingRequest) -> None:
-        """A request is about to be queued: whether it finds a reader is seen by then."""
-        self._asking, self._undelivered = call, False
+        """A request is about to be queued: a lost message is then this one."""
+        self.asking, self._undelivered = call, False
 
     def after_send(self, call: OutgoingRequest) -> None:
         """A request was queued. Without a reader it ends when the verb is done."""
-        self._asking = None
+        self.asking = None
         if self._undelivered:
             self._undelivered = False
             self.lose(call)
@@ -123,12 +165,7 @@ class RoutedConnection(Transport):
     def lose(self, call: OutgoingRequest) -> None:
         """End a request that no client will read, when the verb is done."""
         reason = FailureReason.NO_STREAM
-        self.core.fail_later(call, reason, _NO_STREAM.format(call._method))
-
-    @property
-    def asking(self) -> OutgoingRequest | None:
-        """The request of the server that is being queued."""
-        return self._asking
+        self.core.fail_later(call, reason, _NO_STREAM.format(call.method))
 
     def send_log(
         self,
@@ -141,47 +178,73 @@ class RoutedConnection(Transport):
         """Send a log message to the client; return whether it was queued."""
         return self.machine.notifications.send_log(level, data, logger, meta, request, None)
 
+    def send_progress(
+        self,
+        request: IncomingRequest,
+        progress: float,
+        total: float | None,
+        message: str | None,
+        meta: JSONObject | None,
+    ) -> bool:
+        """Send progress of a request to the client; return whether it was queued."""
+        return self.machine.incoming.send_progress(request, progress, total, message, meta, None)
+
     # ------------------------------------------------------------------------------ answering
 
+    def send_error(
+        self, request: IncomingRequest, code: int, message: str, data: JSONValue | Missing
+    ) -> bool:
+        """Answer a request with an error, which has a status; return whether it goes out."""
+        route = route_of(request)
+        if request.open and not route.is_batch:
+            modern = is_modern(request)
+            right = self.machine.messages.modern_code(code, data) if modern else code
+            route.status = _error_status(right, modern)
+        try:
+            return self.machine.incoming.send_error(request, code, message, data, None)
+        except LocalProtocolError:
+            route.status = 200
+            raise
+
     def request_answered(self, request: IncomingRequest) -> None:
-        """What follows on the route of a request is its answer."""
-        self.endpoint._held.bytes -= request._held_bytes
-        if request._batch is None:
-            route: Any = request._route
+        """The next message on the route of a request is its answer."""
+        self.endpoint.held.bytes -= held_bytes_of(request)
+        route = route_of(request)
+        if not route.is_batch:
             route.closing = True
-            route.request_id = request._id
+            route.request_id = request.id
 
     def batch_answered(self, batch: Batch, route: Any) -> None:
-        """What follows on the route of a batch is its answer."""
+        """The next message on the route of a batch is its answer."""
         route.closing = True
 
     def answer_replaced(self, request: IncomingRequest) -> None:
-        """An error goes out instead of an answer: it has a status of its own."""
-        if request._batch is None:
-            route: Any = request._route
-            route.status = error_status(ErrorCode.INTERNAL_ERROR, request._is_modern)
+        """An error goes out instead of an answer, with the status of the error."""
+        route = route_of(request)
+        if not route.is_batch:
+            route.status = _error_status(ErrorCode.INTERNAL_ERROR, is_modern(request))
 
     def request_cancelled(self, request: IncomingRequest, cause: CancelCause) -> None:
         """End the exchange of a cancelled request, with 503 where this server closes."""
-        route: Any = request._route
+        route = route_of(request)
         if not route.closing or route.over:
             return
-        if cause is CancelCause.PEER or self._is_left():
+        if cause is CancelCause.PEER or self.is_left():
             route.finish()
-        else:  # one id, or for a batch none, since no single request is meant
-            route.finish(503, request._id if request._batch is None else None)
+        else:  # the error has the id, or for a batch none, since no single request is meant
+            route.finish(503, None if route.is_batch else request.id)
 
-    def _is_left(self) -> bool:
+    def is_left(self) -> bool:
         """Whether the client itself has ended the conversation that its requests belong to."""
         return False
 
     # ------------------------------------------------------------------------------- refusing
 
     def request_refused(self, request: IncomingRequest, code: int) -> None:
-        """The status of an error of the library."""
-        if request._batch is None:
-            route: Any = request._route
-            route.status = refusal_status(code, request._is_modern)
+        """Note the status of an error by which the library refuses a request."""
+        route = route_of(request)
+        if not route.is_batch:
+            route.status = _refusal_status(code, is_modern(request))
 
     def duplicate_refused(self, raw: RequestId, route: Any, batch: Batch | None) -> None:
         """Answer the POST of a duplicate without the id, which would answer the first request."""
@@ -193,7 +256,7 @@ class RoutedConnection(Transport):
     def answers_unreadable(
         self, breach: Breach, route: Any, raw_id: Any, batch: Batch | None
     ) -> bool:
-        """Answer the POST of what is no message, with the id if that could be read."""
+        """Answer the POST of an invalid message, with its id if that could be read."""
         if batch is not None:
             return False
         key = table_key(raw_id)
@@ -216,156 +279,17 @@ class RoutedConnection(Transport):
             NotificationReceived(
                 method=method,
                 params=params,
-                peer=self._peer_of(self.sender),
+                peer=self.peer_of(self.sender),
                 context=self.sender.context,
             )
         )
 
-    def _peer_of(self, _exchange: ServerExchange) -> Peer:
+    def peer_of(self, exchange: ExchangeCore) -> Peer:
+        """The client that a message of this exchange comes from."""
         return self.core.peer
 
     # ---------------------------------------------------------------------------------- time
 
     def before_timer(self) -> None:
         """A timer of the connection is about to fire."""
-        self.core.now = self.endpoint._now
-
-
-class SessionConnection(RoutedConnection):
-    """The connection of one session; each of its requests is the route of its own stream.
-
-    Attributes:
-        session: The session.
-    """
-
-    __slots__ = ("_overflowed", "_overflowing", "session")
-
-    session: Session  # which sets it
-
-    def __init__(self, endpoint: ServerEndpoint, **settings: Any) -> None:
-        super().__init__(endpoint, **settings)
-        self._overflowed: Any = None  # the route of what was too much
-        self._overflowing: list[Stream] = []  # while everything ends because of it
-        # What the server says of itself is the same in all sessions: kept once, it is a third less
-        # for each of them.
-        core, whole = self.core, endpoint._whole_connection.core
-        core.info, core.capabilities = whole.info, whole.capabilities
-        core.decoder = whole.decoder
-        core.conversation.gates[core.side] = whole.conversation.gates[core.side]
-
-    # -------------------------------------------------------------------------------- output
-
-    def queue(self, message: bytes, route: Any) -> None:
-        """Write a message to the stream of its request, or to the standalone stream."""
-        core = self.core
-        where = self.session._standalone if route is None else route
-        if core.unsent + len(message) > core.config.max_unsent_bytes:
-            if core.is_refused(message, "a message"):
-                self._finish_without(where)
-            else:
-                core.overflowing = core.needs_settle = True
-                self._overflowed = where
-        elif not where.deliver(message):
-            self._lost(where)
-
-    def is_congested(self, route: Any) -> bool:
-        """Whether output that may be dropped is to be dropped, on this stream."""
-        where = self.session._standalone if route is None else route
-        return super().is_congested(route) or not where.takes()
-
-    def holds_changes(self) -> bool:
-        """Changes wait for a stream that is open, and for room."""
-        return super().is_congested(None) or self.session._standalone.connected is None
-
-    def answer_replaced(self, request: IncomingRequest) -> None:
-        """There is no session without the answer to `initialize`."""
-        if request._method == "initialize":
-            self.core.overflowing = self.core.needs_settle = True
-        super().answer_replaced(request)
-
-    def before_send(self, call: OutgoingRequest) -> None:
-        """A request that belongs to none of the client goes to the standalone stream."""
-        if call._route is None:
-            call._route = self.session._standalone  # by which the endpoint finds this connection
-        super().before_send(call)
-
-    def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:
-        """A cancellation goes where it can still arrive."""
-        route: Any = call._route
-        if route.over or not route.takes():
-            call._route = self.session._standalone
-        return message
-
-    def taken(self, size: int) -> None:
-        """So many bytes were taken off an exchange."""
-        self.core.unsent -= size
-        self.release_changes()
-
-    def waits(self, size: int) -> None:
-        """So many bytes wait to be taken off an exchange."""
-        self.core.unsent += size
-
-    def release_changes(self) -> None:
-        """What waits for a stream, or for room on it, follows as soon as there is some."""
-        publisher = self.machine.publisher
-        if publisher.held and not self.holds_changes():
-            publisher.release_held()
-            if self.core.needs_settle:
-                self.core.settle()
-
-    def overflow_begins(self) -> None:
-        """Drop what nobody reads, before the endings: what these say is to be sent."""
-        routes: list[Any] = [request._route for request in self.core.requests.values()]
-        routes += [*self.session._standalone.listening, self._overflowed]
-        self._overflowing = [route for route in routes if isinstance(route, Stream)]
-        self.machine.publisher.held.clear()
-        for stream in self._overflowing:
-            if stream.exchange is not None:
-                stream.exchange._drop()
-
-    def overflow_ended(self) -> None:
-        """Finish the streams whose own answer was too much."""
-        streams, self._overflowing = self._overflowing, []
-        for stream in streams:
-            if not stream.over:
-                stream.finish(503, stream.request_id)
-
-    # --------------------------------------------------------------------- opening and ending
-
-    def _is_left(self) -> bool:
-        return self.session._end is SessionEnd.DELETED
-
-    def server_agreed(self, request: IncomingRequest) -> None:
-        """The session begins with the answer to `initialize`."""
-        self.session._table.started(self.session, request)
-
-    def subscribed(self, uri: str) -> None:
-        """File the session under a resource that its client is subscribed to."""
-        self.session._table.file(uri, self)
-
-    def unsubscribed(self, uris: Collection[str]) -> None:
-        """Take the session out of the files of these resources."""
-        for uri in uris:
-            self.session._table.unfile(uri, self)
-
-    def closed(self, cause: CloseCause) -> None:
-        """The session is over; its own event says so."""
-        self.session._table.over(self.session)
-
-    def end_all(self) -> None:
-        """End everything that is open in the session."""
-        self.core.now = self.endpoint._now
-        self.core.end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
-
-    # ------------------------------------------------------------------- clients of 2024-11-05
-
-    def duplicate_refused(self, raw: RequestId, route: Any, batch: Batch | None) -> None:
-        """A client of 2024-11-05 hears nothing by its POST."""
-        if not self.session._is_old:
-            super().duplicate_refused(raw, route, batch)
-
-    def answers_unreadable(
-        self, breach: Breach, route: Any, raw_id: Any, batch: Batch | None
-    ) -> bool:
-        """A client of 2024-11-05 is answered on its stream."""
-        return not self.session._is_old and super().answers_unreadable(breach, route, raw_id, batch)
+        self.core.now = self.endpoint.now

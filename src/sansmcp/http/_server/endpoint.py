@@ -1,17 +1,32 @@
-"""An MCP endpoint: what all its exchanges have in common, and what goes on between them."""
+"""An MCP endpoint: a server behind HTTP, made of parts.
+
+`ServerEndpoint` has the public verbs. Heads go to `head`, bodies to `methods` and `post`, messages
+to the connections in `hosted_connections`; `core` is what all of these share.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, final
 
 import attrs
 
+from ..._connection.changes import Change
 from ..._connection.config import Config, config_of
-from ..._connection.handles import IncomingRequest, Listener
+from ..._connection.handles import (
+    IncomingRequest,
+    Listener,
+    Listing,
+    OutgoingRequest,
+    Ping,
+    call_of,
+    route_of,
+)
+from ..._connection.input_required_server import needs_session
 from ..._rules.conversation import Peer
-from ..._spec.registry import ALL_REVISIONS
+from ..._rules.sending import server_request_error, unrelated_notification_error
+from ..._spec.errors import LocalProtocolError
+from ..._spec.registry import ALL_REVISIONS, MODERN_REVISIONS
 from ..._wire.setting_checks import (
     check_choice,
     check_flag,
@@ -19,51 +34,28 @@ from ..._wire.setting_checks import (
     check_kind,
     check_object,
     check_seconds,
-    check_text,
+    check_whole,
 )
-from ..._wire.values import JSONObject, Record
+from ..._wire.values import MISSING, JSONObject, JSONValue, Missing
 from .._headers import Fields, GivenHeaders, Headers, Text
-from .events import HTTPEvent
-from .exchange import ServerExchange
-from .head import Heads
+from .connection import RoutedConnection
+from .core import EndpointCore, Service
+from .events import HTTPEvent, SessionEnd
+from .exchange import ExchangeCore, ServerExchange
+from .head import HeadJudge
+from .hosted_connections import HostedConnections, without_streams
+from .methods import Methods
 from .modern_headers import ToolSchema
 from .origins import Origins
-from .sessions import Sessions
-from .verbs import Verbs
-
-_PATH: Final = re.compile(r"/[^\x00-\x20\x7f-\U0010ffff?#]*")
-
-
-def _path(_instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
-    check_text(attribute.name, value)
-    if not _PATH.fullmatch(value):
-        raise ValueError(f"{attribute.name} is a path like /sse, not {value!r}")
+from .post import Post
+from .session_connection import SessionConnection
+from .sessions import OldPaths, Session, Sessions, state_of
+from .shared_connection import SharedConnection
+from .streams import Stream
 
 
 @final
-@attrs.frozen(kw_only=True)
-class OldPaths(Record):
-    """The two endpoints of HTTP+SSE, for clients of 2024-11-05. Deprecated since 2025-03-26.
-
-    Attributes:
-        stream: The path of GET, which opens a stream.
-        post: The path of POST, which the stream names to the client.
-
-    Raises:
-        ValueError: They are the same, or one does not begin with `/`, or has a query.
-    """
-
-    stream: str = attrs.field(validator=_path)
-    post: str = attrs.field(validator=_path)
-
-    def __attrs_post_init__(self) -> None:
-        """Their methods differ, but what each of them answers to the other's does too."""
-        if self.stream == self.post:
-            raise ValueError(f"stream and post are two paths, not {self.stream!r} for both")
-
-
-@final
-class ServerEndpoint(Verbs):
+class ServerEndpoint:
     """A server behind HTTP: requests come in as exchanges, and events and responses come out.
 
     It is the unit of locking: it and its exchanges are used by one thread at a time, and no call
@@ -105,13 +97,7 @@ class ServerEndpoint(Verbs):
         LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form.
     """
 
-    __slots__ = (
-        "_answers",
-        "_heads",
-        "_old_post_path",
-        "_old_stream_path",
-        "_tool_schema",
-    )
+    __slots__ = ("__weakref__", "_core", "_heads", "_hosted", "_methods")
 
     def __init__(
         self,
@@ -140,22 +126,43 @@ class ServerEndpoint(Verbs):
         check_function("wake", wake, optional=True)
         if keep_alive is not None:
             check_seconds("keep_alive", keep_alive)
-        super().__init__(config_of(config), keep_alive, wake)
-        self._heads = Heads(self, Origins(hosts, origins))
-        self._answers = answers
-        self._tool_schema = tool_schema
-        self._host(revisions, info, capabilities, instructions, sessions, streams)
-        if old_paths is not None and (sessions is None or not streams):
-            raise ValueError("old_paths need sessions, and streams")
-        self._old_stream_path = None if old_paths is None else old_paths.stream
-        self._old_post_path = None if old_paths is None else old_paths.post
-
-    def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        """All state is plain data, except the caller's `wake`, which copies do without."""
-        names = [name for cls in type(self).__mro__ for name in cls.__dict__.get("__slots__", ())]
-        state = {name: getattr(self, name) for name in names if name != "__weakref__"}
-        state["_wake"] = None
-        return None, state
+        core = EndpointCore(config_of(config), keep_alive=keep_alive, wake=wake)
+        served_from = Origins(hosts, origins)
+        if not streams:
+            capabilities = without_streams(capabilities or {})
+            if sessions is not None:  # no client can come back for the events of a log
+                sessions = attrs.evolve(sessions, event_log=None)
+        settings: dict[str, Any] = {
+            "instructions": instructions,
+            # Pings make no sense where a client is reached by streams that it may close; comments
+            # do.
+            "config": attrs.evolve(core.config, ping_interval=None),
+        }
+        whole = SharedConnection(
+            core,
+            streams=streams,
+            info=info,
+            capabilities=capabilities,
+            revisions=revisions,
+            **settings,
+        )
+        service = Service(
+            revisions=whole.core.revisions,
+            legacy_revisions=whole.core.legacy_revisions,
+            modern_revisions=whole.core.modern_revisions,
+            sessions=sessions,
+            streams=streams,
+            answers=answers,
+            tool_schema=tool_schema,
+            old_paths=old_paths,
+        )
+        hosted = HostedConnections(core, service, whole, settings)
+        heads = HeadJudge(core, service, served_from)
+        post = Post(core, service, hosted, heads)
+        self._core: Final = core
+        self._heads: Final = heads
+        self._hosted: Final = hosted
+        self._methods: Final = Methods(core, service, hosted.store, heads, post)
 
     # -------------------------------------------------------------------- from the transport
 
@@ -191,14 +198,16 @@ class ServerEndpoint(Verbs):
 
         Never raises for what the peer did.
         """
+        core = self._core
         if now is not None:
-            self._tell(now)
+            core.tell(now)
         fields = Fields(headers)
-        exchange = ServerExchange(self, method, target, fields, principal, principal_key, context)
+        exchange = ExchangeCore(core, method, target, fields, principal, principal_key, context)
+        handle = ServerExchange(exchange, self._methods)
         self._heads.judge(exchange)
-        if self._wake is not None:
-            self._settle()
-        return exchange
+        if core.wake is not None:
+            core.settle()
+        return handle
 
     def refusal(
         self,
@@ -226,10 +235,11 @@ class ServerEndpoint(Verbs):
 
     def handle_timeout(self, now: float) -> None:
         """The time is `now`: fire what is due, in all sessions and exchanges."""
-        self._tell(now)
-        if self._now is not None:
-            self._timers.fire(self._now)
-        self._settle()
+        core = self._core
+        core.tell(now)
+        if core.now is not None:
+            core.timers.fire(core.now)
+        core.settle()
 
     # ------------------------------------------------------------------------- to the caller
 
@@ -240,41 +250,412 @@ class ServerEndpoint(Verbs):
         until there are none. What a client has missed comes out in portions: when one was taken,
         the exchange is named again as long as there is another.
         """
-        ready: list[Any] = list(self._ready)
-        self._ready.clear()
-        self._told_ready = False
+        core = self._core
+        ready: list[Any] = list(core.ready)
+        core.ready.clear()
+        core.told_ready = False
         return ready
 
     def next_event(self) -> HTTPEvent | None:
         """Take the oldest event; None means that there is none now."""
-        events = self._events
+        events = self._core.events
         if not events:
             return None
         event: HTTPEvent = events.take()
         if not events:
-            self._told_events = False
+            self._core.told_events = False
         return event
 
     def next_timeout(self) -> float | None:
         """When to call `handle_timeout`, on the caller's clock; None means never."""
-        return self._timers.earliest()
+        return self._core.timers.earliest()
+
+    # ------------------------------------------------------------------------------ answering
+
+    def send_result(
+        self,
+        request: IncomingRequest,
+        result: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Answer a request with a result: as `ServerConnection.send_result`.
+
+        Returns:
+            Whether the answer goes out. False: the request was cancelled meanwhile, or its client
+            is gone and cannot come back for it; the latter is reported, too.
+        """
+        done = self._enter(request, now).machine.incoming.send_result(request, result, meta, None)
+        if self._core.wake is not None:
+            self._core.settle()
+        return done
+
+    def send_error(
+        self,
+        request: IncomingRequest,
+        code: int,
+        message: str,
+        data: JSONValue | Missing = MISSING,
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Answer a request with an error: as `ServerConnection.send_error`.
+
+        In 2026-07-28 the status is 404 for -32601, 400 for -32700, -32600, -32602 and -32020 to
+        -32022; else 200, as in the revisions before.
+        """
+        done = self._enter(request, now).send_error(request, code, message, data)
+        self._settle()
+        return done
+
+    def send_progress(
+        self,
+        request: IncomingRequest,
+        progress: float,
+        *,
+        total: float | None = None,
+        message: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Tell how far a request has come: as `ServerConnection.send_progress`.
+
+        This turns the response into a stream; for a client that takes none, it sends nothing and
+        returns False. Progress
+        of a task, whose request is answered, goes to a GET stream of the session (PROG-011).
+        """
+        connection = self._enter(request, now)
+        done = connection.send_progress(request, progress, total, message, meta)
+        self._settle()
+        return done
+
+    def require_input(
+        self,
+        request: IncomingRequest,
+        questions: Mapping[str, JSONObject] | None = None,
+        *,
+        state: str | None = None,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Ask before a request can be answered: as `ServerConnection.require_input`."""
+        connection = self._enter(request, now)
+        done = connection.machine.input_required.require(
+            request, questions or {}, state, meta, timeout, at, None
+        )
+        self._settle()
+        return done
+
+    def read_state(
+        self, request: IncomingRequest, *, at: float | None = None, now: float | None = None
+    ) -> str | None:
+        """The state of the round before: as `ServerConnection.read_state`."""
+        connection = self._enter(request, now)
+        route = route_of(request)
+        route.status = 400  # of the error, if there is one
+        try:
+            state = connection.machine.input_required.read_state(request, at, None)
+        finally:
+            route.status = 200
+        self._settle()
+        return state
+
+    def start_stream(self, request: IncomingRequest, *, now: float | None = None) -> bool:
+        """Answer a request with a stream, and begin it now.
+
+        Without this a client gets no response before the first message. With it, the client knows
+        that its request is served, and in a session it has an event id to resume from.
+
+        Returns:
+            Whether the response is a stream. False: it is over, the client takes no stream, or the
+            request is `initialize`, before whose answer there is no session.
+        """
+        self._enter(request, now)
+        route = route_of(request)
+        exchange = None if route.over or not request.open else route.exchange
+        if exchange is None or not route.takes():
+            return False
+        if not exchange.is_stream:
+            route.start()
+        self._settle()
+        return True
+
+    def close_stream(
+        self,
+        where: IncomingRequest | Session,
+        *,
+        retry_ms: int | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """End the connection of a stream, and let the client resume it later.
+
+        A long request need not hold a connection. Messages wait in the event log meanwhile.
+
+        Args:
+            where: A request, for the stream of its answer; or a session, for its GET streams.
+            retry_ms: Milliseconds that the client waits before; None: `Sessions.retry_ms`, or a
+                second.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether it was done. False: no client reads the stream, or its client cannot resume it
+            (no event log, or a revision before 2025-11-25).
+
+        Source: MCP 2025-11-25, basic/transports, Sending Messages to the Server.
+        """
+        if retry_ms is not None:
+            check_whole("retry_ms", retry_ms, 0)
+        if isinstance(where, Session):
+            streams = list(self._at_session(where, now).streams.listening)
+        else:
+            self._enter(where, now)
+            route = route_of(where)
+            streams = [route] if isinstance(route, Stream) else []
+        closed = [stream.pause(retry_ms) for stream in streams]
+        self._settle()
+        return any(closed)
+
+    # ---------------------------------------------------------------------- asking and telling
+
+    def send_request(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        meta: JSONObject | None = None,
+        progress: bool = False,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        id: int | str | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Ask a client of a legacy session: as `ServerConnection.send_request`.
+
+        One of `request` and `session` names the client. A message about a request goes out on the
+        stream of its response; one about a session goes to the newest GET stream of the session,
+        and waits in its event log if none is open. A request that no stream could carry ends at
+        once in `RequestFailed(NO_STREAM)`.
+
+        Raises:
+            LocalProtocolError: As there; and where there is no session.
+        """
+        connection = self._connection_for(request, session, now, method)
+        if not isinstance(connection, SessionConnection):
+            assert request is not None  # a session has a connection of its own
+            raise _not_asked(request.peer, method)
+        call = connection.machine.outgoing.send(
+            method, params, meta, progress, timeout, max_timeout, None, id, request, data, None
+        )
+        self._settle()
+        return call
+
+    def session_to_ask(self, peer: Peer, method: str) -> Session:
+        """The session in which a client can be sent a request that belongs to none of its own.
+
+        Args:
+            peer: The client: `IncomingRequest.peer`.
+            method: The method of the request, for the error message.
+
+        Raises:
+            LocalProtocolError: There is none. The message names what can be done instead.
+        """
+        session: Session | None = peer.session
+        if session is None:
+            raise _not_asked(peer, method)
+        return session
+
+    def session_to_notify(self, peer: Peer, method: str) -> Session:
+        """The session in which a client can be sent a notification that belongs to no request.
+
+        Args:
+            peer: The client: `IncomingRequest.peer`.
+            method: The method of the notification, for the error message.
+
+        Raises:
+            LocalProtocolError: There is none. The message names what can be done instead.
+        """
+        session: Session | None = peer.session
+        if session is None:
+            raise _not_notified(peer, method)
+        return session
+
+    def ping(
+        self,
+        session: Session,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Ping:
+        """Ping the client of a session: as `ServerConnection.ping`."""
+        connection = self._at_session(session, now)
+        ping = connection.machine.pings.send(meta, timeout, data, None)
+        self._settle()
+        return ping
+
+    def cancel(
+        self,
+        call: OutgoingRequest | Listing | Ping,
+        *,
+        reason: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Cancel a request of this side: as `ServerConnection.cancel`."""
+        if not call.open:
+            return False
+        inner = call if isinstance(call, OutgoingRequest) else call_of(call)
+        route = None if inner is None else route_of(inner)
+        connection = self._own(None if route is None else route.connection, call, now)
+        done = connection.machine.cancel(call, reason, meta, None)
+        self._settle()
+        return done
+
+    def send_notification(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> None:
+        """Send a notification to a client: as `ServerConnection.send_notification`.
+
+        One of `request` and `session` names the client.
+        """
+        connection = self._connection_for(request, session, now, method)
+        connection.machine.notifications.send(method, params, meta, request, None)
+        self._settle()
+
+    def send_log(
+        self,
+        level: str,
+        data: JSONValue,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        logger: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Send a log message: as `ServerConnection.send_log`.
+
+        One of `request` and `session` names the client.
+        """
+        connection = self._connection_for(request, session, now, "a log message")
+        done = connection.send_log(level, data, logger, meta, request)
+        self._settle()
+        return done
+
+    def publish(
+        self, change: Change, *, meta: JSONObject | None = None, now: float | None = None
+    ) -> bool:
+        """Tell all clients that are to be told that a list or a resource has changed.
+
+        As `ServerConnection.publish`, in every session and to every subscription. In a session
+        without an open stream the change waits, each change once.
+
+        Returns:
+            Whether any client is, or will be, told.
+        """
+        core, hosted = self._core, self._hosted
+        if now is not None:
+            core.tell(now)
+        whole = hosted.whole  # which has the listeners, and judges the change in any case
+        whole.core.now = core.now
+        told = whole.machine.publisher.publish(change, meta, None)
+        for connection in () if hosted.store is None else hosted.store.told_of(change):
+            connection.core.now = core.now
+            told = connection.machine.publisher.publish(change, meta, None) or told
+        self._settle()
+        return told
+
+    # -------------------------------------------------------------------------- subscriptions
+
+    def acknowledge(
+        self,
+        request: IncomingRequest,
+        notifications: JSONObject | None = None,
+        *,
+        now: float | None = None,
+    ) -> Listener | None:
+        """Accept a subscription: as `ServerConnection.acknowledge`."""
+        connection = self._enter(request, now)
+        listener = connection.machine.listeners.acknowledge(request, notifications, None)
+        self._settle()
+        return listener
+
+    def end_listener(self, listener: Listener, *, now: float | None = None) -> bool:
+        """End a subscription: as `ServerConnection.end_listener`. Its stream ends, too."""
+        connection = self._enter(listener.request, now)
+        done = connection.machine.listeners.end_listener(listener, None)
+        self._settle()
+        return done
+
+    # --------------------------------------------------------------------------------- ending
+
+    def end_session(self, session: Session, *, now: float | None = None) -> bool:
+        """End a session: every open request in it has its ending, then `SessionEnded` follows.
+
+        Returns:
+            Whether the session was open until now.
+        """
+        connection = self._at_session(session, now)
+        if not session.open:
+            return False
+        connection.end_session(SessionEnd.CLOSED)
+        self._settle()
+        return True
+
+    def close(self, *, now: float | None = None) -> None:
+        """End everything that is open; new requests get 503 from now on.
+
+        Subscriptions are answered with their result, other requests cancelled, sessions and
+        streams ended. Output queued before may still be sent. A second call does nothing.
+        """
+        core = self._core
+        if now is not None:
+            core.tell(now)
+        core.closing = True
+        self._heads.forget()
+        for shared in self._hosted.shared():
+            shared.core.now = core.now
+            shared.end_all()
+        for connection in self._hosted.of_sessions():
+            connection.end_session(SessionEnd.CLOSED)
+        self._settle()
 
     # ------------------------------------------------------------------------------- looking
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        store = self._hosted.store
+        return () if store is None else store.sessions
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
         """The requests of all clients that still wait for an answer from this side."""
         return tuple(
-            one for connection in self._connections() for one in connection.machine.open_requests
+            request
+            for connection in self._hosted.all()
+            for request in connection.machine.open_requests
         )
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """The open subscriptions of clients of 2026-07-28, oldest first."""
-        connection = self._modern_connection
-        if connection is None:
-            return ()
-        return connection.machine.listeners.open
+        connection = self._hosted.modern
+        return () if connection is None else connection.machine.listeners.open
 
     def listeners_of(self, peer: Peer) -> tuple[Listener, ...]:
         """The open subscriptions of one client, as far as clients can be told apart, oldest first.
@@ -291,12 +672,76 @@ class ServerEndpoint(Verbs):
     def held_bytes(self) -> int:
         """Memory, by estimate, that requests hold: see `Config.max_held_bytes`.
 
-        Sessions count with what their clients said of themselves, for which a quarter of that limit
-        is set apart. What waits to be sent does not count.
+        Sessions count with the facts that their clients gave about themselves, for which a quarter
+        of that limit is set apart. Output that waits to be sent does not count.
         """
-        return self._held.bytes + self._held.sessions
+        held = self._core.held
+        return held.bytes + held.sessions
 
     @property
     def paused(self) -> bool:
         """Advice to stop reading until events were taken. Nothing is refused because of it."""
-        return self._events.is_over(self._config)
+        return self._core.events.is_over(self._core.config)
+
+    # -------------------------------------------------------------------------------- finding
+
+    def _settle(self) -> None:
+        self._core.settle()
+
+    def _own(self, connection: Any, what: object, now: float | None) -> Any:
+        """The connection of a handle, at the time `now`; raise if the handle is none of ours."""
+        core = self._core
+        if connection is None or connection.endpoint is not core:
+            raise LocalProtocolError("OWN-022", f"{what!r} belongs to another endpoint")
+        if now is not None:
+            core.tell(now)
+        connection.core.now = core.now
+        return connection
+
+    def _enter(self, request: IncomingRequest, now: float | None) -> RoutedConnection:
+        """The connection of a request."""
+        route, core = route_of(request), self._core
+        if route is None or (connection := route.connection).endpoint is not core:
+            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another endpoint")
+        if now is not None:
+            core.tell(now)
+        connection.core.now = core.now
+        found: RoutedConnection = connection
+        return found
+
+    def _at_session(self, session: Session, now: float | None) -> SessionConnection:
+        """The connection of a session."""
+        connection: SessionConnection = self._own(state_of(session), session, now)
+        return connection
+
+    def _connection_for(
+        self,
+        request: IncomingRequest | None,
+        session: Session | None,
+        now: float | None,
+        what: str,
+    ) -> RoutedConnection:
+        """The connection of a request or of a session, whichever is given."""
+        if request is not None and session is None:
+            return self._enter(request, now)
+        if session is not None and request is None:
+            return self._at_session(session, now)
+        raise LocalProtocolError("OWN-038", f"{what} needs a request or a session, one of the two")
+
+
+def _not_asked(peer: Peer, method: str) -> LocalProtocolError:
+    """The error for a request to a client without a session."""
+    if peer.revision in MODERN_REVISIONS:
+        return server_request_error(method)
+    return LocalProtocolError("STATE-006", needs_session(method, peer))
+
+
+def _not_notified(peer: Peer, method: str) -> LocalProtocolError:
+    """The error for a notification to a client without a session."""
+    if peer.revision in MODERN_REVISIONS:
+        return unrelated_notification_error(method)
+    return LocalProtocolError(
+        "OWN-038",
+        f"{method} needs a session: without one, a client of revision {peer.revision} is told of "
+        "its request by progress messages only",
+    )

@@ -1,101 +1,474 @@
-"""One HTTP request and its response: what comes in is judged here, step by step."""
+"""One HTTP request and its response.
+
+`ServerExchange` is what a transport holds: it takes the body and gives the response. `ExchangeCore`
+is what the parts of an endpoint work with: the head of the request, and the response that they put
+together piece by piece.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
-from ..._connection.events import LimitReached
-from ..._connection.request_state import check_principal_key
+import attrs
+
+from ..._connection.timers import Timed
 from ..._rules.sending import Breach
-from ..._spec.errors import ErrorCode, LocalProtocolError
+from ..._spec.errors import ErrorCode
 from ..._wire.setting_checks import check_clock
-from ..._wire.values import RequestId
+from ..._wire.values import Record, RequestId
 from .._headers import NO_FIELDS, Fields, Headers, Text, pairs_of, text_of
-from .events import MessageUndelivered
-from .held_memory import SMALL_BODY
-from .methods import receive_delete, receive_get, receive_options
-from .negotiation import Accepted
-from .output import Output, plain_response
-from .post import receive_post
+from .._sse import encode_comment
+from .bodies import SMALL_BODY
+from .core import EndpointCore
 
-if TYPE_CHECKING:
-    from .endpoint import ServerEndpoint
-    from .reply import Reply
-    from .streams import Stream
-
-CLOSING: Final = Breach("OWN-021", "the server is closing", ErrorCode.INTERNAL_ERROR)
-"""Why nothing is served any more. The request is not to blame for it."""
 _NAME: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _RETRY_AFTER: Final[Headers] = ((b"retry-after", b"5"),)
 _OURS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
-"""Fields that say what the body is: they are written with it."""
+"""Fields about the body of a response: they are written with the body."""
+_JSON: Final = (b"content-type", b"application/json")
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_NO_BODY: Final[Headers] = ((b"content-length", b"0"),)
+_STREAM: Final[Headers] = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
 
 
 @final
-class ServerExchange(Output):
+@attrs.frozen
+class SendHead(Record):
+    """Send this status and these fields; their names are in lower case."""
+
+    status: int
+    headers: Headers
+
+
+@final
+@attrs.frozen
+class SendBody(Record):
+    """Send these bytes of the body."""
+
+    data: bytes
+
+
+@final
+@attrs.frozen
+class SendEnd(Record):
+    """The response is over."""
+
+
+Sent: TypeAlias = SendHead | SendBody | SendEnd
+
+
+@attrs.frozen
+class Accepted(Record):
+    """Which of the two forms of a response a client takes.
+
+    Attributes:
+        json: One JSON object.
+        stream: A stream of events.
+    """
+
+    json: bool
+    stream: bool
+
+
+class Ledger(Protocol):
+    """Counts the output that waits to be taken off exchanges."""
+
+    def waits(self, size: int) -> None:
+        """So many bytes were written to an exchange."""
+        ...
+
+    def taken(self, size: int) -> None:
+        """So many bytes were taken off an exchange."""
+        ...
+
+
+class ResponseRoute(Protocol):
+    """Where the messages of a conversation leave: by the response of an exchange.
+
+    Attributes:
+        over: Whether nothing more goes out on it.
+    """
+
+    over: bool
+
+    def drop(self) -> None:
+        """Forget the output that waits in the exchange: no one will read it there."""
+        ...
+
+    def disconnected(self) -> None:
+        """The client of the exchange is gone."""
+        ...
+
+    def answer_lost(self) -> None:
+        """The answer was complete, and was never taken."""
+        ...
+
+
+class MissedEvents(Protocol):
+    """A stream whose event log has more than the exchange has sent.
+
+    Attributes:
+        over: Whether nothing more goes out on it.
+        listens: Whether it began with a GET.
+    """
+
+    over: bool
+    listens: bool
+
+    def missed(self) -> bytes:
+        """The next portion of the events that the exchange has missed; it may be empty."""
+        ...
+
+
+class BodyReceiver(Protocol):
+    """The part of an endpoint that takes whole bodies."""
+
+    def receive(self, exchange: ExchangeCore, body: bytes | bytearray) -> None:
+        """Serve a request whose body is complete."""
+        ...
+
+
+def plain_response(status: int, text: str, common: Headers) -> tuple[int, Headers, bytes]:
+    """A response with one sentence of text, for a person to read."""
+    body = text.encode() + b"\n"
+    return status, (_TEXT, (b"content-length", b"%d" % len(body)), *common), body
+
+
+class ExchangeCore:
+    """The head of one HTTP request, and its response, which the parts of an endpoint compose.
+
+    Attributes:
+        core: What all parts of the endpoint share.
+        handle: The exchange as the transport holds it; None once the response was taken whole.
+        method: The method of the request.
+        target: Path and query, as in the request line.
+        fields: The fields of the head; none once the body was received.
+        principal: Who sent the request.
+        principal_key: A string that stands for the principal.
+        context: What else the transport has said about the request.
+        accepted: The forms of a response that the client takes.
+        json_first: Whether the response is one JSON object if no message comes before the answer.
+        body: What came of the body; None: more of it is of no use.
+        is_complete: Whether the whole body was received.
+        route: Where the messages of its conversation leave, while the response is open.
+        ledger: What counts the output that waits here; None: nothing does.
+        status: The status of the response; 0 before there is one.
+        headers: The fields of the response.
+        common: Fields of every response to this request.
+        is_stream: Whether the response is an event stream.
+        pieces: The output that was not taken yet.
+        behind: The stream whose event log has more than was taken here.
+        is_resting: Whether a portion of missed events was taken, which is sent before the next.
+        written_at: When the response was last written to; None without a clock.
+        over: Whether nothing is added to the response.
+        taken: 1: the head of the response was taken, 2: the end was, too.
+        whole: The response that `response` has given.
+    """
+
+    __slots__ = (
+        "_deadline",
+        "accepted",
+        "behind",
+        "body",
+        "common",
+        "context",
+        "core",
+        "fields",
+        "handle",
+        "headers",
+        "is_complete",
+        "is_resting",
+        "is_stream",
+        "json_first",
+        "ledger",
+        "method",
+        "over",
+        "pieces",
+        "principal",
+        "principal_key",
+        "route",
+        "status",
+        "taken",
+        "target",
+        "whole",
+        "written_at",
+    )
+
+    # Set by the judge of heads, before anything else.
+    accepted: Accepted
+    json_first: bool
+    common: Headers
+    # Set when they are needed first: one exchange is made for every request.
+    headers: Headers
+    is_resting: bool
+    written_at: float | None
+    _deadline: float | None  # for the next comment on a stream
+
+    def __init__(
+        self,
+        core: EndpointCore,
+        method: Text,
+        target: Text,
+        fields: Fields,
+        principal: Any = None,
+        principal_key: str | None = None,
+        context: Any = None,
+    ) -> None:
+        self.core: EndpointCore = core
+        self.handle: ServerExchange | None = None
+        self.method: str = method if isinstance(method, str) else text_of(method)
+        self.target: Text = target
+        self.fields: Fields = fields
+        self.principal: Any = principal
+        self.principal_key: str | None = principal_key
+        self.context: Any = context
+        self.body: bytes | bytearray | None = b""
+        self.is_complete: bool = False
+        self.route: ResponseRoute | None = None
+        self.ledger: Ledger | None = None
+        self.status: int = 0
+        self.is_stream: bool = False
+        self.pieces: list[bytes] = []
+        self.behind: MissedEvents | None = None
+        self.over: bool = False
+        self.taken: int = 0
+        self.whole: tuple[int, Headers, bytes] | None = None
+
+    @property
+    def path(self) -> str:
+        """The target of the request, without its query."""
+        return text_of(self.target).partition("?")[0]
+
+    @property
+    def query(self) -> str:
+        """The query of the target."""
+        return text_of(self.target).partition("?")[2]
+
+    @property
+    def takes_stream(self) -> bool:
+        """Whether messages can be written: the response is a stream, or can become one."""
+        return (self.is_stream or self.accepted.stream) and not self.over
+
+    # ------------------------------------------------------------------------------- composing
+
+    def _has_output(self) -> None:
+        """Name the exchange to the transport, unless the response was taken whole."""
+        if self.handle is not None:
+            self.core.ready[self.handle] = None
+
+    def answer(self, status: int, body: bytes, more: Headers = ()) -> None:
+        """Make the whole response: a body of JSON, or none."""
+        self.status = status
+        if body:
+            size = len(body)
+            self.headers = (_JSON, (b"content-length", b"%d" % size))
+            if more or self.common:
+                self.headers += more + self.common
+            self.pieces.append(body)
+            if self.ledger is not None:
+                self.ledger.waits(size)
+        else:
+            self.headers = (() if status == 204 else _NO_BODY) + more + self.common
+        self.over = True
+        if self.handle is not None:
+            self.core.ready[self.handle] = None
+
+    def start_stream(self) -> None:
+        """Begin a response that is a stream of events.
+
+        Keeps HTTP-025.
+        """
+        core = self.core
+        self.is_stream = True
+        self.status = 200
+        self.headers = _STREAM + self.common
+        self.written_at = core.now
+        self._has_output()
+        self._deadline = None
+        if core.keep_alive is not None and core.now is not None:
+            core.timers.arm(self, self, core.now + core.keep_alive)
+
+    def write(self, data: bytes) -> None:
+        """Add a piece to the stream."""
+        ledger = self.ledger
+        assert ledger is not None  # as long as the stream goes on
+        self.pieces.append(data)
+        ledger.waits(len(data))
+        self.written_at = self.core.now
+        self._has_output()
+
+    def end(self, status: int = 200, id: RequestId | None = None) -> None:
+        """End the response: no message follows.
+
+        Where no message came before either, the response is an empty stream, or 204 for a client
+        that takes none; or an error, if the status is one.
+        """
+        if self.status == 0:
+            if status >= 400:
+                text = "the server has ended the conversation before the request was answered"
+                self.answer(status, self.core.error_body(text, ErrorCode.INTERNAL_ERROR, id))
+            elif self.accepted.stream:
+                self.start_stream()
+            else:
+                self.answer(204, b"")
+        self.close()
+        self._has_output()
+
+    def close(self) -> None:
+        """Add nothing more to the response."""
+        self.over = True
+        self.route = None
+        if self.is_stream:
+            self.core.timers.drop(self)
+
+    def drop(self) -> None:
+        """Forget the output that waits: no one will read it."""
+        pieces, self.pieces = self.pieces, []
+        if self.ledger is not None:
+            self.ledger.taken(sum(map(len, pieces)))
+
+    def _timer_fired(self, subject: Timed) -> None:
+        """Nothing was written for long: send a comment, so that the connection is kept open.
+
+        Keeps SSE-038.
+        """
+        core = self.core
+        seconds, now = core.keep_alive, core.now
+        assert seconds is not None
+        assert now is not None
+        written = now if self.written_at is None else self.written_at
+        if written + seconds > now:
+            core.timers.arm(self, self, written + seconds)
+            return
+        if not self.pieces:  # else the client does not read: more would not help
+            self.write(encode_comment())
+        core.timers.arm(self, self, now + seconds)
+
+    # -------------------------------------------------------------------------------- refusing
+
+    def refuse(
+        self,
+        status: int,
+        breach: Breach,
+        id: RequestId | None = None,
+        *,
+        more: Headers = (),
+        excerpt: bytes | None = None,
+    ) -> None:
+        """Answer with an error of the library, and report the breach."""
+        self.drop_body()
+        self.core.report(breach, excerpt)
+        body = self.core.error_body(breach.text, breach.code, id, breach.data)
+        self.answer(status, body, more)
+
+    def refuse_for_memory(
+        self, id: RequestId | None = None, why: str | None = None, limit: int | None = None
+    ) -> None:
+        """Answer with 503, since all requests together, or what `why` names, hold too much."""
+        core = self.core
+        why = why or f"requests hold {core.held.bytes} bytes"
+        limit = core.held.limit if limit is None else limit
+        core.limit_reached("OWN-053", f"{why}, and the limit is {limit}")
+        self.drop_body()
+        text = "the server has too much to hold: try again later"
+        body = core.error_body(text, ErrorCode.INTERNAL_ERROR, id)
+        self.answer(503, body, _RETRY_AFTER)
+
+    def drop_body(self) -> None:
+        """Take nothing more of the body."""
+        body, self.body = self.body, None
+        if body is not None and len(body) > SMALL_BODY:
+            self.core.held.body_is_over(self)
+
+    # ---------------------------------------------------------------------------------- taking
+
+    def next_output(self) -> Sent | None:
+        """Take the next piece of the response; None: there is nothing now."""
+        if self.taken == 0:
+            if self.status == 0:
+                return None
+            self.taken = 1
+            return SendHead(self.status, self.headers)
+        if self.pieces:
+            return SendBody(self._take())
+        if self.over and self.taken == 1:
+            self.retire()
+            return SendEnd()
+        if self.behind is not None:
+            return self._catch_up(self.behind)
+        return None
+
+    def _catch_up(self, stream: MissedEvents) -> Sent | None:
+        """Missed events, in portions: in between there is nothing, so that each can be sent."""
+        if self.is_resting:
+            self.is_resting = False
+            self._has_output()
+            self.core.settle()
+            return None
+        while not (data := stream.missed()):
+            behind = self.behind
+            if behind is None or self.pieces:
+                return self.next_output()  # perhaps the end of the response
+            stream = behind  # one stream after another whose events are lost
+        self.is_resting = self.behind is not None
+        self.written_at = self.core.now
+        return SendBody(data)
+
+    def response(self) -> tuple[int, Headers, bytes] | None:
+        """Take the whole response, once it is complete; else None."""
+        if self.whole is not None:
+            return self.whole
+        while (
+            self.behind is not None
+            and self.behind.over
+            and not self.behind.listens
+            and not self.taken
+        ):
+            self.pieces.append(self.behind.missed())
+        if not self.over or self.status == 0 or self.taken:
+            return None
+        self.retire()
+        body = self._take() if self.pieces else b""
+        self.whole = whole = self.status, self.headers, body
+        return whole
+
+    def _take(self) -> bytes:
+        pieces, self.pieces = self.pieces, []
+        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if self.ledger is not None:
+            self.ledger.taken(len(data))
+            if self.core.wake is not None:
+                self.core.settle()  # what waited for room may go out on another exchange
+        return data
+
+    def retire(self) -> None:
+        """The response was taken whole, or no one reads it: the transport hears nothing more."""
+        self.taken = 2
+        self.core.ready.pop(self.handle, None)
+        self.handle = None
+
+
+@final
+class ServerExchange:
     """One HTTP request that an endpoint serves; made by `ServerEndpoint.exchange`.
 
     Bytes of the request's body go in; head, body and end of the response come out. The methods
     `receive_*` never raise for what the peer did.
-
-    Attributes:
-        principal: Who sent the request, as `exchange()` was told. It may be set until the body is
-            complete (`receive_end`), and counts from then on.
-        principal_key: A string that stands for the principal, in the same way.
-        context: What else it was told.
-        is_stream: Whether the response is an event stream.
     """
 
-    __slots__ = (
-        "_accepted",
-        "_body",
-        "_deadline",
-        "_fields",
-        "_is_complete",
-        "_json_first",
-        "_method",
-        "_route",
-        "_target",
-        "context",
-        "principal",
-        "principal_key",
-    )
+    __slots__ = ("__weakref__", "_exchange", "_receiver")
 
-    _accepted: Accepted  # which the head says
-    _json_first: bool  # where nothing comes before the answer, it is one object
-    _deadline: float | None  # for the next sign of life, where it is a stream
-
-    def __init__(
-        self,
-        endpoint: ServerEndpoint,
-        method: Text,
-        target: Text,
-        fields: Fields,
-        principal: Any,
-        principal_key: str | None,
-        context: Any,
-    ) -> None:
-        self._endpoint = endpoint
-        self._ledger = None
-        self._status = 0
-        self._taken = 0
-        self._pieces = []
-        self._behind = None
-        self._over = False
-        self._whole = None
-        self.is_stream = False
-        self.principal: Any = principal
-        self.principal_key: str | None = principal_key
-        self.context: Any = context
-        self._method = text_of(method)
-        self._target = target
-        self._fields = fields
-        self._body: bytes | bytearray | None = b""  # None: what comes is of no use any more
-        self._is_complete = False
-        self._route: Stream | Reply | None = None
+    def __init__(self, exchange: ExchangeCore, receiver: BodyReceiver) -> None:
+        self._exchange = exchange
+        self._receiver = receiver
+        exchange.handle = self
 
     # -------------------------------------------------------------------- from the transport
 
@@ -108,31 +481,28 @@ class ServerExchange(Output):
             data: Any number of bytes. Those of a request that was refused are not kept.
             now: The caller's clock in seconds.
         """
-        endpoint = self._endpoint
+        exchange = self._exchange
+        core = exchange.core
         if now is not None:
-            endpoint._tell(now)
-        body, limit = self._body, endpoint._config.max_message_bytes
+            core.tell(now)
+        body, limit = exchange.body, core.config.max_message_bytes
         if body is None:
             return
         size = len(body) + len(data)
         if size > limit:
-            self._refuse(413, Breach("OWN-001", f"the body is longer than {limit} bytes"))
-            endpoint._settle()
+            exchange.refuse(413, Breach("OWN-001", f"the body is longer than {limit} bytes"))
+            core.settle()
             return
-        if size > SMALL_BODY:
-            longest = endpoint._held.body_has(self, size)
-            for exchange in longest:
-                exchange._refuse_for_memory()
-            if longest:
-                endpoint._settle()
-                if self._body is None:
-                    return
+        if size > SMALL_BODY and core.held.body_has(exchange, size):
+            core.settle()
+            if exchange.body is None:
+                return
         if not body:
-            self._body = bytes(data)  # most bodies come in one piece
+            exchange.body = bytes(data)  # most bodies come in one piece
         elif isinstance(body, bytearray):
             body += data
         else:
-            self._body = bytearray(body) + data
+            exchange.body = bytearray(body) + data
 
     def receive_end(self, *, at: float | None = None, now: float | None = None) -> None:
         """The body is complete. Call it for every request, also for one without a body.
@@ -146,41 +516,24 @@ class ServerExchange(Output):
             LocalProtocolError: There are a principal and `Config.state_keys`, and no
                 `principal_key`. The request was answered with 500.
         """
-        endpoint = self._endpoint
+        exchange = self._exchange
+        core = exchange.core
         if at is not None:
             check_clock("at", at)
         if now is not None:
-            endpoint._tell(now)
-        body = self._body
+            core.tell(now)
+        body = exchange.body
         if body is None:
             return
-        self._drop_body()
-        self._is_complete = True
-        if endpoint._closing:
-            self._refuse(503, CLOSING)
-        elif self._method == "POST":
-            self._check_principal_key()
-            endpoint._at = at
-            receive_post(self, body)
-        elif self._method == "GET":
-            receive_get(self)
-        elif self._method == "DELETE":
-            receive_delete(self)
-        else:
-            receive_options(self)
-        self._fields = NO_FIELDS  # the response may be open for long
-        if endpoint._wake is not None:
-            endpoint._settle()
-
-    def _check_principal_key(self) -> None:
-        endpoint = self._endpoint
-        try:
-            check_principal_key(self.principal, self.principal_key, endpoint._config)
-        except LocalProtocolError:
-            text = "the server is not set up to seal the state of this user"
-            self._answer(500, endpoint._error_body(text, ErrorCode.INTERNAL_ERROR))
-            endpoint._settle()
-            raise
+        exchange.body = None
+        if len(body) > SMALL_BODY:
+            core.held.body_is_over(exchange)
+        exchange.is_complete = True
+        core.at = at
+        self._receiver.receive(exchange, body)
+        exchange.fields = NO_FIELDS  # the response may be open for long
+        if core.wake is not None:
+            core.settle()
 
     def receive_disconnect(self, *, now: float | None = None) -> None:
         """The client is gone, before the response was over.
@@ -188,26 +541,25 @@ class ServerExchange(Output):
         In 2026-07-28 that cancels the request. Before, it does not: the client may come back for
         the rest of a stream, if there is an event log. Spare calls do nothing.
         """
-        endpoint = self._endpoint
+        exchange = self._exchange
+        core = exchange.core
         if now is not None:
-            endpoint._tell(now)
-        self._drop_body()
-        route = self._route
-        if route is not None and route.over and not self.is_stream:
-            if self._pieces:  # the answer was made, and never taken
-                session = route._connection.core.peer.session
-                endpoint._events.append(MessageUndelivered(session=session, is_answer=True))
+            core.tell(now)
+        exchange.drop_body()
+        route = exchange.route
+        if route is not None and route.over and not exchange.is_stream:
+            if exchange.pieces:  # the answer was made, and never taken
+                route.answer_lost()
             route = None
-        self._close()
+        exchange.close()
         if route is None:
-            self._drop()
+            exchange.drop()
         else:
             route.drop()
-        self._taken = 2
-        endpoint._ready.pop(self, None)
+        exchange.retire()
         if route is not None:
-            endpoint._disconnected(route)
-        endpoint._settle()
+            route.disconnected()
+        core.settle()
 
     def refuse(
         self,
@@ -219,7 +571,7 @@ class ServerExchange(Output):
     ) -> bool:
         """Answer for the transport, which has found that this request must not be served.
 
-        That is how a client is told to say who it is: 401 or 403, with `WWW-Authenticate`.
+        A client is told in this way to authenticate: 401 or 403, with `WWW-Authenticate`.
 
         Args:
             status: From 400 to 599. From 500 on the JSON-RPC error in the body is -32603, since
@@ -232,8 +584,8 @@ class ServerExchange(Output):
             Whether it was done. False: the request is answered, or being served, already.
 
         Raises:
-            ValueError: The status is none of an error, a field is about the body, or it holds what
-                none may.
+            ValueError: The status is none of an error, a field is about the body, or it holds
+                characters that no field may hold.
         """
         more = tuple(
             (name.lower().encode("ascii"), value.encode("latin-1"))
@@ -244,16 +596,32 @@ class ServerExchange(Output):
             for name, value in more
         ):
             raise ValueError(f"no response can have status {status} and the fields {more!r}")
-        endpoint = self._endpoint
+        exchange = self._exchange
+        core = exchange.core
         if now is not None:
-            endpoint._tell(now)
-        if self._over or self._is_complete:
+            core.tell(now)
+        if exchange.over or exchange.is_complete:
             return False
-        self._drop_body()
+        exchange.drop_body()
         code = ErrorCode.INVALID_REQUEST if status < 500 else ErrorCode.INTERNAL_ERROR
-        self._answer(status, endpoint._error_body(text, code), more)
-        endpoint._settle()
+        exchange.answer(status, core.error_body(text, code), more)
+        core.settle()
         return True
+
+    # ------------------------------------------------------------------------- to the caller
+
+    def next_output(self) -> Sent | None:
+        """Take the next piece of the response to send; None means that there is nothing now."""
+        return self._exchange.next_output()
+
+    def response(self) -> tuple[int, Headers, bytes] | None:
+        """The whole response, for callers that cannot use a part of it.
+
+        Returns:
+            Status, header fields and body, once it is complete, and the same from then on; else
+            None, as after `next_output`. A stream that stays open is never complete.
+        """
+        return self._exchange.response()
 
     def refusal(self, status: int, text: str) -> tuple[int, Headers, bytes]:
         """The response to send where this exchange cannot be carried on: as that of an endpoint.
@@ -261,119 +629,87 @@ class ServerExchange(Output):
         For a body that cannot be read, or takes too long. It changes nothing: tell the exchange by
         `receive_disconnect`.
         """
-        return plain_response(status, text, self._common)
+        return plain_response(status, text, self._exchange.common)
 
     # ------------------------------------------------------------------------------- looking
 
     @property
-    def needs_principal(self) -> bool:
-        """Whether it matters who sends this: to be found out before the body is complete.
-
-        It does not where the head is refused, and not for preflights of CORS, with which no
-        browser sends credentials (Fetch standard, CORS protocol and credentials).
-        """
-        return not self._over and self._method != "OPTIONS"
-
-    @property
-    def refused(self) -> bool:
-        """Whether the response is there before the body came: there is no need to read it."""
-        return self._over and not self._is_complete
-
-    @property
-    def ended(self) -> bool:
-        """Whether the response is over: nothing is added to it, or nobody is there to read it."""
-        return self._over
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes that wait here: of a body that is not complete, and of output not yet taken."""
-        return sum(map(len, self._pieces)) + len(self._body or b"")
-
-    @property
-    def has_output(self) -> bool:
-        """Whether `next_output` has something now."""
-        if self._taken == 0:
-            return self._status != 0
-        return bool(self._pieces) or self._behind is not None or (self._over and self._taken == 1)
-
-    @property
     def method(self) -> str:
         """The method of the request."""
-        return self._method
+        return self._exchange.method
 
     @property
     def path(self) -> str:
         """The target of the request, without its query."""
-        return text_of(self._target).partition("?")[0]
+        return self._exchange.path
 
     @property
-    def _query(self) -> str:
-        return text_of(self._target).partition("?")[2]
+    def principal(self) -> Any:
+        """Who sent the request, as `exchange()` was told.
 
-    # -------------------------------------------------------------------------- for the routes
+        It may be set until the body is complete (`receive_end`), and counts from then on.
+        """
+        return self._exchange.principal
+
+    @principal.setter
+    def principal(self, principal: Any) -> None:
+        self._exchange.principal = principal
 
     @property
-    def _takes_stream(self) -> bool:
-        return (self.is_stream or self._accepted.stream) and not self._over
+    def principal_key(self) -> str | None:
+        """A string that stands for the principal; it may be set as `principal` may."""
+        return self._exchange.principal_key
 
-    def _start_stream(self) -> None:
-        self._begin_stream()
-        self._deadline = None
-        self._endpoint._keep_alive(self)
+    @principal_key.setter
+    def principal_key(self, key: str | None) -> None:
+        self._exchange.principal_key = key
 
-    def _end(self, status: int = 200, id: RequestId | None = None) -> None:
-        """No message follows. Where none came either, an empty stream says so, or a status."""
-        if self._status == 0:
-            if status >= 400:
-                text = "the server has ended the conversation before the request was answered"
-                body = self._endpoint._error_body(text, ErrorCode.INTERNAL_ERROR, id)
-                self._answer(status, body)
-            elif self._accepted.stream:
-                self._start_stream()
-            else:
-                self._answer(204, b"")
-        self._close()
-        self._endpoint._ready[self] = None
+    @property
+    def context(self) -> Any:
+        """What else `exchange()` was told about the request; it may be set as `principal` may."""
+        return self._exchange.context
 
-    def _close(self) -> None:
-        self._over = True
-        self._route = None
-        if self.is_stream:
-            self._endpoint._timers.drop(self)
+    @context.setter
+    def context(self, context: Any) -> None:
+        self._exchange.context = context
 
-    # ---------------------------------------------------------------------------- refusing
+    @property
+    def is_stream(self) -> bool:
+        """Whether the response is an event stream."""
+        return self._exchange.is_stream
 
-    def _refuse(
-        self,
-        status: int,
-        breach: Breach,
-        id: RequestId | None = None,
-        *,
-        more: Headers = (),
-        excerpt: bytes | None = None,
-    ) -> None:
-        """Answer with an error of our own, and report why."""
-        self._drop_body()
-        self._endpoint._report(breach, excerpt)
-        body = self._endpoint._error_body(breach.text, breach.code, id, breach.data)
-        self._answer(status, body, more)
+    @property
+    def needs_principal(self) -> bool:
+        """Whether the principal counts: it is to be found out before the body is complete.
 
-    def _refuse_for_memory(
-        self, id: RequestId | None = None, why: str | None = None, limit: int | None = None
-    ) -> None:
-        """All requests together hold too much, or what is named instead."""
-        endpoint = self._endpoint
-        held = endpoint._held
-        why = why or f"requests hold {held.bytes} bytes"
-        text = f"{why}, and the limit is {held.limit if limit is None else limit}"
-        endpoint._events.append(LimitReached(rule="OWN-053", text=text))
-        self._drop_body()
-        text = "the server has too much to hold: try again later"
-        body = endpoint._error_body(text, ErrorCode.INTERNAL_ERROR, id)
-        self._answer(503, body, _RETRY_AFTER)
+        It does not where the head is refused, and not for preflights of CORS, with which no
+        browser sends credentials (Fetch standard, CORS protocol and credentials).
+        """
+        return not self._exchange.over and self._exchange.method != "OPTIONS"
 
-    def _drop_body(self) -> None:
-        """Nothing more of it is taken."""
-        body, self._body = self._body, None
-        if body is not None and len(body) > SMALL_BODY:
-            self._endpoint._held.body_is_over(self)
+    @property
+    def refused(self) -> bool:
+        """Whether the response is there before the body came: the body need not be read."""
+        return self._exchange.over and not self._exchange.is_complete
+
+    @property
+    def ended(self) -> bool:
+        """Whether the response is over: nothing is added to it, or no client is there to read."""
+        return self._exchange.over
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait here: of a body that is not complete, and of output not yet taken."""
+        return sum(map(len, self._exchange.pieces)) + len(self._exchange.body or b"")
+
+    @property
+    def has_output(self) -> bool:
+        """Whether `next_output` has something now."""
+        exchange = self._exchange
+        if exchange.taken == 0:
+            return exchange.status != 0
+        return (
+            bool(exchange.pieces)
+            or exchange.behind is not None
+            or (exchange.over and exchange.taken == 1)
+        )

@@ -1,80 +1,112 @@
-"""GET, DELETE and OPTIONS: streams that listen or go on, the end of a session, CORS.
+"""Which part serves a request: POST, GET, DELETE and OPTIONS.
+
+GET opens a stream of a session or resumes one, DELETE ends a session, and OPTIONS says what is
+allowed. POST has a module of its own.
 
 Source: MCP 2025-11-25, basic/transports.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..._connection.request_state import check_principal_key
 from ..._rules.sending import Breach
-from ..._spec.errors import ErrorCode
+from ..._spec.errors import ErrorCode, LocalProtocolError
+from .core import EndpointCore, Service
 from .events import SessionEnd
-from .streams import Stream, read_event_id
-from .versions import judge_version
-
-if TYPE_CHECKING:
-    from .exchange import ServerExchange
-    from .sessions import Session
+from .exchange import ExchangeCore
+from .head import CLOSING, HeadJudge
+from .post import Post
+from .session_store import SessionStore
 
 
-def receive_get(exchange: ServerExchange) -> None:
-    """Open a stream, or take one up again.
+class Methods:
+    """Serves requests whose bodies are complete, each by its method.
 
-    Keeps HTTP-022.
+    Args:
+        core: What all parts of the endpoint share.
+        service: What the endpoint serves.
+        store: The sessions; None: there are none, and no GET or DELETE is served.
+        heads: The judge of heads, which has refused all other methods.
+        post: The part that serves POST.
     """
-    endpoint = exchange._endpoint
-    table = endpoint._table
-    assert table is not None  # else there is no GET
-    if exchange.path == endpoint._old_stream_path:
-        table.open_old(exchange)
-        return
-    if not judge_version(exchange, None):
-        return
-    session = table.find(exchange, None)
-    if session is None:
-        return
-    last = exchange._fields.get(b"last-event-id")
-    if last:
-        _resume(exchange, session, last)
-    else:
-        session._standalone.open(exchange)
-    session._connection.release_changes()
-    session._connection.core.settle()
 
+    __slots__ = ("_core", "_heads", "_post", "_service", "_store")
 
-def _resume(exchange: ServerExchange, session: Session, last: str) -> None:
-    named = read_event_id(session, last) if session._has_log else None
-    stream = None if named is None else session._streams.get(named[0])
-    if named is not None and stream is not None and 1 <= named[1] <= stream.events:
-        stream.go_on(exchange, named[1])
-        if stream.listens:
-            session._standalone.taken_up(stream)
-        return
-    if named is not None and stream is None:
-        number, event = named
-        if session._history.after(number, event) is not None:
-            Stream.ended(session, number).go_on(exchange, event)
+    def __init__(
+        self,
+        core: EndpointCore,
+        service: Service,
+        store: SessionStore | None,
+        heads: HeadJudge,
+        post: Post,
+    ) -> None:
+        self._core = core
+        self._service = service
+        self._store = store
+        self._heads = heads
+        self._post = post
+
+    def receive(self, exchange: ExchangeCore, body: bytes | bytearray) -> None:
+        """Serve a request whose body is complete.
+
+        Raises:
+            LocalProtocolError: A state could not be sealed for the principal of a POST. The request
+                was answered with 500.
+        """
+        if self._core.closing:
+            exchange.refuse(503, CLOSING)
+        elif exchange.method == "POST":
+            if exchange.principal is not None or exchange.principal_key is not None:
+                self._check_principal_key(exchange)
+            self._post.receive(exchange, body)
+        elif exchange.method == "GET":
+            self._receive_get(exchange)
+        elif exchange.method == "DELETE":
+            self._receive_delete(exchange)
+        else:
+            exchange.answer(204, b"", self._heads.preflight(exchange))
+
+    def _check_principal_key(self, exchange: ExchangeCore) -> None:
+        core = self._core
+        try:
+            check_principal_key(exchange.principal, exchange.principal_key, core.config)
+        except LocalProtocolError:
+            text = "the server is not set up to seal the state of this user"
+            exchange.answer(500, core.error_body(text, ErrorCode.INTERNAL_ERROR))
+            core.settle()
+            raise
+
+    def _receive_get(self, exchange: ExchangeCore) -> None:
+        """Open a stream, or resume one.
+
+        Keeps HTTP-022.
+        """
+        store, old_paths = self._store, self._service.old_paths
+        assert store is not None  # else there is no GET
+        if old_paths is not None and exchange.path == old_paths.stream:
+            store.open_old(exchange, old_paths.post)
             return
-    text = "Last-Event-ID names no event of this session that is known"
-    exchange._refuse(400, Breach("SSE-035", text, ErrorCode.INVALID_REQUEST))
+        if not self._heads.judge_version(exchange, None):
+            return
+        connection = store.find(exchange, None)
+        if connection is None:
+            return
+        last = exchange.fields.get(b"last-event-id")
+        if not last:
+            connection.streams.open(exchange)
+        elif not connection.streams.resume(exchange, last):
+            text = "Last-Event-ID names no event of this session that is known"
+            exchange.refuse(400, Breach("SSE-035", text, ErrorCode.INVALID_REQUEST))
+        connection.release_changes()
+        connection.core.settle()
 
-
-def receive_delete(exchange: ServerExchange) -> None:
-    """The client ends its session."""
-    table = exchange._endpoint._table
-    assert table is not None  # else there is no DELETE
-    if not judge_version(exchange, None):
-        return
-    session = table.find(exchange, None)
-    if session is not None:
-        table.end(session, SessionEnd.DELETED)
-        exchange._answer(204, b"")
-
-
-def receive_options(exchange: ServerExchange) -> None:
-    """What may be done here; and whether a page of another origin may do it."""
-    endpoint = exchange._endpoint
-    methods = b", ".join(endpoint._heads.methods_at(exchange))
-    preflight = endpoint._heads.origins.preflight(exchange._fields, methods)
-    exchange._answer(204, b"", ((b"allow", methods), *preflight))
+    def _receive_delete(self, exchange: ExchangeCore) -> None:
+        """End the session that the client names."""
+        store = self._store
+        assert store is not None  # else there is no DELETE
+        if not self._heads.judge_version(exchange, None):
+            return
+        connection = store.find(exchange, None)
+        if connection is not None:
+            connection.end_session(SessionEnd.DELETED)
+            exchange.answer(204, b"")

@@ -1,4 +1,4 @@
-"""The sessions of an endpoint: opened, found, expired, ended.
+"""The sessions of an endpoint: opened, found, ended.
 
 Source: MCP 2025-11-25, basic/transports, Session Management; MCP 2024-11-05, basic/transports.
 """
@@ -7,28 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..._connection.changes import Change, ResourceUpdated
-from ..._connection.events import LimitReached
-from ..._connection.handles import IncomingRequest
+from ..._connection.core import Core
+from ..._connection.handles import IncomingRequest, route_of
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, is_object
 from .._headers import Text
 from .._sse import encode_event
+from .bodies import measured
+from .core import SESSION_FIELD, VERSION_FIELD, EndpointCore, Service
 from .events import SessionEnd, SessionEnded, SessionStarted
-from .held_memory import measured
+from .exchange import ExchangeCore
+from .session_connection import SessionConnection
 from .sessions import Session, Sessions
-from .streams import Stream
-from .versions import VERSION_FIELD
 
-if TYPE_CHECKING:
-    from .connection import SessionConnection
-    from .endpoint import ServerEndpoint
-    from .exchange import ServerExchange
-
-SESSION_FIELD: Final = b"mcp-session-id"
 _NO_SESSION: Final = (
     "there is no such session here: open another by initialize; "
     "if several workers share this address, each knows only the sessions that it has opened"
@@ -40,227 +35,245 @@ _RESERVED: Final = re.compile(r"[^-._~A-Za-z0-9]")
 
 
 def _field_of(name: str) -> bytes:
-    """An id as bytes; what is no text, as some servers decode fields, is the id of no session."""
+    """An id as bytes; text with lone surrogates is the id of no session."""
     return name.encode("utf-8", "surrogatepass")
 
 
-class SessionTable:
-    """All sessions, by what stands in the field for the id."""
+class SessionStore:
+    """All open sessions of an endpoint.
 
-    __slots__ = ("_endpoint", "_subscribed", "sessions", "settings")
+    Args:
+        core: What all parts of the endpoint share.
+        service: What the endpoint serves.
+        settings: How sessions are kept.
+        whole: What all sessions take their facts about the server from.
+        connection_settings: What the connection of each session is made with.
 
-    def __init__(self, endpoint: ServerEndpoint, settings: Sessions) -> None:
-        self._endpoint = endpoint
-        self.settings: Final = settings
-        self.sessions: dict[Text, Session] = {}
+    Attributes:
+        connections: The connections of the sessions, oldest first, by the id as it stands in the
+            field for it.
+    """
+
+    __slots__ = (
+        "_connection_settings",
+        "_core",
+        "_service",
+        "_settings",
+        "_subscribed",
+        "_whole",
+        "connections",
+    )
+
+    def __init__(
+        self,
+        core: EndpointCore,
+        service: Service,
+        settings: Sessions,
+        whole: Core,
+        connection_settings: dict[str, Any],
+    ) -> None:
+        self._core = core
+        self._service = service
+        self._settings = settings
+        self._whole = whole
+        self._connection_settings = connection_settings
+        self.connections: dict[Text, SessionConnection] = {}
 
         # A change of a resource costs as much as there are sessions that are subscribed to it.
         self._subscribed: dict[str, dict[SessionConnection, None]] = {}
 
     # ------------------------------------------------------------------------------- opening
 
-    def open(self, exchange: ServerExchange, message: JSONObject, id: Any) -> Session | None:
-        """A session for this `initialize`; None where there is no room, which was answered."""
-        session = self._open(exchange, id, is_old=False)
-        if session is not None and not self.reserve(session, exchange, message, id):
-            self.forget(session)
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        return tuple(connection.session for connection in self.connections.values())
+
+    def open(
+        self, exchange: ExchangeCore, message: JSONObject, id: Any
+    ) -> SessionConnection | None:
+        """Open a session for an `initialize`; None: there is no room, and the exchange says so."""
+        connection = self._open(exchange, id, is_old=False)
+        if connection is not None and not self.reserve(connection, exchange, message, id):
+            self.forget(connection)
             return None
-        return session
+        return connection
 
     def reserve(
-        self, session: Session, exchange: ServerExchange, message: JSONObject, id: Any
+        self, connection: SessionConnection, exchange: ExchangeCore, message: JSONObject, id: Any
     ) -> bool:
-        """Count what the client says of itself in `initialize`: the session keeps that.
+        """Count the memory of the client's facts about itself, which the session keeps.
 
         Returns:
             Whether there is room for it. If not, the exchange was answered.
         """
-        held, params = self._endpoint._held, message.get("params")
+        held, params = self._core.held, message.get("params")
         limit = held.sessions_limit
-        held.sessions -= session._held_bytes  # of an `initialize` that was not agreed to
-        session._held_bytes = 0
+        held.sessions -= connection.held_bytes  # of an `initialize` that was not agreed to
+        connection.held_bytes = 0
         size = 0
         if is_object(params):
             size = measured([params.get("clientInfo"), params.get("capabilities")], limit)
         if size > limit:
             text = f"clientInfo and capabilities take more than {limit} bytes, which is the limit"
-            exchange._refuse(413, Breach("OWN-053", text), id)
+            exchange.refuse(413, Breach("OWN-053", text), id)
             return False
         if held.sessions + size > limit:
-            exchange._refuse_for_memory(id, f"sessions hold {held.sessions} bytes", limit)
+            exchange.refuse_for_memory(id, f"sessions hold {held.sessions} bytes", limit)
             return False
-        session._held_bytes = size
+        connection.held_bytes = size
         held.sessions += size
         return True
 
-    def _open(self, exchange: ServerExchange, id: Any, *, is_old: bool) -> Session | None:
-        endpoint, limit = self._endpoint, self.settings.max_sessions
-        if len(self.sessions) >= limit and endpoint._now is not None:
-            endpoint._timers.fire(endpoint._now)  # callers without a loop do it at no other time
-        if len(self.sessions) >= limit:
-            text = f"{limit} sessions are open, which is the limit"
-            endpoint._events.append(LimitReached(rule="OWN-030", text=text))
-            body = endpoint._error_body("too many sessions", ErrorCode.INTERNAL_ERROR, id)
-            exchange._answer(503, body)
+    def _open(self, exchange: ExchangeCore, id: Any, *, is_old: bool) -> SessionConnection | None:
+        core, limit = self._core, self._settings.max_sessions
+        if len(self.connections) >= limit and core.now is not None:
+            core.timers.fire(core.now)  # callers without a loop do it at no other time
+        if len(self.connections) >= limit:
+            core.limit_reached("OWN-030", f"{limit} sessions are open, which is the limit")
+            body = core.error_body("too many sessions", ErrorCode.INTERNAL_ERROR, id)
+            exchange.answer(503, body)
             return None
-        name = self.settings.new_id()
-        if not _VISIBLE.fullmatch(name) or name.encode() in self.sessions:
+        name = self._settings.new_id()
+        if not _VISIBLE.fullmatch(name) or name.encode() in self.connections:
             text = "Sessions.new_id must give another id at each call, of visible ASCII"
-            exchange._answer(500, endpoint._error_body("no session", ErrorCode.INTERNAL_ERROR, id))
+            exchange.answer(500, core.error_body("no session", ErrorCode.INTERNAL_ERROR, id))
             raise LocalProtocolError("SESS-003", text)
-        connection = endpoint._session_connection()
-        session = Session(name, exchange.principal, connection, self, is_old=is_old)
-        self.sessions[session._field] = session
-        self.touch(session)
-        return session
+        connection = SessionConnection(
+            core,
+            self,
+            self._whole,
+            self._settings,
+            name.encode(),
+            exchange.principal,
+            is_old=is_old,
+            **self._connection_settings,
+        )
+        self.connections[connection.field] = connection
+        connection.touch()
+        return connection
 
-    def started(self, session: Session, request: IncomingRequest) -> None:
-        """`initialize` is being answered with a result."""
-        session._revision_field = (session.revision or "").encode()
-        route: Any = request._route
-        exchange = None if session._is_old else route.exchange
+    def started(self, connection: SessionConnection, request: IncomingRequest) -> None:
+        """A session begins: the result of its `initialize` follows."""
+        connection.revision_field = (connection.session.revision or "").encode()
+        exchange = None if connection.is_old else route_of(request).exchange
         if exchange is not None:
-            exchange._common += ((SESSION_FIELD, session._field),)
-        self._endpoint._events.append(SessionStarted(session=session))
+            exchange.common += ((SESSION_FIELD, connection.field),)
+        self._core.events.append(SessionStarted(session=connection.session))
 
-    def forget(self, session: Session) -> None:
-        """`initialize` came to nothing: nobody knows of the session."""
-        session._open = False
-        self._endpoint._held.sessions -= session._held_bytes
-        session._held_bytes = 0
-        self.sessions.pop(session._field, None)
-        self._endpoint._timers.drop(session)
+    def forget(self, connection: SessionConnection) -> None:
+        """Keep a session no longer, since its `initialize` came to nothing or it is over."""
+        connection.is_open = False
+        self._core.held.sessions -= connection.held_bytes
+        connection.held_bytes = 0
+        self.connections.pop(connection.field, None)
+        connection.stop_waiting()
 
     # ------------------------------------------------------------------------------- finding
 
-    def agreed(self, exchange: ServerExchange) -> Session | None:
-        """The session of a request of which all is as it nearly always is, else None."""
-        fields = exchange._fields
+    def agreed(self, exchange: ExchangeCore) -> SessionConnection | None:
+        """The session of a request whose fields are as they nearly always are; else None."""
+        fields = exchange.fields
         raw = fields.raw
-        session = self.sessions.get(raw.get(SESSION_FIELD, b""))
+        connection = self.connections.get(raw.get(SESSION_FIELD, b""))
         if (
-            session is None
-            or raw.get(VERSION_FIELD) != session._revision_field
-            or session._principal != exchange.principal
-            or session._is_old
+            connection is None
+            or raw.get(VERSION_FIELD) != connection.revision_field
+            or connection.principal != exchange.principal
+            or connection.is_old
             or fields.repeated
         ):
             return None
-        self.touch(session)
-        return session
+        connection.touch()
+        return connection
 
-    def find(self, exchange: ServerExchange, id: Any) -> Session | None:
-        """The session that a request names; None where there is none, which was answered."""
-        fields, endpoint = exchange._fields, self._endpoint
+    def find(self, exchange: ExchangeCore, id: Any) -> SessionConnection | None:
+        """The session that a request names; None: there is none, and the exchange says so."""
+        fields, modern = exchange.fields, self._service.modern_revisions
         name = fields.get(SESSION_FIELD)
         if name is None or SESSION_FIELD in fields.repeated:
             text = "Mcp-Session-Id is missing, or came more than once: open a session by initialize"
             code = ErrorCode.INVALID_REQUEST
-            if endpoint._modern_connection is not None:
+            if modern:
                 code = ErrorCode.INVALID_PARAMS
-                text += f", or speak {endpoint._modern_revisions[-1]}, which has no sessions"
-            exchange._refuse(400, Breach("SESS-006", text, code), id)
+                text += f", or speak {modern[-1]}, which has no sessions"
+            exchange.refuse(400, Breach("SESS-006", text, code), id)
             return None
-        session = self.sessions.get(_field_of(name))
-        # A session of somebody else is no session: nothing else may be learned of it.
-        if session is None or session._is_old or session._principal != exchange.principal:
-            breach = Breach("SESS-008", _NO_SESSION)
-            exchange._refuse(404, breach, id)
+        connection = self.connections.get(_field_of(name))
+        # A session of another principal is no session: nothing else may be learned of it.
+        if connection is None or connection.is_old or connection.principal != exchange.principal:
+            exchange.refuse(404, Breach("SESS-008", _NO_SESSION), id)
             return None
-        revision = fields.get(VERSION_FIELD)
-        if revision is not None and revision != session.revision:
-            text = f"MCP-Protocol-Version says {revision}, and agreed was {session.revision}"
-            endpoint._report(Breach("HDR-002", text, tolerated=True))
-        self.touch(session)
-        return session
-
-    def touch(self, session: Session) -> None:
-        """A session has shown a sign of life."""
-        now = self._endpoint._now
-        if now is None:
-            return
-        if session._deadline is None:
-            self._endpoint._timers.arm(self._endpoint, session, now + self.settings.idle)
-        else:
-            session._deadline = now + self.settings.idle  # its entry is put right by itself
-
-    def expire(self, session: Session) -> None:
-        """Nothing was heard for long; it ends, unless something in it is under way."""
-        if session._standalone.connected is not None or session._connection.core.requests:
-            self.touch(session)
-        else:
-            self.end(session, SessionEnd.EXPIRED)
+        revision, agreed = fields.get(VERSION_FIELD), connection.session.revision
+        if revision is not None and revision != agreed:
+            text = f"MCP-Protocol-Version says {revision}, and agreed was {agreed}"
+            self._core.report(Breach("HDR-002", text, tolerated=True))
+        connection.touch()
+        return connection
 
     # -------------------------------------------------------------------------------- ending
 
-    def end(self, session: Session, cause: SessionEnd) -> None:
-        """End a session from this side: all that is open in it has its ending."""
-        session._end = cause
-        session._connection.end_all()
-
-    def over(self, session: Session) -> None:
-        """Its connection has ended everything."""
-        cause = session._end or SessionEnd.OVERFLOW
-        self.forget(session)
-        session._standalone.end()
-        past, session._past = session._past, None
-        if past is not None:
-            past.end()
-        self._endpoint._events.append(SessionEnded(session=session, cause=cause))
+    def over(self, connection: SessionConnection) -> None:
+        """Report the end of a session: everything that was open in it has ended."""
+        cause = connection.end_cause or SessionEnd.OVERFLOW
+        self.forget(connection)
+        connection.streams.end()
+        self._core.events.append(SessionEnded(session=connection.session, cause=cause))
 
     # ------------------------------------------------------------------------- subscriptions
 
-    def file(self, uri: str, connection: SessionConnection) -> None:
-        """A session is subscribed to a resource from now on."""
+    def subscribed(self, uri: str, connection: SessionConnection) -> None:
+        """A client has subscribed to a resource."""
         self._subscribed.setdefault(uri, {})[connection] = None
 
-    def unfile(self, uri: str, connection: SessionConnection) -> None:
-        """It is not any more."""
-        machines = self._subscribed.get(uri, {})
-        machines.pop(connection, None)
-        if not machines:
+    def unsubscribed(self, uri: str, connection: SessionConnection) -> None:
+        """A client is not subscribed to a resource any more."""
+        connections = self._subscribed.get(uri, {})
+        connections.pop(connection, None)
+        if not connections:
             self._subscribed.pop(uri, None)
 
     def told_of(self, change: Change) -> Iterable[SessionConnection]:
-        """The machines of sessions that may be told of a change."""
+        """The connections of the sessions that may be told of a change."""
         if isinstance(change, ResourceUpdated):
             uri = change.uri if change.subscribed is None else change.subscribed
             return tuple(self._subscribed.get(uri, ()))
-        return [session._connection for session in self.sessions.values()]
+        return tuple(self.connections.values())
 
     # ---------------------------------------------------------------------------- 2024-11-05
 
-    def open_old(self, exchange: ServerExchange) -> None:
-        """A client of 2024-11-05 connects: say where it may post.
+    def open_old(self, exchange: ExchangeCore, post_path: str) -> None:
+        """Open the session of a client of 2024-11-05, and tell the client where it may post.
 
         Keeps HSSE-002.
         """
-        session = self._open(exchange, None, is_old=True)
-        if session is None:
+        connection = self._open(exchange, None, is_old=True)
+        if connection is None:
             return
-        standalone = session._standalone
-        standalone.context = exchange.context
-        stream = Stream(session, exchange, listens=True)
-        standalone.listening.append(stream)
-        exchange._start_stream()
-        name = _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", session.id)
-        target = f"{self._endpoint._old_post_path}?{_OLD_QUERY}{name}"
-        exchange._write(encode_event(target.encode(), type="endpoint"))
+        connection.streams.open_old(exchange)
+        id = connection.session.id
+        name = _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", id)
+        target = f"{post_path}?{_OLD_QUERY}{name}"
+        exchange.write(encode_event(target.encode(), type="endpoint"))
 
-    def find_old(self, exchange: ServerExchange) -> Session | None:
-        """The session that the query of a POST names; None where there is none."""
-        parts = exchange._query.split("&")
+    def find_old(self, exchange: ExchangeCore) -> SessionConnection | None:
+        """The session that a query names; None: there is none, and the exchange says so."""
+        parts = exchange.query.split("&")
         names = [part.removeprefix(_OLD_QUERY) for part in parts if part.startswith(_OLD_QUERY)]
-        if len(names) > 1:  # as for the field: whoever is in front may have read the other one
+        if len(names) > 1:  # as for the field: a proxy may have read the other one
             text = "session_id stands in the query more than once"
-            exchange._refuse(400, Breach("SESS-006", text))
+            exchange.refuse(400, Breach("SESS-006", text))
             return None
         for quoted in names:
             name = _QUOTED.sub(lambda match: chr(int(match[1], 16)), quoted)
-            session = self.sessions.get(_field_of(name))
-            if session is not None and session._is_old and session._principal == exchange.principal:
-                self.touch(session)
-                return session
+            connection = self.connections.get(_field_of(name))
+            if (
+                connection is not None
+                and connection.is_old
+                and connection.principal == exchange.principal
+            ):
+                connection.touch()
+                return connection
         breach = Breach("SESS-008", "there is no such session: connect to the stream first")
-        exchange._refuse(404, breach)
+        exchange.refuse(404, breach)
         return None

@@ -1,29 +1,23 @@
-"""Sessions of the legacy revisions: the settings, and the handle of one.
+"""Sessions of the legacy revisions: their settings, and the handle of one.
 
 Source: MCP 2025-11-25, basic/transports, Session Management.
 """
 
 from __future__ import annotations
 
-from binascii import crc32
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, Protocol, final
 
 import attrs
 
+from ..._connection.machine import ServerMachine
 from ..._rules.conversation import Peer
-from ..._wire.setting_checks import flag, function, seconds, whole
+from ..._wire.setting_checks import check_text, flag, function, seconds, whole
 from ..._wire.values import Record
 from .event_log import EventLog, MemoryEventLog
-from .replay import History
-from .streams import Standalone
 
-if TYPE_CHECKING:
-    from .connection import SessionConnection
-    from .session_store import SessionTable
-    from .streams import Stream
-
-_POLLING_SINCE: Final = "2025-11-25"
+_PATH: Final = re.compile(r"/[^\x00-\x20\x7f-\U0010ffff?#]*")
 
 
 @final
@@ -55,6 +49,50 @@ class Sessions(Record):
     """Whether a client may end its session with DELETE; if not, that gets 405."""
 
 
+def _path(_instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
+    check_text(attribute.name, value)
+    if not _PATH.fullmatch(value):
+        raise ValueError(f"{attribute.name} is a path like /sse, not {value!r}")
+
+
+@final
+@attrs.frozen(kw_only=True)
+class OldPaths(Record):
+    """The two endpoints of HTTP+SSE, for clients of 2024-11-05. Deprecated since 2025-03-26.
+
+    Attributes:
+        stream: The path of GET, which opens a stream.
+        post: The path of POST, which the stream names to the client.
+
+    Raises:
+        ValueError: They are the same, or one does not begin with `/`, or has a query.
+    """
+
+    stream: str = attrs.field(validator=_path)
+    post: str = attrs.field(validator=_path)
+
+    def __attrs_post_init__(self) -> None:
+        """Their methods differ, but what each of them answers to the other's does too."""
+        if self.stream == self.post:
+            raise ValueError(f"stream and post are two paths, not {self.stream!r} for both")
+
+
+class SessionState(Protocol):
+    """What the handle of a session reads: the end of the session's conversation.
+
+    Attributes:
+        machine: The parts of the connection of the session.
+        principal: Who opened the session.
+        is_open: Whether requests of the client are still served.
+        tag: A short name of the session that is no secret.
+    """
+
+    machine: ServerMachine
+    principal: Any
+    is_open: bool
+    tag: str
+
+
 @final
 class Session:
     """A client's session, from its `initialize` on; or that of a client of 2024-11-05.
@@ -63,55 +101,11 @@ class Session:
         data: Anything; the slot is the caller's.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_connection",
-        "_count",
-        "_deadline",
-        "_end",
-        "_field",
-        "_held_bytes",
-        "_is_old",
-        "_open",
-        "_past",
-        "_principal",
-        "_revision_field",
-        "_settings",
-        "_standalone",
-        "_streams",
-        "_table",
-        "_tag",
-        "data",
-    )
+    __slots__ = ("__weakref__", "_field", "_state", "data")
 
-    def __init__(
-        self,
-        id: str,
-        principal: Any,
-        connection: SessionConnection,
-        table: SessionTable,
-        *,
-        is_old: bool = False,
-    ) -> None:
-        self._field = id.encode()  # as it comes
-        self._principal = principal
-        self._connection = connection
-        self._table = table
-        self._settings = table.settings
-        self._held_bytes = 0  # of what the client has said of itself
-        self._is_old = is_old  # of a client of 2024-11-05, which has one stream and no other
-        self._open = True
-        self._end: Any = None  # why it is being ended, where this side does it
-        self._deadline: float | None = None
-        self._streams: dict[int, Stream] = {}  # that have begun and are not over, by number
-        self._count = 0  # of streams that have begun: each has a number of its own
-        self._tag = f"{crc32(id.encode()):08x}"  # no event id is mistaken for another session's
-        self._past: History | None = None
-        self._revision_field = b""  # nothing is agreed yet
-        self._standalone = Standalone(self)
-        connection.session = self
-        connection.core.peer.session = self
-        connection.core.peer.principal = principal
+    def __init__(self, field: bytes, state: SessionState) -> None:
+        self._field = field  # the id as it stands in the field for it
+        self._state = state
         self.data: Any = None
 
     @property
@@ -121,44 +115,33 @@ class Session:
 
     @property
     def principal(self) -> Any:
-        """Who opened it, as the transport found out; nobody else is let in."""
-        return self._principal
+        """Who opened the session, as the transport found out; no one else is let in."""
+        return self._state.principal
 
     @property
     def peer(self) -> Peer:
         """What is known of the client. `Peer.session` leads back here."""
-        return self._connection.core.peer
+        return self._state.machine.core.peer
 
     @property
     def revision(self) -> str | None:
         """The agreed revision; None before there is one."""
-        return self._connection.core.peer.revision
+        return self._state.machine.core.peer.revision
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
         """The URIs that the client is subscribed to."""
-        return tuple(self._connection.machine.resource_subscriptions.uris)
+        return tuple(self._state.machine.resource_subscriptions.uris)
 
     @property
     def open(self) -> bool:
         """Whether requests of the client are still served."""
-        return self._open
-
-    @property
-    def _has_log(self) -> bool:
-        return self._settings.event_log is not None and not self._is_old
-
-    @property
-    def _can_poll(self) -> bool:
-        """Whether the client knows that a stream may end before it is over."""
-        return (self.revision or "") >= _POLLING_SINCE
-
-    @property
-    def _history(self) -> History:
-        """What the log has, made when it is needed first: most sessions never have an event."""
-        if self._past is None:
-            self._past = History(self)
-        return self._past
+        return self._state.is_open
 
     def __repr__(self) -> str:
-        return f"<Session {self._tag} open={self._open}>"
+        return f"<Session {self._state.tag} open={self.open}>"
+
+
+def state_of(session: Session) -> Any:
+    """The state behind the handle of a session: the connection that an endpoint has made for it."""
+    return session._state
