@@ -29,6 +29,7 @@ from .post import Post, post_of
 from .responses import Responses
 from .tool_headers import ToolHeaders, message_fields
 
+_ANSWERED: Final = RequestState.ANSWERED  # looking a member up in its enum takes time
 _LOST_SESSION: Final = frozenset({CloseCause.SESSION_LOST, CloseCause.START_FAILED})
 """Causes that end a session, and not a conversation that had a session before."""
 
@@ -314,7 +315,7 @@ class PostConnection(Transport):
     def request_concluded(self, call: OutgoingRequest) -> None:
         """End the exchange of a request that has had its ending."""
         post = post_of(call)
-        post.concluded(is_answered=call._state is RequestState.ANSWERED)
+        post.concluded(is_answered=call._state is _ANSWERED)
         self._refresh.cancel(post)
 
     def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:

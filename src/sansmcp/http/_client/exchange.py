@@ -44,6 +44,10 @@ class Reading(enum.Enum):
     STREAM = "as an event stream"
 
 
+# Looking a member up in its enum costs as much as some calls.
+_NOTHING, _WHOLE, _REFUSAL, _STREAM = Reading
+
+
 @final
 class ClientExchange:
     """One HTTP request that the caller has to make; `ClientEndpoint.next_exchange` gives it out.
@@ -128,7 +132,7 @@ class ClientExchange:
     @property
     def is_stream(self) -> bool:
         """Whether the response is an event stream, which may be silent for long."""
-        return self._exchange.reading is Reading.STREAM
+        return self._exchange.reading is _STREAM
 
     def __repr__(self) -> str:  # the query may hold a secret, and headers do
         url, purpose = self._exchange.url, self._exchange.purpose
@@ -189,20 +193,8 @@ class ClientExchange:
         self._exchange.receive_failure(text, now, kept=kept)
 
 
-class ExchangeHost(Protocol):
-    """What an exchange and its owner need of the queue that holds the exchange.
-
-    Attributes:
-        core: What all parts of the endpoint share.
-        headers: The headers of the caller, whose secrets no excerpt shows.
-    """
-
-    core: EndpointCore
-    headers: RequestHeaders
-
-    def add(self, exchange: Exchange) -> None:
-        """Put an exchange in line; it becomes the current one of its owner."""
-        ...
+class HeadJudge(Protocol):
+    """Decides what responses mean."""
 
     def judge_head(self, exchange: Exchange, head: Head) -> None:
         """Decide what the head of a response means, and how its body is read."""
@@ -210,6 +202,24 @@ class ExchangeHost(Protocol):
 
     def judge_refusal(self, exchange: Exchange, head: Head, body: bytes) -> None:
         """Decide what a response with a status that refuses the request means."""
+        ...
+
+
+class ExchangeHost(Protocol):
+    """What an exchange and its owner need of the queue that holds the exchange.
+
+    Attributes:
+        core: What all parts of the endpoint share.
+        headers: The headers of the caller, whose secrets no excerpt shows.
+        judge: Decides what responses mean.
+    """
+
+    core: EndpointCore
+    headers: RequestHeaders
+    judge: HeadJudge
+
+    def add(self, exchange: Exchange) -> None:
+        """Put an exchange in line; it becomes the current one of its owner."""
         ...
 
     def close_later(self, exchange: Exchange) -> None:
@@ -394,7 +404,7 @@ class Exchange:
         self.over: bool = False
         self.aborted: bool = False
         self.head: Head | None = None
-        self.reading: Reading = Reading.NOTHING
+        self.reading: Reading = _NOTHING
         self._parts: list[bytes] = []
         self._size = 0
         self._decoder: SSEDecoder | None = None
@@ -423,8 +433,8 @@ class Exchange:
             return
         self.head = head = Head(status, headers, at)
         self.owner.repeated = False
-        host.judge_head(self, head)
-        if self.reading is not Reading.STREAM and not self.awaited:
+        host.judge.judge_head(self, head)
+        if self.reading is not _STREAM and not self.awaited:
             host.close_later(self)
         host.core.settle()
 
@@ -433,7 +443,7 @@ class Exchange:
         core = self.host.core
         if now is not None:
             core.tell(now)
-        if self.over or self.reading is Reading.NOTHING:
+        if self.over or self.reading is _NOTHING:
             return
         if self._decoder is not None:
             self._feed(self._decoder, data)
@@ -456,14 +466,14 @@ class Exchange:
         self._end()
         if head is None:
             self.owner.broken(self, "the connection ended before there was an answer")
-        elif reading is Reading.STREAM:
+        elif reading is _STREAM:
             self.owner.broken(self, "the stream ended")
-        elif reading is not Reading.NOTHING:
+        elif reading is not _NOTHING:
             body = parts[0] if len(parts) == 1 else b"".join(parts)
-            if reading is Reading.WHOLE:
+            if reading is _WHOLE:
                 self.owner.whole(head, body)
             else:
-                self.host.judge_refusal(self, head, body)
+                self.host.judge.judge_refusal(self, head, body)
         core.settle()
 
     def receive_failure(self, text: str, now: float | None, *, kept: bool) -> None:
@@ -481,7 +491,7 @@ class Exchange:
                 core.settle()
                 return
             text += _MAY_HAVE_RUN + (_REPEATED if owner.repeated else _NOT_REPEATED)
-        if self.head is None or self.reading is not Reading.NOTHING:
+        if self.head is None or self.reading is not _NOTHING:
             owner.broken(self, text)
         core.settle()
 
@@ -489,15 +499,15 @@ class Exchange:
 
     def read_whole(self) -> None:
         """Collect the body for `ExchangeOwner.whole`."""
-        self.reading = Reading.WHOLE
+        self.reading = _WHOLE
 
     def read_refusal(self) -> None:
-        """Collect the body for `ExchangeHost.judge_refusal`."""
-        self.reading = Reading.REFUSAL
+        """Collect the body for `HeadJudge.judge_refusal`."""
+        self.reading = _REFUSAL
 
     def read_stream(self) -> None:
         """Give each event of the body to `ExchangeOwner.event`."""
-        self.reading = Reading.STREAM
+        self.reading = _STREAM
         limit = self.host.core.config.max_message_bytes
         self._decoder = SSEDecoder(limit, self.owner.last_event_id)
 
@@ -535,7 +545,7 @@ class Exchange:
 
     def expire(self) -> None:
         """End an exchange whose rest nothing waited for, and did not come."""
-        is_read = self.reading is Reading.WHOLE or self.reading is Reading.REFUSAL
+        is_read = self.reading is _WHOLE or self.reading is _REFUSAL
         self.abort()
         if is_read:
             self.owner.broken(self, "the rest of the response did not come")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection
-from typing import Final, Protocol
+from typing import Final
 
 from ..._connection.timers import Timed
 from ..._rules.state_tables import State
 from .._headers import Headers
 from .core import EndpointCore
 from .events import AuthorizationRequired
-from .exchange import ClientExchange, Exchange, ExchangeOwner
+from .exchange import ClientExchange, Exchange, ExchangeOwner, HeadJudge
 from .headers import RequestHeaders
-from .response_head import Head
 
 _SPARE: Final = 8
 """Streams that may be open beside the exchanges of requests and other messages."""
@@ -25,18 +24,6 @@ _TRAILING: Final = 2.0
 """Seconds for which the stream of a request that was given up is read on."""
 _MAX_TRAILING: Final = 8
 """Such streams that are read on. With one more, the oldest is closed."""
-
-
-class HeadJudge(Protocol):
-    """Decides what responses mean: see `ExchangeHost`, which passes them on."""
-
-    def judge_head(self, exchange: Exchange, head: Head) -> None:
-        """Decide what the head of a response means, and how its body is read."""
-        ...
-
-    def judge_refusal(self, exchange: Exchange, head: Head, body: bytes) -> None:
-        """Decide what a response with a status that refuses the request means."""
-        ...
 
 
 class ExchangeQueue:
@@ -192,14 +179,6 @@ class ExchangeQueue:
         return [exchange.owner for exchange in self._waiting]
 
     # ------------------------------------------------------------------------------- responses
-
-    def judge_head(self, exchange: Exchange, head: Head) -> None:
-        """Decide what the head of a response means, and how its body is read."""
-        self.judge.judge_head(exchange, head)
-
-    def judge_refusal(self, exchange: Exchange, head: Head, body: bytes) -> None:
-        """Decide what a response with a status that refuses the request means."""
-        self.judge.judge_refusal(exchange, head, body)
 
     def close_later(self, exchange: Exchange) -> None:
         """Close an exchange that nothing waits for, unless it ends by itself before."""

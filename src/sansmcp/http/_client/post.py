@@ -46,6 +46,8 @@ _IDEMPOTENT_NOTES: Final = tuple(
     b'{"jsonrpc":"2.0","method":"notifications/%b"' % name
     for name in (b"initialized", b"cancelled", b"progress", b"roots/list_changed")
 )
+_RESUME: Final = ExchangePurpose.RESUME  # looking a member up in its enum takes time
+_STREAM: Final = Reading.STREAM
 _LOST: Final = FailureReason.LOST
 _INVALID: Final = FailureReason.INVALID_ANSWER
 
@@ -178,7 +180,7 @@ class Post(ExchangeOwner):
 
     def head(self, exchange: Exchange, head: Head) -> None:
         """Take the head of a response that accepts the message, or of any that resumes a stream."""
-        if exchange.purpose is ExchangePurpose.RESUME:
+        if exchange.purpose is _RESUME:
             text = f"the stream cannot be taken up again: GET was answered with {head.status}"
             if not opens_stream(self, self._resumed, exchange, head, text):
                 self.lost(text)
@@ -189,14 +191,15 @@ class Post(ExchangeOwner):
             self._accepted(exchange, head)
             return
         self.status, self.wait = head.status, None
-        if head.media_type == SSE:
+        form = head.media_type
+        if form == SSE:
             if self.retries is None and not self.is_modern:  # in which no stream is resumed
                 self.retries = StreamRetries(self._queue.core)
             exchange.read_stream()
-        elif head.media_type == JSON:
+        elif form == JSON:
             exchange.read_whole()
         else:
-            form = head.media_type[:80] or "no form"
+            form = form[:80] or "no form"
             text = f"{call.method} was answered with status {head.status} and {form}"
             self._queue.core.report(Breach("HTTP-018", text))
             self.responses.fail(call, _INVALID, text)
@@ -256,7 +259,7 @@ class Post(ExchangeOwner):
         self._queue.passed(self)
         if self.over:
             return
-        if exchange.purpose is ExchangePurpose.RESUME:
+        if exchange.purpose is _RESUME:
             if head is None or not head.is_good:
                 self._resumed.attempts += 1
             if self._has_place:
@@ -276,7 +279,7 @@ class Post(ExchangeOwner):
             reason = _LOST
             if self.former:
                 text += "; the server did not know its session any more"
-            if exchange.reading is Reading.STREAM and call._purpose is Purpose.DISCOVER:
+            if exchange.reading is _STREAM and call._purpose is Purpose.DISCOVER:
                 reason = _INVALID  # the server is there, and has no proper answer
             self.responses.fail(call, reason, f"{call.method} got no answer: {text}")
 
@@ -288,7 +291,7 @@ class Post(ExchangeOwner):
 
     def _can_be_resumed(self, exchange: Exchange) -> bool:
         # Keeps SSE-036.
-        is_broken_stream = exchange.reading is Reading.STREAM and not self.is_modern
+        is_broken_stream = exchange.reading is _STREAM and not self.is_modern
         return is_broken_stream and not self.former and self._has_place
 
     @property
@@ -346,7 +349,7 @@ class Post(ExchangeOwner):
             return
         # On HTTP+SSE the answer may come before the response to the POST.
         is_faster = self._is_on_old_transport and exchange.is_given_out
-        is_stream = exchange.reading is Reading.STREAM
+        is_stream = exchange.reading is _STREAM
         if is_answered and (is_faster or is_stream):
             queue.close_later(exchange)
         elif is_stream and self.is_cancelled:

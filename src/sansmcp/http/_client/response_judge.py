@@ -29,6 +29,8 @@ _REPEATABLE: Final = frozenset({307, 308})
 """Redirects that keep the method and the body."""
 _PERMANENT: Final = 308
 _MAX_REDIRECTS: Final = 5
+_DELETE: Final = ExchangePurpose.DELETE  # looking a member up in its enum takes time
+_RESUME: Final = ExchangePurpose.RESUME
 _NOT_RUN: Final = frozenset({307, 308, 401, 404})
 """Statuses of requests that a server has not run."""
 
@@ -55,22 +57,20 @@ class ResponseJudge:
     def judge_head(self, exchange: Exchange, head: Head) -> None:
         """Decide what the head of a response means, and how its body is read."""
         status, owner = head.status, exchange.owner
-        if owner.over or exchange.purpose is ExchangePurpose.DELETE:
+        if owner.over or exchange.purpose is _DELETE:
             return  # the answer came elsewhere, and was faster; or no answer is of use
         if isinstance(owner, Post) and owner.former:
             self._judge_former(exchange, owner, head)
         elif status == 404 and self._loses_session(exchange):
             self._session.lose(owner, 404)
-        elif self._wants_authorization(head) and not self._authorization.is_doubted(exchange):
+        elif (status == 401 or (status == 403 and head.challenges)) and not (
+            self._authorization.is_doubted(exchange)
+        ):
             self._authorization.refused(exchange, head)
         elif status in _REDIRECTS:
             self._redirect(exchange, head)
         else:
             self._judge_body(exchange, head)
-
-    @staticmethod
-    def _wants_authorization(head: Head) -> bool:
-        return head.status == 401 or (head.status == 403 and bool(head.challenges))
 
     def _loses_session(self, exchange: Exchange) -> bool:
         """Whether status 404 says that the server does not know the session.
@@ -96,13 +96,14 @@ class ResponseJudge:
     def _judge_body(self, exchange: Exchange, head: Head) -> None:
         """Decide whether and how the body of a response is read."""
         owner = exchange.owner
-        if (coding := head.fields.get("content-encoding", "").lower()) not in ("", "identity"):
+        coding = head.fields.get("content-encoding")
+        if coding and (coding := coding.lower()) != "identity":
             text = f"the body is encoded ({coding[:40]}), which was not asked for"
             self._core.report(Breach("OWN-042", text))
             owner.unreadable(head, text)
             exchange.abort()
             return
-        if isinstance(owner, Post) and exchange.purpose is not ExchangePurpose.RESUME:
+        if isinstance(owner, Post) and exchange.purpose is not _RESUME:
             self._queue.passed(owner)
             if not head.is_good:
                 exchange.read_refusal()

@@ -50,6 +50,7 @@ _OTHER_FAULTS: Final = frozenset(
     {ErrorCode.PARSE_ERROR, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS}
 )
 _SEARCHED_BYTES: Final = 4_096
+_INITIALIZE: Final = Purpose.INITIALIZE  # looking a member up in its enum takes time
 _MOVABLE: Final = frozenset({Purpose.APPLICATION, Purpose.PING})
 
 
@@ -185,7 +186,7 @@ class Session:
         call = post.call
         if call is None or self._core.old_post_url is not None:
             return
-        if call._purpose is Purpose.INITIALIZE:
+        if call._purpose is _INITIALIZE:
             self._take_id(head)
         elif not post.is_modern and not post.former:
             self._is_useful = True
