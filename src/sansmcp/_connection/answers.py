@@ -1,4 +1,4 @@
-"""What the peer says of requests that this side sent: answers, progress, tasks."""
+"""Messages of the peer about requests of this side: responses, progress and ends of tasks."""
 
 from __future__ import annotations
 
@@ -44,23 +44,25 @@ if TYPE_CHECKING:
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _APPLICATION = Purpose.APPLICATION
 _PROGRESS = MODERN_DIALECT.notifications[Side.SERVER]["notifications/progress"].params_optional
-"""What progress may say besides, in any revision."""
+"""The optional members of progress, in any revision."""
 _FORGIVEN = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER, Purpose.LISTEN})
-"""Requests whose result is kept without a malformed optional member."""
+"""Requests whose result is accepted after its malformed optional members were removed."""
 
 
 def invalid(call: OutgoingRequest, breach: Breach, result: JSONValue) -> RequestFailed:
-    """The ending of a call whose answer breaks a rule."""
+    """The ending of a request whose response breaks a rule."""
     reason = FailureReason.INVALID_ANSWER
     return RequestFailed(request=call, reason=reason, text=breach.text, result=result)
 
 
 class Answers:
-    """Gives each answer to the call that it belongs to, or says why it belongs to none.
+    """Matches responses and progress of the peer with open requests of this side.
+
+    A response ends its request. A response that matches no request is reported.
 
     Attributes:
-        input_required: On a client, who takes results that are questions; else None.
-        discovery: On a client, who learns of errors that name no request; else None.
+        input_required: On a client, the part that handles results with questions; else None.
+        discovery: On a client, the part that handles errors without an id; else None.
     """
 
     __slots__ = ("_core", "_messages", "_outgoing", "discovery", "input_required")
@@ -75,7 +77,7 @@ class Answers:
     # ----------------------------------------------------------------------------------- responses
 
     def receive_answer(self, message: JSONObject) -> None:
-        """Give an answer to the call that it belongs to, or report what is wrong with it."""
+        """End the request that a response answers, or report why there is none."""
         raw: Any = message.get("id")
         key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
         if not self._core.transport.takes_answer(message):
@@ -98,7 +100,7 @@ class Answers:
             self._core.drop_nulls((*QUESTIONS, *META), result, call)
             interim, fault = self._incomplete_result(call, kind, result)
             if interim is None:
-                return  # asked again already
+                return  # the request was sent again and stays open
             outcome = interim
         elif (
             (spec := call._spec) is None
@@ -120,13 +122,19 @@ class Answers:
         if call._purpose is _APPLICATION:
             self._core.events.append(outcome)
         else:
-            assert not isinstance(outcome, InputRequired)  # no request of the library's own asks
+            # The server may ask questions about requests of the application only.
+            assert not isinstance(outcome, InputRequired)
             call._owner.ended(call, outcome)
 
     def _handle_unmatched(
         self, message: JSONObject, raw: object, key: IdKey | None
     ) -> OutgoingRequest | None:
-        """The call that an answer means although its id is in no table as it stands."""
+        """Handle a response whose id matches no open request.
+
+        Returns:
+            The open request with the same id in its other JSON type (`"7"` for 7), if that is
+            tolerated; else None: the response was reported.
+        """
         if key is None:
             error: Any = message.get("error")
             if raw is None and is_error(error):
@@ -177,7 +185,7 @@ class Answers:
     def _no_result(
         self, call: OutgoingRequest, message: JSONObject
     ) -> tuple[Outcome, Breach | None]:
-        """The outcome of an answer that is no plain result."""
+        """The outcome of a response that is an error or not valid, and its fault."""
         breach = judge_answer(message)
         if breach is not None:
             return invalid(call, breach, message.get("result")), breach
@@ -198,7 +206,7 @@ class Answers:
     def _incomplete_result(
         self, call: OutgoingRequest, kind: object, result: JSONObject
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
-        """The outcome of a result that says that it is not complete.
+        """The outcome of a result whose `resultType` is not `complete`, and its fault.
 
         Keeps JSON-023.
         """
@@ -208,7 +216,7 @@ class Answers:
         return invalid(call, breach, result), breach
 
     def _judge_result(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
-        """What is wrong with a result, after what counts as absent was taken out of it."""
+        """The fault of a result, or None; optional members that are null are removed first."""
         spec = call._spec
         optional = META if spec is None else spec.result_optional
         drop = self._core.drop_invalid if call._purpose in _FORGIVEN else self._core.drop_nulls
@@ -229,7 +237,7 @@ class Answers:
     # -------------------------------------------------------------------- responses over the limit
 
     def answered_by(self, id: IdKey | None) -> OutgoingRequest | None:
-        """The open call that an answer with this id means, if any."""
+        """The open request that a response with this id answers, if any."""
         call = None if id is None else self._outgoing.calls.get(id)
         if call is None and id is not None and not self._core.config.strict:
             other = id_of_other_type(id)
@@ -237,7 +245,7 @@ class Answers:
         return call
 
     def overlong_text(self, call: OutgoingRequest, size: str) -> str:
-        """Say that the answer to a call is over the limit; `size` is in bytes, as far as known."""
+        """The text that reports a response over the limit; `size` says how many bytes it has."""
         limit = self._core.config.max_message_bytes
         return (
             f"the answer to {call._method} has {size} bytes; "
@@ -245,7 +253,13 @@ class Answers:
         )
 
     def conclude_overlong(self, call: OutgoingRequest, text: str, *, is_told: bool = False) -> None:
-        """The answer to a call came, and was over the limit (OWN-001)."""
+        """End a request whose response is over the limit (OWN-001).
+
+        Args:
+            call: The request.
+            text: The text of `overlong_text`.
+            is_told: Whether the message was reported before.
+        """
         self._outgoing.conclude(call, _ANSWERED)
         if not is_told:
             self._core.report(Breach("OWN-001", text), request=call)
@@ -255,12 +269,12 @@ class Answers:
     # -------------------------------------------------------------------------- progress and tasks
 
     def receive_progress(self, params: JSONObject) -> None:
-        """Report progress of a call in flight, which restarts its silence."""
+        """Report progress of an open request, and restart its timeout."""
         token = id_key(params.get("progressToken"))
         progress: Any = params.get("progress")
         if token is None or (type(progress) is not int and type(progress) is not float):
             breach = judge_progress(params)
-            assert breach is not None  # by its own look at the same two members
+            assert breach is not None  # it judges the same two members
             self._core.report(breach)
             return
         call = self._outgoing.tokens.get(token)
@@ -291,17 +305,17 @@ class Answers:
         )
 
     def note_peer_tasks(self, method: str, content: JSONObject) -> None:
-        """Tasks of the peer came by, in a result or a notification."""
+        """Release the tokens of tasks that a result or a notification of the peer shows as over."""
         if self._outgoing.task_calls and method.startswith(("tasks/", "notifications/tasks/")):
             for task_id in finished_tasks(method, content):
                 self._finish_task(task_id)
 
     def _keep_token_for_task(self, call: OutgoingRequest, result: JSONObject) -> None:
-        """The token of a task stays in use until the task is over (PROG-011)."""
+        """Keep the progress token of a request that became a task until its end (PROG-011)."""
         task_id = new_task(result)
         if task_id is None:
             return
-        self._finish_task(task_id)  # a peer that names two tasks alike means the newer one
+        self._finish_task(task_id)  # of two tasks with the same id, only the newer one counts
         if len(self._outgoing.task_calls) < self._core.config.max_requests:
             call._task = task_id
             self._outgoing.task_calls[task_id] = call

@@ -1,4 +1,4 @@
-"""What a server can publish: that a list, or one resource, has changed."""
+"""The changes that a server can publish: a list has changed, or one resource has changed."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class ResourceUpdated(Record):
     """A resource has changed.
 
     Attributes:
-        uri: The resource, as `resources/read` names it.
-        subscribed: The resource that was subscribed to, where `uri` is a part of it; only the
-            application can know (MCP 2025-11-25, schema, ResourceUpdatedNotification).
+        uri: The URI of the resource, as in `resources/read`.
+        subscribed: The URI of the subscription, if `uri` is a part of that resource. Only the
+            application knows which resource has which parts (MCP 2025-11-25, schema,
+            ResourceUpdatedNotification).
     """
 
     uri: str
@@ -57,7 +58,7 @@ _NAMES: Final = [kind.__name__ for kind in _METHODS]
 
 
 def change_method(change: Change) -> str:
-    """The notification that tells of a change."""
+    """The method of the notification for a change."""
     try:
         return _METHODS[type(change)]
     except KeyError:
@@ -65,5 +66,5 @@ def change_method(change: Change) -> str:
 
 
 def change_params(change: Change) -> JSONObject | None:
-    """The params of that notification."""
+    """The params of the notification for a change; None if it has none."""
     return {"uri": change.uri} if isinstance(change, ResourceUpdated) else None

@@ -1,4 +1,4 @@
-"""The client's face of a connection."""
+"""The public connection of a client."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .core import Core
 from .handles import OutgoingRequest, Start, Subscription
 from .machine import ClientMachine
 
-if TYPE_CHECKING:  # the same, with overloads of `send_request` over method names
+if TYPE_CHECKING:  # the same class, with one overload of `send_request` per method
     from .typed_requests import ClientRequests as Connection
 else:
     from .connection import Connection
@@ -25,13 +25,16 @@ class ClientConnection(Connection):
 
     Args:
         info: The client's `Implementation` object: `name` and `version` at least.
-        capabilities: What the client can do for the server (`roots`, `sampling`, `elicitation`).
-        revisions: The revisions to speak; the newest is offered.
+        capabilities: The capabilities that the client declares (`roots`, `sampling`,
+            `elicitation`).
+        revisions: The revisions to speak; the client offers the newest.
         requires: Capabilities that the server must declare, as dotted paths (`"tools"`,
-            `"resources.subscribe"`); without one of them `start` fails.
+            `"resources.subscribe"`). If one is missing, `start` fails.
         config: Limits and policies.
-        wake: Called once when output, an event or an earlier deadline appears where none was;
-            never within itself, and after the verb that caused it has done its work.
+        wake: A function without parameters. It is called once when there was no output and now
+            there is, when there was no event and now there is, or when `next_timeout` has become
+            earlier. The call comes at the end of the method that caused it, never from within
+            `wake` itself.
 
     Raises:
         ValueError: A revision or a required capability is unknown, or `info` is incomplete.
@@ -76,26 +79,28 @@ class ClientConnection(Connection):
         data: Any = None,
         now: float | None = None,
     ) -> Start:
-        """Open the conversation. Ends in one `Ready` or `ConnectionFailed`.
+        """Open the conversation; it ends in one event, `Ready` or `ConnectionFailed`.
 
-        With revisions of both eras the server is asked with `server/discover` first; one that
-        does not know it gets `initialize`. With 2026-07-28 alone there is no second try, and
-        without it no first one.
+        If `revisions` has 2026-07-28 and older ones, the client first sends `server/discover`; to a
+        server that does not know this method it then sends `initialize`. With 2026-07-28 alone
+        there is no `initialize`; without 2026-07-28 there is no `server/discover`.
 
         Args:
-            meta: The `params._meta` of the requests that this takes.
-            timeout: Seconds to wait for the end. `initialize` cannot be cancelled: when the
-                time is over, the connection ends.
-            probe_timeout: Seconds after which a server that does not answer `server/discover`
-                is taken for one that does not know it.
-            hint: The revision of `Ready` when this server was last opened: of an era with a
-                handshake, it is not probed; of the other, it has all the time to answer.
-            data: Anything; it becomes `Start.data`.
-            now: The caller's clock in seconds. Needed with a timeout or with keep-alive, if
-                never told before.
+            meta: The `params._meta` of `server/discover` and `initialize`.
+            timeout: Seconds to wait for the ending. `initialize` cannot be cancelled: after this
+                time the connection ends.
+            probe_timeout: Seconds to wait for the response to `server/discover`. After this time
+                the client sends `initialize`.
+            hint: The revision that this server spoke last time (`Ready.revision`). With an older
+                one the client sends `initialize` at once; with 2026-07-28 `probe_timeout` is
+                ignored.
+            data: Any object of the application; it becomes `Start.data`.
+            now: The caller's clock in seconds. Needed with a timeout or with keep-alive, if no
+                time was given before.
 
         Raises:
-            LocalProtocolError: Started before, closed, or there is no clock.
+            LocalProtocolError: `start` was called before, the connection is closed, or a timeout
+                has no clock.
 
         Source: MCP 2025-11-25, basic/lifecycle, Initialization; 2026-07-28,
         basic/transports/stdio, Backward Compatibility.
@@ -111,20 +116,21 @@ class ClientConnection(Connection):
         data: Any = None,
         now: float | None = None,
     ) -> Subscription:
-        """Subscribe to changes: `SubscriptionAcknowledged`, then `NotificationReceived` for each.
+        """Subscribe to changes with `subscriptions/listen` (revision 2026-07-28 only).
 
-        Ends in one `SubscriptionEnded`. Only revision 2026-07-28 has it.
+        The events are `SubscriptionAcknowledged`, then `NotificationReceived` for each change, and
+        at the end one `SubscriptionEnded`.
 
         Args:
             notifications: The `SubscriptionFilter`: `toolsListChanged`, `promptsListChanged`,
                 `resourcesListChanged` (booleans), `resourceSubscriptions` (a list of URIs).
             meta: The request's `params._meta`.
-            timeout: Seconds that the server has to acknowledge it.
-            data: Anything; it becomes `Subscription.data`.
-            now: The caller's clock in seconds. Needed with a timeout, if never told before.
+            timeout: Seconds to wait for the acknowledgement of the server.
+            data: Any object of the application; it becomes `Subscription.data`.
+            now: The caller's clock in seconds. Needed with a timeout, if no time was given before.
 
         Raises:
-            LocalProtocolError: The state, the revision, a limit or the filter forbids it.
+            LocalProtocolError: The state, the revision, a limit or the filter forbids the request.
 
         Source: MCP 2026-07-28, basic/patterns/subscriptions.
         """
@@ -143,28 +149,28 @@ class ClientConnection(Connection):
         data: Any = None,
         now: float | None = None,
     ) -> OutgoingRequest:
-        """Send a request again with the answers to what the server has asked.
+        """Send a request again, with the answers to the questions of the server.
 
-        Method and params are those of the original, the state that the server gave goes back
-        untouched, and the id is a new one.
+        The new request has the method and params of the original, the server's `requestState`
+        unchanged, and a new id.
 
         Args:
-            call: The handle out of `InputRequired`.
-            responses: The result of each question, by the server's key.
-            meta: Members of `params._meta` for this round, over those of the round before.
-            log_level: As for `send_request`; None keeps that of the round before.
+            call: The handle in `InputRequired`.
+            responses: For each key of `InputRequired.questions`, the result object.
+            meta: Members of `params._meta` for this round; they replace those of the round before.
+            log_level: As for `send_request`; None keeps the level of the round before.
             progress: As for `send_request`.
             timeout: As for `send_request`, for this round.
-            max_timeout: The same.
-            data: Anything; it becomes `OutgoingRequest.data`.
+            max_timeout: As for `send_request`, for this round.
+            data: Any object of the application; it becomes `OutgoingRequest.data`.
             now: The caller's clock in seconds.
 
         Returns:
-            The handle of the new round, with an ending of its own.
+            The handle of the new request, which gets its own ending.
 
         Raises:
-            LocalProtocolError: Nothing was asked about this call, it was gone on with before, an
-                answer is missing or has the wrong shape, or the connection is not open.
+            LocalProtocolError: The server has asked nothing about this request, it was sent again
+                before, an answer is missing or has the wrong shape, or the connection is not open.
 
         Source: MCP 2026-07-28, basic/patterns/mrtr.
         """

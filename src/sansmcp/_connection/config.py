@@ -23,7 +23,7 @@ _MANUAL: Final = frozenset({"initialize", "ping", "logging/setLevel", "subscript
 def _secrets(keys: Iterable[bytes]) -> tuple[bytes, ...]:
     try:
         given: tuple[bytes, ...] = kinds_in("state_keys", keys, bytes, "keys")
-    except ValueError:  # whose text has what was given, and that may be a secret
+    except ValueError:  # its text quotes the value, which may hold a secret
         raise ValueError(
             "state_keys must be a list or a tuple of bytes, as in state_keys=[key]"
         ) from None
@@ -75,117 +75,120 @@ def _registry_of(config: Config) -> Registry:
 
 @attrs.frozen(kw_only=True)
 class Config(Record):
-    """Immutable settings; one instance may serve any number of connections.
+    """Immutable limits and policies; one instance may serve any number of connections.
 
-    Each limit says in its docstring what happens to what goes over it. Times are in seconds.
+    The docstring of each limit says what happens above the limit. Times are in seconds.
     """
 
     max_message_bytes: int = _limit(16 * MIB)
-    """Bytes of one incoming message; a longer one is discarded and reported (OWN-001). The request
-    that it answers, as far as that is known, ends at once as an invalid answer."""
+    """Bytes of one incoming message; a longer message is discarded and reported (OWN-001). If the
+    message is the response to a known request, that request ends as an invalid answer."""
     max_json_depth: int = _limit(200)
     """Levels of nesting in one incoming message; a deeper one is a parse error (OWN-002)."""
     max_integer_digits: int = _limit(4_300)
     """Digits of one incoming integer; a longer one is a parse error (OWN-003)."""
     max_requests: int = _limit(10_000)
-    """Requests in flight each way: an incoming one over it gets -32603 with `data.reason`
-    (OWN-004), an outgoing one raises (OWN-005)."""
+    """Open requests in each direction. An incoming request above the limit gets the error -32603
+    with `data.reason` (OWN-004); sending one raises `LocalProtocolError` (OWN-005)."""
     max_batch: int = _limit(1_000)
-    """Messages in one batch of 2025-03-26; a longer one is an invalid request (OWN-006)."""
+    """Messages in one batch of 2025-03-26; a longer batch is an invalid request (OWN-006)."""
     max_used_ids: int = _limit(10_000)
-    """Ranges of ids the peer has used; the oldest is forgotten and counted (OWN-007)."""
+    """Ranges of request ids that the peer has used; the oldest range is forgotten and counted
+    (OWN-007)."""
     max_late_answers: int = _limit(1_000)
-    """Requests that ended without an answer, kept to recognise it when it comes; the oldest is
+    """Requests that ended without a response and are kept to recognise a late one; the oldest is
     forgotten and counted (OWN-008)."""
     max_subscriptions: int = _limit(1_000)
-    """Resources the peer is subscribed to, and subscriptions of 2026-07-28, each with every
-    resource in it; a subscription over it gets -32603 (OWN-009)."""
+    """Subscriptions of the peer: each subscribed resource counts, and so does each subscription of
+    2026-07-28. A request to subscribe above the limit gets the error -32603 (OWN-009)."""
     max_held_changes: int = _limit(1_000)
-    """Published changes held back while output is over the soft limit; one over it is refused by
-    `publish` (OWN-010)."""
+    """Published changes that are held back while output is above the soft limit; above this number
+    `publish` drops the change and returns False (OWN-010)."""
     max_tool_schemas: int = _limit(1_000)
-    """Tools of a server on HTTP whose marked parameters are remembered; the oldest is forgotten
-    and reported (OWN-043)."""
+    """On HTTP, tools of a server whose parameters for headers are remembered; the oldest is
+    forgotten and reported (OWN-043)."""
     max_reconnects: int = _limit(10)
-    """Attempts in a row to take up a stream of HTTP in vain; then it, and what waits for its
-    answer, is lost (OWN-041)."""
+    """Failed attempts in a row to resume a stream of HTTP; then the stream, and each request that
+    waits for a response on it, is lost (OWN-041)."""
     max_pages: int = _limit(10_000)
     """Pages of one listing; the listing ends there (OWN-013)."""
     max_items: int = _limit(1_000_000)
-    """Items of one listing; the listing ends with the page that reaches it (OWN-013)."""
+    """Items of one listing; the listing ends with the page that reaches the limit (OWN-013)."""
     max_empty_pages: int = _limit(10)
     """Empty pages in a row of one listing; the listing ends there (OWN-013)."""
     max_events: int = _limit(10_000)
-    """Events not yet taken; above it `paused` is true. Nothing is refused because of it."""
+    """Events not yet taken; above the limit `paused` is true. No message is refused."""
     max_event_bytes: int = _limit(64 * MIB)
-    """Bytes of the messages received since all events were last taken; above it `paused` is true as
-    long as events wait. Nothing is refused because of it."""
+    """Bytes of the messages received since all events were last taken; above the limit `paused` is
+    true as long as events wait. No message is refused."""
     soft_unsent_bytes: int = _limit(16 * MIB)
-    """Output not yet taken; above it progress and logs are dropped and changes wait (OWN-011)."""
+    """Bytes of output not yet taken; above the limit progress and logs are dropped, and published
+    changes are held back (OWN-011)."""
     max_unsent_bytes: int = _limit(64 * MIB)
-    """Output not yet taken; a message that would go above it ends the connection (OWN-012), unless
-    it has more bytes by itself: then it is refused, and an answer becomes an error (OWN-044)."""
+    """Bytes of output not yet taken; a message that would exceed the limit ends the connection
+    (OWN-012). A message that is larger than the limit by itself is refused instead, and a response
+    becomes an error (OWN-044)."""
 
     max_held_bytes: int = _limit(256 * MIB)
-    """Memory, by estimate, that the requests of all clients of an HTTP endpoint hold: bodies that
-    are not complete, and params of open requests. A request or a large notification over it gets
-    503 with `Retry-After` (OWN-053); of bodies that are not complete, the longest give way. What
-    sessions keep of their clients' `initialize` may hold a quarter of it besides."""
+    """Estimated memory, in bytes, for the requests of all clients of an HTTP endpoint: incomplete
+    bodies, and params of open requests. A request or a large notification above the limit gets the
+    status 503 with `Retry-After` (OWN-053); of the incomplete bodies, the longest are refused
+    first. The `initialize` requests that sessions keep may take a quarter of the limit besides."""
 
     codec: Codec = attrs.field(default=STANDARD_CODEC, validator=_codec)
-    """Turns JSON text into values and back."""
+    """The codec that turns JSON text into values and back."""
     check: Literal["shape", "none"] = attrs.field(
         default="shape", validator=choice("shape", "none")
     )
-    """Whether the required members of params and results, and the JSON types of all members that
-    the revision defines, are checked, in both directions."""
+    """`"shape"` checks, in both directions, that params and results have their required members and
+    that all members of the revision have the right JSON type; `"none"` does not."""
     strict: bool = attrs.field(default=False, validator=flag)
-    """Refuse an answer whose id matches only after changing its JSON type."""
+    """Whether to refuse a response whose id has the wrong JSON type (`"7"` for 7)."""
     unknown_methods: Literal["refuse", "deliver"] = attrs.field(
         default="refuse", validator=choice("refuse", "deliver")
     )
-    """Whether requests for unknown or undeclared methods get -32601, or become events."""
+    """`"refuse"` answers requests for unknown or undeclared methods with the error -32601;
+    `"deliver"` reports them as `RequestReceived`."""
     manual: frozenset[str] = attrs.field(
         default=frozenset[str](), converter=_names, validator=_manual
     )
-    """Methods handed to the application that the core would answer by itself: any of
-    `initialize`, `ping`, `logging/setLevel`, `subscriptions/listen` (to answer that one,
-    `acknowledge` it)."""
+    """Methods that the application answers instead of the library: any of `initialize`, `ping`,
+    `logging/setLevel` and `subscriptions/listen` (which is answered by `acknowledge`)."""
 
     extensions: tuple[Extension, ...] = attrs.field(default=(), converter=_tuple_of, eq=False)
-    """Methods, notifications and kinds of results beside those of the specification."""
+    """Methods, notifications and result types that the specification does not have."""
     registry: Registry = attrs.field(
         init=False, repr=False, eq=False, default=attrs.Factory(_registry_of, takes_self=True)
     )
-    """What all of it comes to. It belongs to the machine."""
+    """The methods of the specification and of `extensions` together; for the library only."""
 
     send_info: bool = attrs.field(default=True, validator=flag)
-    """Whether `info` goes into every message of the modern revision that may have it."""
+    """Whether `info` is sent in each message of revision 2026-07-28 that may carry it."""
     cache_ttl_ms: int = attrs.field(default=0, validator=whole(0))
-    """Milliseconds for which results may be kept, where a result does not say so itself."""
+    """The `ttlMs` of results that have none: milliseconds for which a client may cache them."""
     cache_scope: Literal["public", "private"] = attrs.field(
         default="private", validator=choice("public", "private")
     )
-    """Who may keep them: anybody, or the client that asked."""
+    """The `cacheScope` of results that have none: `"private"` lets only the client that asked
+    cache them, `"public"` lets shared caches do so."""
     state_keys: tuple[bytes, ...] = attrs.field(default=(), converter=_secrets, repr=False)
-    """Secrets that seal what `require_input` gives the client to keep: the first one seals, each
-    of them opens. A list or a tuple of `bytes`, each of 16 bytes or more. Without any, the state is
-    not sealed. Whoever gives a principal with a request gives a `principal_key` with it: the seal
-    is bound to that."""
+    """Secrets that seal the `state` of `require_input`: a list or a tuple of `bytes`, each of 16
+    bytes or more. The first key seals; any of the keys opens. Without keys the state is not sealed.
+    With keys, a `principal` must come with a `principal_key`, and the seal is bound to that."""
     state_seconds: float = attrs.field(default=600.0, validator=seconds(endless=True))
-    """How long a sealed state may be used."""
+    """Seconds for which a sealed state may be used."""
     max_input_rounds: int = _limit(10)
-    """Rounds of questions to the client within one request; the request ends there (OWN-027)."""
+    """Rounds of questions to the client about one request; the request ends there (OWN-027)."""
 
     coalesce_progress: bool = attrs.field(default=False, validator=flag)
-    """Drop sent progress that does not increase, instead of raising."""
+    """Whether `send_progress` drops progress that does not increase, instead of raising."""
     progress_interval: float | None = _seconds()
-    """Least time between two progress notifications for one request; others are dropped. Needs a
-    clock: where no time was ever told, nothing is dropped."""
+    """Least seconds between two progress notifications for one request; those that come earlier are
+    dropped. Without a clock (`now`) none is dropped."""
     ping_interval: float | None = _seconds()
-    """Silence of the peer after which it is pinged. None: never."""
+    """Seconds of silence of the peer after which a ping is sent. None: no pings."""
     ping_timeout: float | None = _seconds()
-    """How long such a ping may go unanswered. None: as long as `ping_interval`."""
+    """Seconds to wait for the response to such a ping. None: as many as `ping_interval`."""
     max_failed_pings: int = _limit(3)
     """Unanswered pings in a row that end the connection (OWN-016)."""
 
@@ -194,6 +197,6 @@ class Config(Record):
 
 
 def config_of(config: Config | None) -> Config:
-    """What a connection or an endpoint was given, or the defaults."""
+    """The given settings, or the defaults for None; raises `ValueError` for anything else."""
     check_kind("config", config, Config, optional=True)
     return config or Config()

@@ -49,17 +49,21 @@ from .transport import Transport
 
 
 class ByteStream(Transport):
-    """One stream of bytes for all messages, which may end in the middle of one."""
+    """The transport of one byte stream for all messages; it may end inside of a message.
+
+    Attributes:
+        cut_off: A sentence on the message over the limit in which the stream has ended; else None.
+    """
 
     __slots__ = ("cut_off",)
 
     core: Core  # which sets it
 
     def __init__(self) -> None:
-        self.cut_off: str | None = None  # the message that the stream ended in, if over the limit
+        self.cut_off: str | None = None
 
     def loss_text(self, call: OutgoingRequest) -> str:
-        """Why a request has no answer; its answer may be what the stream was cut off in."""
+        """The reason why a request was lost; the message that was cut off may be its response."""
         text = super().loss_text(call)
         if self.cut_off is None:
             return text
@@ -85,7 +89,7 @@ class Connection:
         self._machine = machine
         self._stream = stream
         self._core = machine.core
-        # The parts of the verbs that are called most: a name of its own saves a step at each call.
+        # The parts that are called most often: direct attributes save a look-up in each call.
         self._outgoing = machine.outgoing
         self._incoming = machine.incoming
         self._notifications = machine.notifications
@@ -101,16 +105,17 @@ class Connection:
         at: float | None = None,
         now: float | None = None,
     ) -> None:
-        """Take the next bytes of the peer's stream, cut anywhere.
+        """Take the next bytes of the peer's stream, in pieces of any size.
+
+        Faults of the peer never raise: a bad line becomes an event, and the lines around it are
+        handled.
 
         Args:
-            data: Any number of bytes; nothing of it is kept but an unfinished line.
-            at: The time in Unix seconds. Where it is told and `Config.state_keys` are set, a
-                server checks the seal of a state before it delivers the request.
+            data: Any number of bytes. The connection copies an unfinished line and keeps nothing
+                else.
+            at: The time in Unix seconds. If it is given and `Config.state_keys` are set, a server
+                checks the seal of a state before it delivers the request.
             now: The caller's clock in seconds.
-
-        Never raises for what the peer did: bad lines become events, good ones around them are
-        served.
 
         Source: MCP 2025-11-25, basic/transports, stdio.
         """
@@ -138,29 +143,29 @@ class Connection:
         at: float | None = None,
         now: float | None = None,
     ) -> None:
-        """Take one whole encoded message, for transports that keep messages apart.
+        """Take one whole encoded message, for transports that have their own framing.
+
+        Faults of the peer never raise: a bad message becomes an event.
 
         Args:
             message: One JSON text without framing.
             at: The time in Unix seconds, as for `receive_data`.
             now: The caller's clock in seconds.
-
-        Never raises for what the peer did: bad messages become events.
         """
         self._machine.receive_message(message, at=at, now=now)
 
     def receive_eof(
         self, *, drain: float = 0.0, at: float | None = None, now: float | None = None
     ) -> None:
-        """The peer has ended its stream: no more input will come.
+        """Take the end of the peer's stream: no more input will come.
 
-        Requests of ours that wait for an answer end as lost. Requests that we are handling are
-        cancelled, at once or when `drain` is over, and `ConnectionClosed` comes last.
+        The open requests of this side end as lost. The open requests of the peer are cancelled, at
+        once or after `drain` seconds. `ConnectionClosed` comes last.
 
         Args:
-            drain: Seconds in which answers to requests already read may still be sent.
+            drain: Seconds in which requests of the peer that were received may still be answered.
             at: The time in Unix seconds, as for `receive_data`: the last line may have no newline.
-            now: The caller's clock in seconds. Without any clock, `drain` does nothing.
+            now: The caller's clock in seconds. Without a clock, `drain` has no effect.
 
         Raises:
             ValueError: `drain` is negative, or no number.
@@ -172,18 +177,19 @@ class Connection:
         self._machine.receive_eof(drain=drain, at=at, now=now)
 
     def send_failed(self, *, now: float | None = None) -> None:
-        """Writing to the peer has failed, perhaps in the middle of a message.
+        """Take a failure of writing to the peer, perhaps in the middle of a message.
 
-        Output is dropped. Requests that we are handling are cancelled, and requests of ours that
-        were not handed over end as lost; those that were may still be answered, until the end of
-        the stream or their timeout.
+        Output that waits is dropped, and the open requests of the peer are cancelled. Requests of
+        this side that the transport has not taken end as lost. Those that it has taken may still
+        be answered, until the stream ends or they time out.
         """
         self._machine.send_failed(now=now)
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`: fire what is due. Spare calls do nothing.
+        """Handle all deadlines up to `now`, in seconds on the caller's clock.
 
-        Timers fire only here, so that an answer received first wins even past its deadline.
+        A call before a deadline does nothing. Deadlines have an effect only here: a response that
+        is received before this call ends its request, even after its deadline.
         """
         self._machine.handle_timeout(now)
 
@@ -207,27 +213,27 @@ class Connection:
         """Queue a request and return the handle that its one ending will carry.
 
         Args:
-            method: The method name. One that no revision defines is sent as it is.
-            params: The params object; nothing of it is kept.
+            method: The method name. A method that no revision defines is sent unchanged.
+            params: The params object; the connection keeps no reference to it.
             meta: Merged into `params._meta`. A `progressToken` in it (or in the params) is used.
-            progress: Ask for progress with a token of the library's choice.
-            timeout: Seconds of silence allowed; progress for this request restarts it. On a client,
-                the time in which a request of the server waits for our answer, or for the end of a
-                task that we answered with, does not count: give `now` to the verb that ends it.
+            progress: Whether to ask for progress, with a token that the library chooses.
+            timeout: Seconds of silence allowed; progress for this request restarts the time. On a
+                client, time does not count while a request of the server waits for a response of
+                the application, or for the end of its task: give `now` to the method that ends it.
             max_timeout: Seconds allowed in all, with or without progress.
             log_level: The least severe level of log messages about this request; None: no log
-                messages. Before 2026-07-28 `logging/setLevel` decides for all requests, and
-                this is ignored.
-            id: The id to use instead of the next number: a string not used before, or an
-                integer above every one used before.
-            request: The request of the peer that this one serves; it goes out on that one's
-                stream where the transport has several.
-            data: Anything; it becomes `OutgoingRequest.data`.
-            now: The caller's clock in seconds. Needed with a timeout, if never told before.
+                messages. Before 2026-07-28 this is ignored: `logging/setLevel` decides for all
+                requests.
+            id: The id to use instead of the next number: a string that was not used before, or an
+                integer above all those used before.
+            request: The request of the peer for which this request is sent. Where the transport
+                has several streams, this request goes out on the stream of `request`.
+            data: Any object of the application; it becomes `OutgoingRequest.data`.
+            now: The caller's clock in seconds. Needed with a timeout, if no time was given before.
 
         Raises:
             LocalProtocolError: The state, the handshake, a capability, a limit, the shape of
-                the params, the id or the token forbids it. Nothing was queued.
+                the params, the id or the token forbids the request. Nothing was queued.
 
         Source: MCP 2025-11-25, basic/index, Requests; basic/lifecycle, Timeouts.
         """
@@ -248,24 +254,24 @@ class Connection:
         data: Any = None,
         now: float | None = None,
     ) -> Listing:
-        """List everything, page by page: `PageReceived` for each, then one `ListingEnded`.
+        """Fetch all pages of a list: one `PageReceived` for each page, then one `ListingEnded`.
 
         Args:
-            method: A method that the agreed revision paginates (`tools/list` and the like).
-            params: The params of each page but for the cursor; a `cursor` in it is where to
-                begin.
+            method: A method that the agreed revision paginates, such as `tools/list`.
+            params: The params of each page, without the cursor. If it has a `cursor`, the listing
+                begins there.
             meta: Merged into `params._meta` of each page.
-            timeout: Seconds allowed for each page.
-            max_timeout: The same, which progress would not extend.
-            auto: Ask for each further page as soon as the one before has come. If not, each
-                waits for `next_page`, so that no more is fetched than somebody has use for.
+            timeout: Seconds of silence allowed for each page.
+            max_timeout: Seconds allowed for each page in all.
+            auto: Whether to request each page as soon as the page before was received. False:
+                each further page waits for `next_page`.
             request: As for `send_request`.
-            data: Anything; it becomes `Listing.data`.
-            now: The caller's clock in seconds. Needed with a timeout, if never told before.
+            data: Any object of the application; it becomes `Listing.data`.
+            now: The caller's clock in seconds. Needed with a timeout, if no time was given before.
 
         Raises:
-            LocalProtocolError: As for `send_request`, the method is not paginated, or as many
-                listings wait for `next_page` as requests may be in flight.
+            LocalProtocolError: As for `send_request`; or the method is not paginated; or as many
+                listings wait for `next_page` as `Config.max_requests` allows.
 
         Source: MCP 2025-11-25, server/utilities/pagination.
         """
@@ -274,19 +280,19 @@ class Connection:
         )
 
     def next_page(self, listing: Listing, *, now: float | None = None) -> bool:
-        """Ask for the next page of a listing that was begun with `auto=False`.
+        """Request the next page of a listing that was started with `auto=False`.
 
         Args:
             listing: The handle from `send_paginated`.
-            now: The caller's clock in seconds. The page's timeout counts from here.
+            now: The caller's clock in seconds. The timeout of the page counts from here.
 
         Returns:
-            Whether it was asked for. False changes nothing: a page is under way already, or the
-            listing has ended.
+            Whether the page was requested. False: nothing has changed, because a page is requested
+            already, or the listing has ended.
 
         Raises:
-            LocalProtocolError: Too many requests are in flight, or the handle is another
-                connection's. Nothing was queued.
+            LocalProtocolError: Too many requests are open, or the handle belongs to another
+                connection. Nothing was queued.
 
         Source: MCP 2025-11-25, server/utilities/pagination.
         """
@@ -300,17 +306,19 @@ class Connection:
         data: Any = None,
         now: float | None = None,
     ) -> Ping:
-        """Ping the peer; ends in one `PingEnded`. Allowed before the handshake is done, too.
+        """Send a ping to the peer; it ends in one `PingEnded`.
+
+        A ping is allowed before the handshake is done.
 
         Args:
             meta: The request's `params._meta`.
-            timeout: Seconds to wait for the answer.
-            data: Anything; it becomes `Ping.data`.
-            now: The caller's clock in seconds. Needed with a timeout, if never told before.
+            timeout: Seconds to wait for the response.
+            data: Any object of the application; it becomes `Ping.data`.
+            now: The caller's clock in seconds. Needed with a timeout, if no time was given before.
 
         Raises:
-            LocalProtocolError: The connection is not open, the revision has no ping, or there
-                is no clock.
+            LocalProtocolError: The connection is not open, the revision has no ping, or a timeout
+                has no clock.
 
         Source: MCP 2025-11-25, basic/utilities/ping.
         """
@@ -324,20 +332,21 @@ class Connection:
         meta: JSONObject | None = None,
         now: float | None = None,
     ) -> bool:
-        """Cancel what is in flight: tell the peer, and end it with its ending event.
+        """Cancel an open request, listing, ping or subscription, and tell the peer.
 
         Args:
-            call: The handle from `send_request`, `send_paginated`, `ping` or `listen`.
-            reason: Why, for the peer's log.
+            call: The handle from `send_request`, `send_paginated`, `ping` or `listen`. Its ending
+                event follows.
+            reason: The reason, for the log of the peer.
             meta: The notification's `_meta`.
             now: The caller's clock in seconds.
 
         Returns:
-            Whether it was still in flight. False changes nothing: the race was lost.
+            Whether it was open until now. False: it had ended before, and nothing has changed.
 
         Raises:
-            LocalProtocolError: It cannot be cancelled (`start`; a request for a task, which
-                `tasks/cancel` ends), or the handle is another connection's.
+            LocalProtocolError: The handle cannot be cancelled (`start`; a request for a task, which
+                `tasks/cancel` ends), or it belongs to another connection.
 
         Source: MCP 2025-11-25, basic/utilities/cancellation.
         """
@@ -355,18 +364,18 @@ class Connection:
 
         Args:
             request: The handle from `RequestReceived`.
-            result: The result object; nothing of it is kept.
+            result: The result object; the connection keeps no reference to it.
             meta: Merged into `result._meta`.
             now: The caller's clock in seconds.
 
         Returns:
-            Whether the answer was queued. False: the request was cancelled meanwhile, or the
-            connection ended, and nothing is sent; or the answer alone has more than
+            Whether the response was queued. False: the request was cancelled or the connection has
+            ended, and nothing is sent; or the response alone is larger than
             `Config.max_unsent_bytes`, and the error -32603 was queued in its place.
 
         Raises:
-            LocalProtocolError: It was answered before, belongs to another connection, or the
-                result lacks a member that the method requires. The request stays open.
+            LocalProtocolError: The request was answered before or belongs to another connection,
+                or the result lacks a member that the method requires. The request stays open.
 
         Source: MCP 2025-11-25, basic/index, Responses.
         """
@@ -388,15 +397,15 @@ class Connection:
             code: A JSON-RPC error code. -32002 (resource not found, up to 2025-11-25) becomes
                 -32602 where the request is one of 2026-07-28.
             message: One concise sentence.
-            data: Any JSON value; left out if not given.
+            data: Any JSON value; without it the error has no `data`.
             now: The caller's clock in seconds.
 
         Returns:
-            Whether the answer was queued, as for `send_result`.
+            Whether the response was queued, as for `send_result`.
 
         Raises:
-            LocalProtocolError: It was answered before, belongs to another connection, or the
-                error is not well formed. The request stays open.
+            LocalProtocolError: The request was answered before or belongs to another connection,
+                or the error is not well formed. The request stays open.
 
         Source: MCP 2025-11-25, basic/index, Responses.
         """
@@ -412,20 +421,20 @@ class Connection:
         meta: JSONObject | None = None,
         now: float | None = None,
     ) -> bool:
-        """Tell the peer how far a request of its has come.
+        """Send progress of a request of the peer.
 
         Args:
             request: The handle from `RequestReceived`.
-            progress: More than at the last call for this request.
+            progress: A number above that of the last call for this request.
             total: The value of `progress` at the end, in the same unit, if known.
-            message: What is going on, for people (left out in 2024-11-05, which has no such
-                member).
+            message: A text for people about the current step (not sent in 2024-11-05, which has no
+                such member).
             meta: The notification's `_meta`.
-            now: The caller's clock in seconds; `Config.progress_interval` needs one.
+            now: The caller's clock in seconds; `Config.progress_interval` needs it.
 
         Returns:
-            Whether it was queued. False: the request is over, the peer wants no progress, the
-            last one is too recent, or too much output waits already.
+            Whether the notification was queued. False: the request has ended, the peer wants no
+            progress, the last notification is too recent, or too much output waits.
 
         Raises:
             LocalProtocolError: A number is not finite, or `progress` does not increase (without
@@ -444,33 +453,34 @@ class Connection:
         request: IncomingRequest | None = None,
         now: float | None = None,
     ) -> None:
-        """Queue a notification that has no verb of its own.
+        """Queue a notification for which there is no other method.
 
         Args:
-            method: The method name. One that no revision defines is sent as it is.
-            params: The params object; nothing of it is kept.
+            method: The method name. A method that no revision defines is sent unchanged.
+            params: The params object; the connection keeps no reference to it.
             meta: Merged into `params._meta`.
-            request: The request of the peer that it belongs to; it goes out on that one's
-                stream where the transport has several. A server gives it for a client of
-                2026-07-28, in which no notification stands alone.
+            request: The request of the peer that the notification belongs to. Where the transport
+                has several streams, it goes out on the stream of `request`. A server needs it for a
+                client of 2026-07-28, where each notification belongs to a request.
             now: The caller's clock in seconds.
 
         Raises:
             LocalProtocolError: The state, the handshake, a capability or the shape of the params
-                forbids it, the method has a verb of its own, or a notification to a client of
-                2026-07-28 belongs to no request. Nothing was queued.
+                forbids the notification; another method sends it (`send_progress`, `cancel`, ...);
+                or a notification to a client of 2026-07-28 has no `request`. Nothing was queued.
 
         Source: MCP 2025-11-25, basic/index, Notifications.
         """
         self._notifications.send(method, params, meta, request, now)
 
     def close(self, *, now: float | None = None) -> None:
-        """End the connection from this side. Output queued before may still be written.
+        """End the connection from this side; output that was queued before may still be written.
 
-        Every open request ends: ours as lost, the peer's as cancelled; `ConnectionClosed` comes
-        last. A server answers the open subscriptions of its client with a result, which is queued
-        behind the output that waits: write it before the transport is closed. What does not fit
-        into `Config.max_unsent_bytes` is left out. A second call does nothing.
+        Each open request of this side ends as lost, and each of the peer is cancelled;
+        `ConnectionClosed` comes last. A server answers the open subscriptions of its client with a
+        result, which is queued behind the output that waits: write the output before you close the
+        transport. A result that does not fit into `Config.max_unsent_bytes` is not sent. A second
+        call does nothing.
 
         Source: MCP 2026-07-28, basic/patterns/subscriptions.
         """
@@ -479,7 +489,7 @@ class Connection:
     # ------------------------------------------------------------------------------- to the caller
 
     def next_event(self) -> Event | None:
-        """Take the oldest event; None means that there is none now."""
+        """Take the oldest event; None means that no event waits."""
         events = self._core.events
         if not events:
             return None
@@ -489,14 +499,14 @@ class Connection:
         return event
 
     def messages_to_send(self) -> list[bytes]:
-        """Take all queued messages, each a JSON text without framing, in order."""
+        """Take all queued messages in order, each a JSON text without framing."""
         cut = len(self._core.newline)
         return [message[: len(message) - cut] for message, _ in self._machine.take_output()]
 
     def data_to_send(self) -> bytes:
-        """Take all queued output as one buffer; `b""` means that there is none now.
+        """Take all queued output as one buffer; `b""` means that no output waits.
 
-        A lone message is not copied.
+        A single message is not copied.
         """
         output = self._core.output
         if not output:
@@ -511,74 +521,74 @@ class Connection:
         return b"".join([message for message, _ in self._machine.take_output()])
 
     def buffers_to_send(self) -> list[bytes]:
-        """Take all queued output as buffers for a vectored write; `[]` means that there is none."""
+        """Take all queued output as buffers for a vectored write; `[]` means that none waits."""
         return [message for message, _ in self._machine.take_output()]
 
     def next_timeout(self) -> float | None:
-        """When to call `handle_timeout`, on the caller's clock; None means never."""
+        """The time, on the caller's clock, to call `handle_timeout`; None: there is no deadline."""
         return self._core.timers.earliest()
 
     # ------------------------------------------------------------------------------------- looking
 
     @property
     def state(self) -> State:
-        """What still works on the connection."""
+        """The state: which directions of the connection still work."""
         return self._core.state
 
     @property
     def phase(self) -> Phase:
-        """How far the handshake has come."""
+        """The phase: how far the opening of the conversation has come."""
         return self._core.conversation.phase
 
     @property
     def revision(self) -> str | None:
-        """The agreed revision; None before there is one."""
+        """The agreed revision; None before it is agreed."""
         return self._core.peer.revision
 
     @property
     def peer(self) -> Peer:
-        """What is known of the other side."""
+        """The other side: its info, capabilities, revision and principal, as far as known."""
         return self._core.peer
 
     @property
     def pending_requests(self) -> tuple[OutgoingRequest, ...]:
-        """The application's own requests that have not ended yet, oldest first."""
+        """The open requests that the application has sent, oldest first."""
         return self._outgoing.pending
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of the peer that still wait for an answer from this side, oldest first."""
+        """The requests of the peer that the application has not answered yet, oldest first."""
         return self._machine.open_requests
 
     @property
     def subscriptions(self) -> tuple[str, ...]:
-        """The URIs that the peer is subscribed to."""
+        """The URIs that the peer is subscribed to by `resources/subscribe`."""
         return ()
 
     @property
     def forgotten_answers(self) -> int:
-        """How many ended requests were forgotten, so that a late answer counts as unknown."""
+        """How many ended requests were forgotten; a late response to them counts as unknown."""
         return self._outgoing.forgotten_answers
 
     @property
     def forgotten_ids(self) -> int:
-        """How many ranges of the peer's ids were forgotten, so that a reuse goes unnoticed."""
+        """How many ranges of the peer's ids were forgotten; a reuse of them is not noticed."""
         return self._incoming.forgotten_ids
 
     @property
     def unsent_bytes(self) -> int:
-        """Bytes of output not yet taken."""
+        """The size of the output that was not taken yet, in bytes."""
         return self._core.unsent
 
     @property
     def paused(self) -> bool:
-        """Advice to stop reading until events were taken. Nothing is refused because of it."""
+        """Whether to stop reading until events were taken; input is accepted all the same."""
         return self._core.events.is_over(self._core.config)
 
     # ------------------------------------------------------------------------------------- helpers
 
     def _receive_odd_line(self, line: Line | OverlongEnd) -> None:
-        """The first line, one that is too long or empty, or one that ends in white space."""
+        """Handle the first line, a blank or overlong line, or one that ends in white space."""
         if isinstance(line, OverlongLine):
             self._note_all(self._trimmer.strip_bom(line.head)[1])
             self._machine.receive_overlong(line.head)
@@ -592,7 +602,7 @@ class Connection:
             self._machine.receive(text)
 
     def _input_ended(self) -> None:
-        """A whole message without a newline is served, a piece of one reported."""
+        """Handle the bytes after the last newline: a whole message, or a piece to report."""
         rest = self._lines.end()
         if rest is None or not self._machine.listens:
             return
@@ -616,7 +626,7 @@ class Connection:
             self._receive_odd_line(line)
 
     def _cut_off_overlong(self, end: OverlongEnd) -> None:
-        """The stream has ended in a message over the limit, which was reported (OWN-001)."""
+        """Report a stream that has ended inside of a message over the limit (OWN-018)."""
         limit = self._core.config.max_message_bytes
         text = (
             f"the stream ended in a message of {end.size} bytes without a newline; "

@@ -1,4 +1,4 @@
-"""What all parts of a connection share: clock, events, output, state, ending."""
+"""The core that all parts of a connection share: clock, events, output, state and ending."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ from .transport import Transport
 
 
 class Parts(Protocol):
-    """The parts of a connection, as far as what they share has to call them."""
+    """The methods that the core calls on all parts of a connection together."""
 
     def clock_started(self) -> None:
-        """The caller has told the time for the first time."""
+        """React to the first time that the caller has given."""
         ...
 
     def fail_unsent(self) -> None:
@@ -57,30 +57,53 @@ class Parts(Protocol):
         ...
 
     def end_parts(self, cause: CancelCause) -> None:
-        """End all that is open, each with its ending."""
+        """End every open request, listing, ping and subscription with its ending event."""
         ...
 
 
 class Core:
-    """What all parts of a connection share: clock, events, output, state, and the conversation.
+    """The state that all parts of a connection share: clock, events, output and conversation.
 
-    Verbs check first, then commit: a call that raises has changed nothing.
+    Verbs check first, then commit: a verb that raises has changed nothing.
 
     Attributes:
-        conversation: What is agreed on by a handshake, or by `server/discover`.
-        modern: On a server, the conversation of requests that speak for themselves; else None.
-        events: What the application has not taken yet, oldest first.
-        output: Encoded messages that were not taken yet, each with its route.
-        unsent: Bytes of the output.
-        now: The largest time that was told, in seconds; None before any.
-        at: The time in Unix seconds of what is being received; None where it was not told.
-        requests: The requests of the peer in flight, which `IncomingRequests` files.
+        side: The side that this connection plays; `other` is the side of the peer.
+        config: Limits and policies of the application.
+        registry: The methods and capabilities of the specification and of the extensions.
+        codec: The JSON codec. `decoder` adds the limits on depth and on digits of integers.
+        unlimited: A message of at most this many bytes cannot break a limit of `decoder`.
+        checks_shape: Whether the members of params and results are checked.
+        info: The JSON of this side's `Implementation` object.
+        capabilities: The capabilities of this side, for all revisions.
+        revisions: The revisions that this side speaks, oldest first; `legacy_revisions` are those
+            with a handshake, `modern_revisions` those without.
+        peer: What is known of the other side.
+        conversation: The state that a handshake or `server/discover` has agreed on.
+        modern: On a server, the conversation of modern requests; else None.
+        state: Which directions of the connection still work.
+        events: The events that the application has not taken yet, oldest first.
+        output: The encoded messages that the transport has not taken yet, each with its route.
+        unsent: The size of `output`, in bytes.
+        newline: The bytes that end each message in `output`.
+        now: The largest time that the caller has given, in seconds; None before the first.
+        at: The Unix time of the message that is being received, in seconds; None where the caller
+            gave none.
+        timers: The deadlines of all parts.
+        requests: The open requests of the peer, by key. `IncomingRequests` maintains the table.
+        transport: The object that handles the steps in which transports differ.
+        parts: All parts together; None until the machine is made.
+        wake: The application's callback for news (see `ClientConnection`), or None.
+        waking: Whether `wake` is running.
         needs_settle: Whether a verb has to call `settle` at its end.
-        is_shared: Whether many clients share the connection: ids and tokens mean something on
-            their route only, and nothing outlasts a request.
-        last_fault: The last breach that was reported and not tolerated.
-        unsent_calls: Requests of this side that could not be sent, with the reason; they end
-            when the verb is done. None: there was none yet.
+        known_output: Whether output was waiting when `settle` last looked; `known_events` and
+            `known_deadline` are the same for events and for the earliest deadline.
+        overflowing: Whether the output has gone over its hard limit; the verb ends the connection.
+        refused: Whether a message larger than the hard limit was dropped during this verb.
+        is_shared: Whether many clients share the connection. Request ids and progress tokens are
+            then valid on their route only, and no state outlasts a request.
+        last_fault: The last reported breach that was not tolerated.
+        unsent_calls: Requests of this side that could not be sent, each with reason and text. They
+            end when the verb is done. None before the first.
     """
 
     __slots__ = (
@@ -163,7 +186,7 @@ class Core:
         )
         self.unlimited: int = self.decoder.unlimited
         self.checks_shape: bool = config.check == "shape"
-        # What we say of ourselves never changes; the caller's dicts are not kept.
+        # Info and capabilities never change: encode them once, and keep no dict of the caller.
         self.info: bytes = self.encode(info)
         capabilities = registry.without_nulls(capabilities or {})
         self.capabilities: Any = self.codec.decode(self.encode(capabilities))
@@ -184,7 +207,7 @@ class Core:
             # A server that speaks both has both conversations, side by side.
             self.modern = Conversation(dialects[MODERN_REVISION], Phase.OPERATING)
             self.modern.gates[side] = gates
-            # What clients declare stands in their requests, and is judged with each of them.
+            # Each modern request carries its client's capabilities and is judged by them.
             self.modern.gates[side.other] = registry.every_gate
             if not self.legacy_revisions:
                 self.conversation = self.modern
@@ -194,12 +217,12 @@ class Core:
         self.unsent: int = 0
         self.newline: bytes = newline
         self.now: float | None = None
-        self.at: float | None = None  # of what is being received, in Unix seconds
+        self.at: float | None = None
         self.timers: Timers = Timers() if timers is None else timers
         self.wake: Callable[[], None] | None = wake
         self.waking: bool = False
         self.overflowing: bool = False
-        self.refused: bool = False  # a message that would never fit was not queued
+        self.refused: bool = False
         self.needs_settle: bool = wake is not None
         self.known_output: bool = False
         self.known_events: bool = False
@@ -211,7 +234,7 @@ class Core:
         self.requests: dict[RequestKey, IncomingRequest] = {}
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
-        """All state is plain data, except the caller's `wake`, which copies do without."""
+        """Copy all slots but `wake`: it belongs to the application of the original."""
         state = {name: getattr(self, name) for name in self.__slots__}
         state["wake"] = None
         return None, state
@@ -219,7 +242,7 @@ class Core:
     # ----------------------------------------------------------------- time, and the end of a verb
 
     def tell(self, now: float) -> None:
-        """Take the time of the caller; a smaller one than before changes nothing."""
+        """Set the clock to the caller's time in seconds; an earlier time changes nothing."""
         if self.now is None:
             check_clock("now", now)
             if now == now:  # NaN is no time
@@ -230,16 +253,16 @@ class Core:
             self.now = now
 
     def run_timer(self, expire: Callable[[Any], None], subject: Timed) -> None:
-        """Have a part deal with a deadline of its own that has passed."""
+        """Call `expire` for a deadline that has passed, between two steps of the transport."""
         self.transport.before_timer()
         expire(subject)
         self.transport.after_timer()
 
     def settle(self) -> bool:
-        """The last act of a verb: end what has overflowed, then run `wake` if there is news.
+        """Finish a verb: end what has overflowed or failed, then call `wake` if there is news.
 
         Returns:
-            Whether everything that the verb wanted to send was queued.
+            Whether every message of the verb was queued.
         """
         sent = self.transport.settle()
         if self.unsent_calls and self.parts is not None:
@@ -261,10 +284,10 @@ class Core:
         return self.transport.delivered() and sent and not (overflowed or refused)
 
     def _has_news(self) -> bool:
-        """Whether output, an event or an earlier deadline appeared where none was."""
+        """Whether output, an event or an earlier deadline has appeared since the last look."""
         deadline, earliest = self.known_deadline, self.timers.earliest()
         output, events = self.known_output, self.known_events
-        self.known_output = bool(self.output)  # taking output or events makes these False again
+        self.known_output = bool(self.output)  # the methods that take output reset it
         self.known_events = bool(self.events)
         self.known_deadline = earliest
         return (
@@ -276,32 +299,35 @@ class Core:
     # ---------------------------------------------------------------- checks before a verb commits
 
     def check_open(self, what: str) -> None:
-        """Raise unless the connection may send; `what` is named in the error."""
+        """Raise unless the connection may send; the error names `what`."""
         if self.state is not State.OPEN:
             self.refuse_to_send(what)
 
     def refuse_to_send(self, what: str) -> NoReturn:
-        """Raise the error for a message that cannot be sent in this state."""
+        """Raise `LocalProtocolError`: `what` cannot be sent in this state."""
         raise LocalProtocolError("OWN-021", f"cannot send {what} while {self.state.name}")
 
     def check_belongs(self, request: IncomingRequest | None) -> None:
-        """What goes out about a request goes where it came from."""
+        """Raise if an open request belongs to another connection."""
         if request is not None and request.open and self.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
 
     def check_size(self, message: bytes, what: str) -> None:
-        """Raise for a message of the caller that would never fit."""
+        """Raise if a message of the application is larger than `Config.max_unsent_bytes`."""
         if len(message) > self.config.max_unsent_bytes:
             raise self.too_large(message, what)
 
     def too_large(self, message: bytes, what: str) -> LocalProtocolError:
-        """What is raised for a message of the caller that would never fit."""
+        """The error for a message that is larger than `Config.max_unsent_bytes`."""
         size, limit = len(message), self.config.max_unsent_bytes
         text = f"{what} has {size} bytes; the limit of Config.max_unsent_bytes is {limit}"
         return LocalProtocolError("OWN-044", text)
 
     def is_refused(self, message: bytes, what: str) -> bool:
-        """Whether a message would never fit, however much the peer reads: then it is reported."""
+        """Whether a message is larger than `Config.max_unsent_bytes`; report it if so.
+
+        Such a message can never be sent, even if the peer reads all output before it.
+        """
         size, limit = len(message), self.config.max_unsent_bytes
         if size <= limit:
             return False
@@ -316,7 +342,7 @@ class Core:
     # ------------------------------------------------------------------------------------ encoding
 
     def encode(self, value: JSONValue) -> bytes:
-        """The JSON of a value of the caller; raises `LocalProtocolError` where it has none."""
+        """The JSON of a value; raises `LocalProtocolError` if it cannot be encoded."""
         try:
             return self.codec.encode(value)
         except (ValueError, TypeError, RecursionError) as error:
@@ -348,13 +374,13 @@ class Core:
         return b"%d" % id if type(id) is int else self.encode(id)
 
     def method_bytes(self, method: str) -> bytes:
-        """The JSON of a method name of the caller."""
+        """The JSON of a method name; raises `LocalProtocolError` if it is no string."""
         if not isinstance(method, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError("OWN-014", f"a method is a string, not {method!r}")
         return self.encode(method)
 
     def capabilities_in(self, revision: str) -> bytes:
-        """Our own capabilities, as far as this revision has them."""
+        """The JSON of this side's capabilities that exist in a revision."""
         return self.encode(self.registry.capabilities_in(revision, self.capabilities))
 
     @staticmethod
@@ -386,7 +412,12 @@ class Core:
         )
 
     def excerpt(self, data: bytes | bytearray, *, over: int | None = None) -> bytes:
-        """The start of a bad message, as events show it."""
+        """The start of a bad message, for an event.
+
+        Args:
+            data: The message, or its start.
+            over: The least size of the message in bytes, where only the start was kept.
+        """
         return self.transport.excerpt(data, over)
 
     def drop_invalid(
@@ -395,9 +426,10 @@ class Core:
         members: JSONObject,
         request: OutgoingRequest | None = None,
     ) -> None:
-        """Leave out and report optional members that are null or of the wrong type.
+        """Remove and report optional members that are null or have the wrong type.
 
-        For messages that cannot be refused, and whose other members are of use.
+        For messages that cannot be refused (notifications, some results): their other members are
+        still used.
         """
         self.drop_nulls(optional, members, request)
         while (odd := mistyped_member(optional, members)) is not None:
@@ -411,19 +443,22 @@ class Core:
         members: JSONObject,
         request: OutgoingRequest | None = None,
     ) -> None:
-        """Leave out and report optional members that are null."""
+        """Remove and report optional members that are null."""
         for name in null_members(optional, members):
             del members[name]
             self.report(null_member(name), request=request)
 
     def accept_capabilities(self, revision: str, capabilities: JSONObject) -> JSONObject:
-        """The peer's capabilities as they count; what is odd about them is reported."""
+        """The peer's capabilities without null members; report each fault in them."""
         for breach in judge_capabilities(self.registry, revision, capabilities):
             self.report(breach)
         return self.registry.without_nulls(capabilities)
 
     def dialect_of_unreadable(self) -> Dialect:
-        """Whose forms decide on what cannot be read: the agreed revision, or else the newest."""
+        """The revision whose forms an error response to an unreadable message follows.
+
+        The agreed revision, or else the newest that this side speaks.
+        """
         conversation = self.conversation
         if conversation.agreed:
             return conversation.dialect
@@ -432,14 +467,14 @@ class Core:
     # --------------------------------------------------- the end of requests and of the connection
 
     def fail_later(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
-        """Have a request of this side that could not be sent end when the verb is done."""
+        """Remember that a request of this side could not be sent; it ends when the verb is done."""
         if self.unsent_calls is None:
             self.unsent_calls = []
         self.unsent_calls.append((call, reason, text))
         self.needs_settle = True
 
     def end(self, trigger: StateTrigger, cause: CloseCause, cancel: CancelCause) -> None:
-        """Everything is over: each request gets its ending, then the connection its last event."""
+        """End the connection: each open request gets its ending, then the last event follows."""
         if self.state is State.CLOSED or self.transport.keeps_open(cause):
             return
         self.state = STATES[self.state, trigger]
@@ -447,12 +482,12 @@ class Core:
         self.transport.closed(cause)
 
     def end_parts(self, cause: CancelCause) -> None:
-        """Every part ends what is open in it."""
-        assert self.parts is not None  # set when the connection was made
+        """End all that is open in the parts."""
+        assert self.parts is not None  # the machine has set it
         self.parts.end_parts(cause)
 
     def end_overflow(self) -> None:
-        """End the connection, since the peer does not read."""
+        """End the connection because the peer does not read and the output is over its limit."""
         self.overflowing = False
         self.transport.overflow_begins()
         self.needs_settle = self.wake is not None

@@ -1,7 +1,7 @@
-"""Pagination for servers: cursors that stay right while the list changes under them.
+"""Pagination for servers, with cursors that stay valid while the list changes.
 
-A cursor holds the key of the last item that was handed out, so that a page begins behind it
-whatever was added or removed before. The client sees an opaque string.
+A cursor holds the key of the last item of a page. The next page begins after that key, even if
+items were added or removed. The client sees an opaque string.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MARK = "k1"
 
 
 def encode_cursor(key: str | int) -> str:
-    """The cursor that stands behind the item with this key."""
+    """The cursor for the page that begins after the item with this key."""
     text = json.dumps([_MARK, key], separators=(",", ":"))
     return binascii.b2a_base64(text.encode(), newline=False).decode()
 
@@ -29,7 +29,7 @@ def decode_cursor(cursor: object) -> str | int:
     """The key in a cursor made by `encode_cursor`.
 
     Raises:
-        InvalidCursor: It was not made there. Answer the request with -32602.
+        InvalidCursor: `encode_cursor` has not made the cursor. Answer the request with -32602.
 
     Source: MCP 2025-11-25, server/utilities/pagination, Error Handling.
     """
@@ -55,13 +55,14 @@ def paginate(
     """One page of `items`, and the cursor of the next one (None on the last page).
 
     Args:
-        items: All items in rising order of `key`, which no two share.
+        items: All items, sorted by `key` in rising order. No two items have the same key.
         cursor: The request's `params.get("cursor")`; None for the first page.
-        key: What an item is ordered by: a string or an integer, the same kind for all.
-        size: Items on a page, at least 1.
+        key: A function that returns the key of an item: for all items a string, or for all an
+            integer.
+        size: The number of items on a page, at least 1.
 
     Raises:
-        InvalidCursor: The cursor is none of ours, or of another kind of key. Answer with -32602.
+        InvalidCursor: `paginate` has not made the cursor for such keys. Answer with -32602.
         ValueError: `size` is less than 1.
     """
     if size < 1:

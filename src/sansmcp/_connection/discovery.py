@@ -1,4 +1,4 @@
-"""How a client finds out what a server speaks, and what a server says of itself.
+"""`start` of a client, with the probe `server/discover`, and a server's response to it.
 
 Source: MCP 2026-07-28, basic/versioning; basic/transports/stdio, Backward Compatibility;
 server/discover.
@@ -30,12 +30,16 @@ _MODERN_ERRORS: Final = frozenset(
         ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
     }
 )
-"""Only a server of the modern era answers with one of these."""
+"""Errors that only a modern server sends."""
 _OTHER_ERA: Final = "; it may speak revisions with a handshake only"
 
 
 class Discovery:
-    """`start`, which probes where it must, and the answer to the probe."""
+    """Opens the conversation of a client: it probes the server, or sends `initialize`.
+
+    The probe is `server/discover`. Its outcome decides whether the conversation is modern or
+    legacy.
+    """
 
     __slots__ = ("_core", "_handshake", "_messages", "_outgoing", "_pings")
 
@@ -62,11 +66,12 @@ class Discovery:
         data: Any,
         now: float | None,
     ) -> Start:
-        """Open the conversation: probe the server, or send `initialize`."""
+        """Open the conversation: probe the server, or send `initialize` at once."""
         self._core.check_open("initialize" if self._core.legacy_revisions else _DISCOVER)
         if self._core.conversation.phase is not Phase.NEW:
             raise LocalProtocolError("LIFE-001", "start() was called before")
-        if hint is not None and hint not in tuple(self._core.registry.dialects):  # or has no hash
+        # A tuple, so that a hint without a hash raises the same error.
+        if hint is not None and hint not in tuple(self._core.registry.dialects):
             raise LocalProtocolError("VER-009", f"a hint is a revision, not {hint!r}")
         if timeout is not None or probe_timeout is not None or self._pings.keep_alive is not None:
             self._outgoing.check_timeouts(timeout, probe_timeout, now)
@@ -79,7 +84,7 @@ class Discovery:
         start.data = data
         if self._core.modern_revisions and (hint not in self._core.legacy_revisions):
             if hint in self._core.modern_revisions or not self._core.legacy_revisions:
-                probe_timeout = None  # the server is known, or has to be, of this era
+                probe_timeout = None  # the server is modern, or cannot be used
             self.probe(start, probe_timeout)
         else:
             self._handshake.initialize(start, self._core.legacy_revisions[-1], timeout, self)
@@ -88,7 +93,7 @@ class Discovery:
         return start
 
     def probe(self, start: Start, timeout: float | None) -> None:
-        """Ask the server with `server/discover` what it speaks.
+        """Send `server/discover` to learn which revisions the server speaks.
 
         Keeps COMPAT-001.
         """
@@ -100,7 +105,7 @@ class Discovery:
         )
 
     def error_without_id(self) -> None:
-        """Nothing but the probe is in flight: the server could not read that."""
+        """Handle an error without an id while the probe is open: the server could not read it."""
         if self._core.conversation.phase is not Phase.PROBING:
             return
         for call in list(self._outgoing.calls.values()):
@@ -108,7 +113,7 @@ class Discovery:
             self._outgoing.abandon(call, FailureReason.INVALID_ANSWER, text, None)
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """`server/discover` or `initialize` is over."""
+        """Take the ending of `server/discover` or `initialize`."""
         start = call._subject
         assert isinstance(start, Start)
         if call._purpose is Purpose.INITIALIZE:
@@ -127,10 +132,11 @@ class Discovery:
     # ----------------------------------------------------------------------- outcomes of the probe
 
     def _server_discovered(self, start: Start, result: JSONObject) -> None:
+        """Handle the result of the probe: agree on 2026-07-28, fall back, or fail."""
         versions: Any = result.get("supportedVersions")
         capabilities: Any = result.get("capabilities")
         if versions.__class__ is not list or not is_object(capabilities):
-            # Only where shapes are not checked.
+            # Reached only with `Config.check="none"`.
             text = f"the answer to {_DISCOVER} lacks supportedVersions or capabilities"
             self._handshake.start_failed(start, FailureCause.INVALID_ANSWER, text)
             return
@@ -164,7 +170,10 @@ class Discovery:
         self._core.events.append(Ready(revision=MODERN_REVISION, peer=peer, start=start))
 
     def _probe_refused(self, start: Start, error: ErrorReceived, timeout: float | None) -> None:
-        # Keeps VER-009, COMPAT-002, COMPAT-003.
+        """Handle an error response to the probe: probe again, fall back, or fail.
+
+        Keeps VER-009, COMPAT-002, COMPAT-003.
+        """
         text = f"the server refused {_DISCOVER}: {error.message[:300]} ({error.code})"
         if error.code not in _MODERN_ERRORS:
             text += _OTHER_ERA
@@ -180,7 +189,7 @@ class Discovery:
                 and asked != MODERN_REVISION
                 and not start._probed_twice
             ):
-                start._probed_twice = True  # it refused another revision than that of the probe
+                start._probed_twice = True  # the error names another revision
                 left = self._left(start)
                 if self._core.state is State.OPEN and (left is None or left > 0):
                     self._core.conversation.move(PhaseTrigger.DISCOVER_ERROR)
@@ -196,6 +205,7 @@ class Discovery:
         self._handshake.start_failed(start, cause, text, error)
 
     def _probe_failed(self, start: Start, outcome: RequestFailed) -> None:
+        """Handle a probe without a valid response: fall back to `initialize`, or fail."""
         text = outcome.text
         if not self._core.legacy_revisions:
             text += _OTHER_ERA
@@ -213,7 +223,7 @@ class Discovery:
         self._fall_back(start, cause, text)
 
     def _probes_again(self, start: Start, error: ErrorReceived) -> bool:
-        """Whether the server turns out to be modern by its refusal of `initialize`."""
+        """Whether the error response to `initialize` names modern revisions; probe again if so."""
         data: Any = error.data
         supported: Any = data.get("supported") if is_object(data) else None
         left = self._left(start)
@@ -224,7 +234,7 @@ class Discovery:
             and self._core.state is State.OPEN
             and (left is None or left > 0)
         ):
-            # A server that was slow to start has read the probe after all, and keeps to its era.
+            # The server started slowly: it has read the probe late and is modern since.
             start._probed_twice = True
             self._core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
             self.probe(start, None)
@@ -239,7 +249,7 @@ class Discovery:
         error: ErrorReceived | None = None,
         revision: str | None = None,
     ) -> None:
-        """The server is of the era with a handshake: use it, or fail for this cause."""
+        """Send `initialize` to a legacy server; fail with `cause` if this side cannot."""
         left = self._left(start)
         if not self._core.legacy_revisions or self._core.state is not State.OPEN:
             self._handshake.start_failed(start, cause, text, error)
@@ -252,12 +262,12 @@ class Discovery:
             self._handshake.initialize(start, revision or newest, left, self)
 
     def _left(self, start: Start) -> float | None:
-        """How many seconds a start still has."""
+        """The seconds that are left for a start; None: no timeout."""
         return None if start._until is None else start._until - (self._core.now or 0.0)
 
 
 class DiscoverAnswer(MethodPart):
-    """The answer of a server to `server/discover`: always the same, and encoded once."""
+    """The response of a server to `server/discover`; it never changes and is encoded once."""
 
     __slots__ = ("_core", "_discovered", "_incoming", "_instructions", "_messages")
 

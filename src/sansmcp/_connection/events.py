@@ -1,7 +1,7 @@
-"""What a connection has to say. The union `Event` is closed: end a `match` with `assert_never`.
+"""The events of a connection. The union `Event` is closed: end a `match` with `assert_never`.
 
-Events are frozen. The dicts in them (params, results, data) belong to whoever took the event; the
-connection keeps no reference to them.
+Events are frozen. The dicts in them (params, results, data) belong to the application that takes
+the event; the connection keeps no reference to them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ from .handles import IncomingRequest, Listener, Listing, OutgoingRequest, Ping, 
 @final
 @attrs.frozen(kw_only=True)
 class Ready(Record):
-    """The peer is known.
+    """The conversation is open: revision, info and capabilities of the peer are known.
 
-    On a client it is the ending of `start`; on a server `initialized` came, or the first request of
-    the revision without a handshake.
+    On a client it is the ending of `start`. On a server it comes with `notifications/initialized`,
+    or with the first request of 2026-07-28.
+
+    Attributes:
+        revision: The revision of the conversation.
+        peer: The other side.
+        start: On a client, the handle from `start`; on a server None.
 
     Source: MCP 2025-11-25, basic/lifecycle, Initialization.
     """
@@ -36,7 +41,7 @@ class Ready(Record):
 
 
 class FailureCause(enum.Enum):
-    """Why a client could not be opened."""
+    """Why `start` of a client has failed."""
 
     UNSUPPORTED_REVISION = "the server answered with a revision that this client does not speak"
     REFUSED = "the server answered initialize with an error"
@@ -49,11 +54,16 @@ class FailureCause(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class ConnectionFailed(Record):
-    """The other ending of `start`. `ConnectionClosed` follows.
+    """`start` of a client has failed. This is its one ending; `ConnectionClosed` follows.
 
-    `code`, `message` and `data` are those of the server's error where it sent one, as in
-    `ErrorReceived`. `status` and `retry_after` are those of the HTTP response that has refused the
-    start, with an error in it or without.
+    Attributes:
+        start: The handle from `start`.
+        cause: Why it failed.
+        text: The cause in one sentence.
+        code: The code of the server's error response, as in `ErrorReceived`; None without one. The
+            same holds for `message` and `data`.
+        status: The status of the HTTP response that refused the start, if any.
+        retry_after: Seconds to wait before the next try, from the header `Retry-After`, if any.
     """
 
     start: Start
@@ -67,7 +77,7 @@ class ConnectionFailed(Record):
 
 
 class CloseCause(enum.Enum):
-    """Why a connection ended."""
+    """Why a connection has ended."""
 
     EOF = "the peer ended its stream"
     CLOSED = "this side closed the connection"
@@ -81,7 +91,7 @@ class CloseCause(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class ConnectionClosed(Record):
-    """The last event of every connection."""
+    """The connection has ended. This is its last event."""
 
     cause: CloseCause
 
@@ -92,7 +102,7 @@ class ConnectionClosed(Record):
 @final
 @attrs.frozen(kw_only=True)
 class RequestReceived(Record):
-    """The peer asks: answer with `send_result` or `send_error`."""
+    """The peer has sent a request: answer it with `send_result` or `send_error`."""
 
     request: IncomingRequest
 
@@ -100,10 +110,10 @@ class RequestReceived(Record):
 @final
 @attrs.frozen(kw_only=True)
 class RequestAnswered(Record):
-    """The core has answered this request by itself.
+    """The library has answered a request of the peer; the application has nothing to do.
 
-    It was `ping`, `initialize` or `logging/setLevel`; or it was refused, and `code` is the error
-    code.
+    The request was `ping`, `initialize`, `server/discover` or `logging/setLevel`; or it was
+    refused, and `code` is the code of the error.
     """
 
     request: IncomingRequest
@@ -111,7 +121,7 @@ class RequestAnswered(Record):
 
 
 class CancelCause(enum.Enum):
-    """Why a request that we were handling is over."""
+    """Why a request of the peer was cancelled."""
 
     PEER = "the peer cancelled it"
     EOF = "the peer ended its stream"
@@ -123,9 +133,10 @@ class CancelCause(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class RequestCancelled(Record):
-    """Stop working on this request; an answer would not be sent (`send_result` returns False).
+    """A request of the peer was cancelled: stop the work on it.
 
-    `reason` and `meta` (the `_meta`) are those of the peer's cancellation; None where it has none.
+    A response would not be sent (`send_result` returns False). `reason` and `meta` (the `_meta`)
+    are those of the peer's `notifications/cancelled`; None where it has none.
 
     Source: MCP 2025-11-25, basic/utilities/cancellation.
     """
@@ -139,11 +150,15 @@ class RequestCancelled(Record):
 @final
 @attrs.frozen(kw_only=True)
 class NotificationReceived(Record):
-    """The peer tells something; there is nothing to answer. `params` is `{}` where absent.
+    """The peer has sent a notification; it needs no response.
 
-    `subscription` is the one that it was sent for, in the modern revision; `peer` is who sent it,
-    where that may be one of several; `context` is what the transport knows of the HTTP request
-    that brought it (as `IncomingRequest.context`), None elsewhere.
+    Attributes:
+        method: The method name.
+        params: The params object, `{}` if there was none.
+        subscription: In 2026-07-28, the subscription that the notification was sent for; else None.
+        peer: The sender.
+        context: The context of the HTTP request that carried the notification, as in
+            `IncomingRequest.context`; None on other transports.
     """
 
     method: str
@@ -159,7 +174,9 @@ class NotificationReceived(Record):
 @final
 @attrs.frozen(kw_only=True)
 class SubscriptionAcknowledged(Record):
-    """The server has taken a subscription of ours, as far as `notifications` says.
+    """The server has accepted a subscription of this client.
+
+    `notifications` is the part of the filter that the server serves.
 
     Source: MCP 2026-07-28, basic/patterns/subscriptions.
     """
@@ -169,7 +186,7 @@ class SubscriptionAcknowledged(Record):
 
 
 class SubscriptionEnd(enum.Enum):
-    """Why a subscription of ours ended."""
+    """Why a subscription of this client has ended."""
 
     ENDED = "the server ended it"
     ERROR = "the server answered with an error"
@@ -183,11 +200,11 @@ class SubscriptionEnd(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class SubscriptionEnded(Record):
-    """The one ending of a subscription of ours.
+    """A subscription of this client has ended. This is its one ending.
 
-    `code`, `message`, `data`, `status` and `retry_after` are those of the server's error where
-    `reason` is ERROR, as in `ErrorReceived`. `text` says in one sentence why it ended without a
-    result or an error; else it is empty.
+    `code`, `message`, `data`, `status` and `retry_after` are those of the server's error response
+    if `reason` is ERROR, as in `ErrorReceived`. `text` says in one sentence why the subscription
+    ended without a response; else it is empty.
     """
 
     subscription: Subscription
@@ -203,7 +220,10 @@ class SubscriptionEnded(Record):
 @final
 @attrs.frozen(kw_only=True)
 class ListenerAdded(Record):
-    """The client has subscribed, and was told what is honoured. `publish` serves it."""
+    """A client has subscribed (2026-07-28), and the acknowledgement was queued.
+
+    `publish` sends matching changes to the listener.
+    """
 
     listener: Listener
 
@@ -211,7 +231,7 @@ class ListenerAdded(Record):
 @final
 @attrs.frozen(kw_only=True)
 class ListenerRemoved(Record):
-    """A subscription of the client is over, for a reason that is not `end_listener`.
+    """A subscription of a client has ended, but not by `end_listener`.
 
     `reason` and `meta` are as in `RequestCancelled`.
     """
@@ -228,7 +248,7 @@ class ListenerRemoved(Record):
 @final
 @attrs.frozen(kw_only=True)
 class ResponseReceived(Record):
-    """A request of ours was answered with a result. This is its one ending."""
+    """The peer has answered a request of this side with a result. This is its one ending."""
 
     request: OutgoingRequest
     result: JSONObject
@@ -237,17 +257,17 @@ class ResponseReceived(Record):
 @final
 @attrs.frozen(kw_only=True)
 class ErrorReceived(Record):
-    """A request of ours was answered with an error. This is its one ending.
+    """The peer has answered a request of this side with an error. This is its one ending.
 
     Attributes:
-        request: The request of ours.
+        request: The handle of the request.
         code: The JSON-RPC error code.
-        message: The peer's sentence.
-        data: What the peer added, or None.
-        status: The HTTP status of the response that brought the error; None where there was none,
-            and where it came on a stream that belongs to no single request.
-        retry_after: Seconds after which the server wants to be asked again (`Retry-After`); None
-            where it did not say.
+        message: The message of the error.
+        data: The data of the error, or None.
+        status: The status of the HTTP response that carried the error; None on other transports,
+            and on a stream that belongs to no single request.
+        retry_after: Seconds to wait before the next try, from the header `Retry-After`; None
+            without the header.
     """
 
     request: OutgoingRequest
@@ -261,16 +281,16 @@ class ErrorReceived(Record):
 @final
 @attrs.frozen(kw_only=True)
 class InputRequired(Record):
-    """The server asks before it can answer a request of ours. This is the request's one ending.
+    """The server has answered a request of this client with questions. This is its one ending.
 
-    Go on with `provide_input`, which sends the request again with the answers, or let it be:
-    nobody waits for them.
+    `provide_input` sends the request again with the answers. The application may also drop the
+    request: the server does not wait for the answers.
 
     Attributes:
-        request: The request of ours.
-        questions: What is asked, by the server's key: each an object with `method`
-            (`elicitation/create`, `sampling/createMessage` or `roots/list`) and, if it has any,
-            `params`. Checked to be what this client has declared.
+        request: The handle of the request.
+        questions: The questions by the server's key. Each is an object with `method`
+            (`elicitation/create`, `sampling/createMessage` or `roots/list`) and perhaps `params`.
+            The client has declared the capability that each of them needs.
 
     Source: MCP 2026-07-28, basic/patterns/mrtr.
     """
@@ -280,7 +300,7 @@ class InputRequired(Record):
 
 
 class FailureReason(enum.Enum):
-    """Why a request of ours ended without a proper answer."""
+    """Why a request of this side has ended without a valid response."""
 
     CANCELLED = "this side cancelled it"
     TIMED_OUT = "no answer came in time"
@@ -294,19 +314,21 @@ class FailureReason(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class RequestFailed(Record):
-    """A request of ours ended without a proper answer from the peer. This is its one ending.
+    """A request of this side has ended without a valid response. This is its one ending.
 
-    It is not shaped like an error of the peer, so that the two cannot be confused.
+    The event has other attributes than `ErrorReceived`, so that a failure of the library or of the
+    transport cannot be taken for an error of the peer.
 
     Attributes:
-        request: The request of ours.
-        reason: Why it ended.
-        text: The reason in one sentence, with what is known of the cause.
-        result: The `result` member of the answer that was refused, where `reason` is
-            INVALID_ANSWER and the answer has one; else None.
-        not_run: The server has certainly not run the request. Only `ClientEndpoint` says so, of a
-            request that waited for a new session when it ended: the old one was lost before it was
-            sent, or the server had refused it with 404. False: the server may have run it.
+        request: The handle of the request.
+        reason: Why it has ended.
+        text: The reason in one sentence, with the cause as far as known.
+        result: The `result` member of the response that was refused, if `reason` is
+            INVALID_ANSWER and the response has one; else None.
+        not_run: True: the server has certainly not run the request. Only `ClientEndpoint` knows
+            this, of a request that waited for a new session when it ended: the old session was
+            lost before the request was sent, or the server had refused it with 404. False: the
+            server may have run it.
     """
 
     request: OutgoingRequest
@@ -319,10 +341,10 @@ class RequestFailed(Record):
 @final
 @attrs.frozen(kw_only=True)
 class ProgressReceived(Record):
-    """The peer is getting on with a request of ours.
+    """The peer has sent progress of a request of this side.
 
-    `progress` has increased since the last one; `total` has the same unit, where known. `meta` is
-    the `_meta` of the notification, None where it has none.
+    `progress` is larger than in the event before; `total` has the same unit, if known. `meta` is
+    the `_meta` of the notification; None if it has none.
     """
 
     request: OutgoingRequest
@@ -335,7 +357,10 @@ class ProgressReceived(Record):
 @final
 @attrs.frozen(kw_only=True)
 class PageReceived(Record):
-    """One page of a listing. `items` is the list inside `result` (tools, prompts, ...)."""
+    """The peer has sent one page of a listing.
+
+    `items` is the list in `result` (the tools, prompts and so on).
+    """
 
     listing: Listing
     items: list[Any]
@@ -343,7 +368,7 @@ class PageReceived(Record):
 
 
 class ListingEnd(enum.Enum):
-    """Why a listing ended."""
+    """Why a listing has ended."""
 
     COMPLETE = "the last page came"
     CYCLE = "a cursor came a second time"
@@ -361,15 +386,14 @@ class ListingEnd(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class ListingEnded(Record):
-    """The one ending of a listing.
+    """A listing has ended. This is its one ending.
 
-    `stale`: what was listed is out of date, since the peer said meanwhile that the list had
-    changed, or refused a cursor with -32602. Throw away the pages that were kept, and list again
-    without a cursor.
+    `stale` is True if the pages are out of date: the peer has announced a change of the list
+    meanwhile, or has refused a cursor with -32602. Drop all pages, and list again without a cursor.
 
-    `code`, `message`, `data`, `status` and `retry_after` are those of the peer's error where
+    `code`, `message`, `data`, `status` and `retry_after` are those of the peer's error response if
     `reason` is ERROR, as in `ErrorReceived`. `text` says in one sentence why a page has failed
-    without an error of the peer; else it is empty.
+    without an error response; else it is empty.
     """
 
     listing: Listing
@@ -386,11 +410,14 @@ class ListingEnded(Record):
 @final
 @attrs.frozen(kw_only=True)
 class PingEnded(Record):
-    """The one ending of a ping.
+    """A ping has ended. This is its one ending.
 
-    `failure` is None where the peer answered (an error counts: it shows that the peer is alive);
-    `seconds` is the time it took, where a clock was told; `text` says in one sentence why it has
-    failed, and is empty where it has not.
+    Attributes:
+        ping: The handle from `ping`.
+        failure: Why there was no response; None if there was one. An error response counts as one:
+            it shows that the peer is alive.
+        seconds: The time from ping to response; None without a clock.
+        text: The failure in one sentence; empty if there was none.
     """
 
     ping: Ping
@@ -405,18 +432,19 @@ class PingEnded(Record):
 @final
 @attrs.frozen(kw_only=True)
 class ProtocolViolation(Record):
-    """The peer broke a rule.
+    """The peer has broken a rule of the protocol.
 
     Attributes:
-        rule: The id of the rule; the table of rules has its sentence and page.
-        text: What was wrong, in one sentence.
-        tolerated: The message was handled all the same.
-        fatal: The connection ends because of it; `ConnectionClosed` follows.
-        excerpt: The start of the offending bytes, where they were no message; a note in it says
-            where it is cut, and how long the whole was. Not for logs that others read: it is the
-            peer's data.
-        code: The JSON-RPC error code that was or would be answered, where there is one.
-        request: The request of ours, or of the peer's, that this is about, where there is one.
+        rule: The id of the rule; the table of rules has its text and its page.
+        text: The fault in one sentence.
+        tolerated: Whether the message was handled all the same.
+        fatal: Whether the connection ends because of the fault; `ConnectionClosed` follows.
+        excerpt: The first bytes of data that was no valid message; else None. A note in it says
+            where the data was cut and how long it was. It is data of the peer: keep it out of logs
+            that others read.
+        code: The JSON-RPC code of the error response to the message, or of the one that would be
+            sent if the message could be answered; None if there is none.
+        request: The request of either side that the fault is about, if any.
     """
 
     rule: str
@@ -431,11 +459,17 @@ class ProtocolViolation(Record):
 @final
 @attrs.frozen(kw_only=True)
 class MessageIgnored(Record):
-    """A message that lost a race, or names nothing that is in flight. It is nobody's fault.
+    """A message of the peer had no effect: it came too late, or it names no open request.
 
-    `method` is None for an answer; `id` is the request id or progress token it names. `answer` is
-    the whole message where it is an answer: a late one to `server/discover` says what the server
-    speaks.
+    Such messages are part of normal operation; neither side has broken a rule.
+
+    Attributes:
+        rule: The id of the rule on such messages.
+        text: The reason in one sentence.
+        method: The method; None for a response.
+        id: The request id or the progress token in the message.
+        answer: The whole message, if it is a response; else None. A late response to
+            `server/discover` tells which revisions the server speaks.
     """
 
     rule: str
@@ -448,7 +482,7 @@ class MessageIgnored(Record):
 @final
 @attrs.frozen(kw_only=True)
 class ErrorWithoutIdReceived(Record):
-    """The peer could not read a message of ours so far as to say which one it was.
+    """The peer has sent an error without an id: it could not read the id of a message.
 
     Source: MCP 2025-11-25, basic/index, Responses.
     """
@@ -461,7 +495,7 @@ class ErrorWithoutIdReceived(Record):
 @final
 @attrs.frozen(kw_only=True)
 class LimitReached(Record):
-    """A limit of `Config` was reached and something was refused or forgotten, as `text` says."""
+    """A limit of `Config` was reached; `text` says what was refused or forgotten."""
 
     rule: str
     text: str
@@ -493,23 +527,23 @@ Event: TypeAlias = (
     | LimitReached
 )
 
-# ------------------------------------------------------------------------------- those that wait
+# --------------------------------------------------------------------------------- the queue
 
 Item = TypeVar("Item")
 
 _TAKEN_TOGETHER: Final = 32
-"""So many events that were taken are let go of at a time, while others wait."""
+"""The number of taken events that are removed from the list at once, while others wait."""
 
 
 @final
 class EventQueue(list[Item]):
-    """Events that the caller has not taken yet, and how much of what was received they may hold.
+    """The events that the application has not taken yet, and the bytes that they may hold.
 
-    It is a list whose first items may have been taken already, and empty as soon as all of them
-    are: without items it takes a tenth of what a deque takes, and most connections are idle.
+    The queue is a list whose first items may be taken already; it is cleared when all are taken. An
+    empty list needs a tenth of the memory of an empty deque, and most connections are idle.
 
     Attributes:
-        n_bytes: Bytes of the messages that were received since it was empty.
+        n_bytes: Bytes of the messages that were received since the queue was empty.
     """
 
     __slots__ = ("_n_taken", "n_bytes")
@@ -520,7 +554,7 @@ class EventQueue(list[Item]):
         self._n_taken = 0
 
     def take(self) -> Item:
-        """Take the oldest event; there is one as long as the queue is true."""
+        """Take the oldest event; the queue must not be empty."""
         n_taken = self._n_taken
         event = self[n_taken]
         n_taken += 1
@@ -535,15 +569,15 @@ class EventQueue(list[Item]):
 
     @property
     def waiting(self) -> list[Item]:
-        """A list of the events that were not taken, the oldest first."""
+        """The events that were not taken, oldest first."""
         return self[self._n_taken :]
 
     def message_came(self, size: int) -> None:
-        """Count a message of so many bytes, whose events follow."""
+        """Count a received message of `size` bytes; its events follow."""
         self.n_bytes = self.n_bytes + size if self else size
 
     def is_over(self, config: Config) -> bool:
-        """Whether more waits than the limits say."""
+        """Whether more events, or more bytes, wait than the limits of `config` allow."""
         n_waiting = len(self) - self._n_taken
         return n_waiting > config.max_events or (
             self.n_bytes > config.max_event_bytes and n_waiting > 0

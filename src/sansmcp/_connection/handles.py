@@ -1,7 +1,8 @@
-"""Handles: what names a request in the API, instead of an id that could come to mean another.
+"""Handles: objects that stand for requests, listings, pings and subscriptions in the API.
 
-A handle is compared by identity, cannot be changed by the caller except for its `data` slot, and
-has no method that sends anything. The underscored slots belong to the machine.
+An id may be used again; a handle always means the same request. A handle is compared by identity,
+is read-only for the application but for its `data` slot, and has no method that sends. The parts
+of the connection use the slots that begin with an underscore.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from .._wire.values import JSONObject, ProgressToken, RequestId, RequestKey
 if TYPE_CHECKING:
     from .outgoing import RequestOwner
 
-_OPEN: Final = RequestState.OPEN  # looking a member up in its enum costs more than all the slots
+_OPEN: Final = RequestState.OPEN  # a global is faster than a look-up in the enum
 
 
 class Route(Protocol):
-    """The way that an answer takes, in a transport that has several; messages name theirs.
+    """The way of a response to the peer, in a transport that has several (HTTP).
 
     Attributes:
-        principal: Who sent the request, as the transport found out; None where it did not.
-        context: What the transport knows about the request besides.
+        principal: The authenticated sender of the request; None if unknown.
+        context: The context of the request, as the adapter has given it.
     """
 
     principal: Any
@@ -37,7 +38,15 @@ class Route(Protocol):
 
 
 class Batch:
-    """The answers to one batch of 2025-03-26, collected until the last of its requests ended."""
+    """The responses to one batch (2025-03-26), collected until its last request has ended.
+
+    Attributes:
+        answers: The encoded responses.
+        pending: The number of requests of the batch that have not ended.
+        complete: Whether all messages of the batch were read.
+        reserved: Bytes reserved for an error response to each pending request.
+        size: Bytes of `answers`, with a comma after each.
+    """
 
     __slots__ = ("answers", "complete", "pending", "reserved", "size")
 
@@ -45,16 +54,16 @@ class Batch:
         self.answers: list[bytes] = []
         self.pending: int = 0
         self.complete: bool = False
-        self.reserved: int = 0  # bytes for an error in place of each answer that is pending
-        self.size: int = 0  # bytes of the answers, with a comma after each
+        self.reserved: int = 0
+        self.size: int = 0
 
 
 @final
 class IncomingRequest:
-    """A request from the peer that this side was asked to handle.
+    """A request that the peer has sent.
 
     Attributes:
-        data: Anything; the slot is the caller's.
+        data: A slot for any object of the application.
     """
 
     __slots__ = (
@@ -103,21 +112,21 @@ class IncomingRequest:
         self._batch = batch
         self._state = _OPEN
         self._is_modern = False
-        self._held_bytes = 0  # of the message that brought it, where they are counted
-        self._bridge: Bridge | None = None
-        self._digest = b""  # of the params as they came, where a state may be sealed for them
-        self._opened: str | None = None  # the state, where its seal was found to be good
-        self._rounds = 0
+        self._held_bytes = 0  # memory of the message, counted by HTTP endpoints
+        self._bridge: Bridge | None = None  # the questions that wait for answers of the client
+        self._digest = b""  # of the received params, if a state may be sealed for them
+        self._opened: str | None = None  # the state whose seal was verified
+        self._rounds = 0  # how often the client was asked about this request
         self._token: ProgressToken | None = None
-        self._progress: float | None = None
+        self._progress: float | None = None  # the last that was sent, and when
         self._progress_at: float | None = None
-        self._subject: Any = None
-        self._task: str | bool = False
+        self._subject: Any = None  # an object of the part that answers the method
+        self._task: str | bool = False  # a task was asked for; its id once it was accepted
         self.data: Any = None
 
     @property
     def id(self) -> RequestId:
-        """The id as it stood on the wire, for logs and correlation only."""
+        """The id on the wire, for logs and correlation only."""
         return self._id
 
     @property
@@ -127,36 +136,36 @@ class IncomingRequest:
 
     @property
     def params(self) -> JSONObject:
-        """The params object, `{}` where there was none. It belongs to the caller."""
+        """The params object, `{}` if there was none. It belongs to the application."""
         return self._params
 
     @property
     def meta(self) -> JSONObject:
-        """The `_meta` member of the params, `{}` where there was none."""
+        """The `_meta` member of the params, `{}` if there was none."""
         meta: JSONObject = self._params.get("_meta") or {}
         return meta
 
     @property
     def input_responses(self) -> JSONObject:
-        """The client's answers to what `require_input` has asked, by key; `{}` at first."""
+        """The client's answers to the questions of `require_input`, by key; `{}` without any."""
         if not self._is_modern and self._rounds == 0:
-            return {}  # nothing was asked: what stands there is not ours
+            return {}  # no question was asked: a legacy member of this name is another thing
         responses: JSONObject = self._params.get("inputResponses") or {}
         return responses
 
     @property
     def peer(self) -> Peer:
-        """Who asked: info, capabilities, revision, principal, log level."""
+        """The sender: its info, capabilities, revision, principal and log level."""
         return self._peer
 
     @property
     def revision(self) -> str | None:
-        """The revision this request is served at; None before one is agreed."""
+        """The revision of this request; None before a revision is agreed."""
         return self._peer.revision
 
     @property
     def peer_info(self) -> JSONObject | None:
-        """The `Implementation` object of the peer, or None."""
+        """The `Implementation` object of the peer; None if unknown."""
         return self._peer.info
 
     @property
@@ -166,32 +175,32 @@ class IncomingRequest:
 
     @property
     def principal(self) -> object:
-        """Who the peer is, as the transport found out; None where it did not."""
+        """The authenticated peer, as the transport has given it; None if unknown."""
         return self._peer.principal if self._route is None else self._route.principal
 
     @property
     def principal_key(self) -> str | None:
-        """A string that stands for the principal, as the application gave it, or None."""
+        """A string that identifies the principal, as the application has given it; or None."""
         return self._peer.principal_key
 
     @property
     def context(self) -> Any:
-        """What the transport was told along with the request; None where it was told nothing."""
+        """The context that the adapter has given with the request; None without one."""
         return None if self._route is None else self._route.context
 
     @property
     def log_level(self) -> str | None:
-        """The least severe level the peer wants logged, or None for no wish."""
+        """The least severe level of log messages that the peer wants; None if it has not said."""
         return self._peer.log_level
 
     @property
     def progress_token(self) -> ProgressToken | None:
-        """The token for progress, or None where the peer wants none (or it cannot be used)."""
+        """The progress token; None if the peer wants no progress or the token is invalid."""
         return self._token
 
     @property
     def open(self) -> bool:
-        """Whether an answer would still be sent."""
+        """Whether the request waits for a response: it was not answered and not cancelled."""
         return self._state is _OPEN
 
     def __repr__(self) -> str:
@@ -199,7 +208,14 @@ class IncomingRequest:
 
 
 class Bridge:
-    """Questions of a server that are under way as requests, and the round that waits for them."""
+    """The questions of one round to a legacy client, which are sent as requests of the server.
+
+    Attributes:
+        asked: The handle that the application has called `require_input` with.
+        renewed: The handle that the application gets when all questions are answered.
+        pending: The open questions, with their keys.
+        responses: The results so far, by key.
+    """
 
     __slots__ = ("asked", "pending", "renewed", "responses")
 
@@ -211,7 +227,10 @@ class Bridge:
 
 
 class Purpose(enum.IntEnum):
-    """Why a request was sent. Only the application's own surface as its own."""
+    """Why a request was sent: for the application, or for the library itself.
+
+    Endings of APPLICATION requests become events; the library handles those of the others.
+    """
 
     APPLICATION = 0
     INITIALIZE = 1
@@ -226,10 +245,10 @@ class Purpose(enum.IntEnum):
 
 @final
 class OutgoingRequest:
-    """A request that this side sent. It ends in exactly one event that carries this handle.
+    """A request that this side has sent. It ends in exactly one event with this handle.
 
     Attributes:
-        data: Anything; the slot is the caller's.
+        data: A slot for any object of the application.
     """
 
     __slots__ = (
@@ -275,22 +294,21 @@ class OutgoingRequest:
         self._subject = subject  # the handle or object that it is sent for
         self._state = _OPEN
         self._is_modern = False
-        self._body: bytes | None = None  # the params, where the server may ask before it answers
-        self._rounds = 0
-        # The methods asked for by key, the state, and the peer that asked.
+        self._body: bytes | None = None  # the params, if the server may answer with questions
+        self._rounds = 0  # how often the server has answered with questions
+        # The questions that wait for answers: methods by key, the state, and the peer.
         self._asked: tuple[dict[str, str], str | None, Peer] | None = None
         self._route: Route | None = None
-        self._order = 0
+        self._order = 0  # its number among all requests that were sent
         self._token: ProgressToken | None = None
         self._progress: float | None = None
         self._timeout: float | None = None
-        # When silence is over, without the pauses since the last sign of life; and the seconds of
-        # pauses before that.
+        # The end of the timeout if nothing pauses it, and the seconds of all pauses when it began.
         self._quiet_until = 0.0
         self._paused = 0.0
         self._deadline: float | None = None
         self._last_deadline: float | None = None
-        self._task: str | bool = False
+        self._task: str | bool = False  # a task was asked for; its id once it was accepted
         self.data: Any = None
 
     @property
@@ -305,12 +323,12 @@ class OutgoingRequest:
 
     @property
     def progress_token(self) -> ProgressToken | None:
-        """The token that went out with the request, or None."""
+        """The progress token that was sent with the request, or None."""
         return self._token
 
     @property
     def open(self) -> bool:
-        """Whether the ending is still to come."""
+        """Whether the request has not ended yet."""
         return self._state is _OPEN
 
     def __repr__(self) -> str:
@@ -319,10 +337,10 @@ class OutgoingRequest:
 
 @final
 class Listing:
-    """A listing that is fetched page by page; made by `send_paginated`.
+    """A list of the peer that is fetched page by page; `send_paginated` returns it.
 
     Attributes:
-        data: Anything; the slot is the caller's.
+        data: A slot for any object of the application.
     """
 
     __slots__ = (
@@ -346,14 +364,14 @@ class Listing:
 
     def __init__(self, method: str, params: bytes) -> None:
         self._method = method
-        self._params = params  # encoded without the cursor: the caller's dicts are not kept
+        self._params = params  # encoded, without the cursor
         self._call: OutgoingRequest | None = None
         self._route: Route | None = None
         self._timeout: float | None = None
         self._max_timeout: float | None = None
         self._open = True
         self._stale = False
-        self._has_cursor = False  # whether the last page was asked for with one
+        self._has_cursor = False  # whether a page was requested with a cursor
         self._pages = 0
         self._items = 0
         self._empty = 0
@@ -363,30 +381,30 @@ class Listing:
 
     @property
     def method(self) -> str:
-        """The listing's method, `tools/list` for example."""
+        """The method, `tools/list` for example."""
         return self._method
 
     @property
     def pages(self) -> int:
-        """Pages received so far."""
+        """The number of pages received so far."""
         return self._pages
 
     @property
     def items(self) -> int:
-        """Items received so far."""
+        """The number of items received so far."""
         return self._items
 
     @property
     def stale(self) -> bool:
-        """Whether what was listed is out of date.
+        """Whether the received pages are out of date.
 
-        The peer said meanwhile that the list had changed, or refused a cursor with -32602.
+        The peer has announced a change of the list meanwhile, or has refused a cursor with -32602.
         """
         return self._stale
 
     @property
     def open(self) -> bool:
-        """Whether more pages, or the ending, are still to come."""
+        """Whether the listing has not ended yet."""
         return self._open
 
     def __repr__(self) -> str:
@@ -395,10 +413,10 @@ class Listing:
 
 @final
 class Ping:
-    """A ping that the application asked for; it ends in one `PingEnded`.
+    """A ping that the application has sent; it ends in one `PingEnded`.
 
     Attributes:
-        data: Anything; the slot is the caller's.
+        data: A slot for any object of the application.
     """
 
     __slots__ = ("__weakref__", "_call", "_sent_at", "data")
@@ -419,18 +437,18 @@ class Ping:
 
 @final
 class Start:
-    """The opening of a client; it ends in one `Ready` or `ConnectionFailed`.
+    """The opening of a client's conversation; it ends in one `Ready` or `ConnectionFailed`.
 
     Attributes:
-        data: Anything; the slot is the caller's.
+        data: A slot for any object of the application.
     """
 
     __slots__ = ("__weakref__", "_call", "_meta", "_probe", "_probed_twice", "_until", "data")
 
     def __init__(self, meta: bytes, probe: bytes, until: float | None) -> None:
-        self._meta = meta  # of initialize, as JSON
-        self._probe = probe  # the params of server/discover
-        self._until = until
+        self._meta = meta  # the JSON of the `_meta` of initialize
+        self._probe = probe  # the JSON of the params of server/discover
+        self._until = until  # the end of the timeout, on the caller's clock
         self._probed_twice = False  # whether the probe was sent a second time
         self._call: OutgoingRequest | None = None
         self.data: Any = None
@@ -446,10 +464,10 @@ class Start:
 
 @final
 class Subscription:
-    """A subscription of a client; made by `listen`, it ends in one `SubscriptionEnded`.
+    """A subscription of a client; `listen` returns it, and it ends in one `SubscriptionEnded`.
 
     Attributes:
-        data: Anything; the slot is the caller's.
+        data: A slot for any object of the application.
     """
 
     __slots__ = (
@@ -465,19 +483,22 @@ class Subscription:
     def __init__(self, asked: JSONObject) -> None:
         self._asked = asked
         self._acknowledged: JSONObject | None = None
-        self._granted = NO_RESOURCES  # the resources in the acknowledgement
+        self._granted = NO_RESOURCES  # the resources that the acknowledgement names
         self._call: OutgoingRequest | None = None
         self._ended_by_server = False
         self.data: Any = None
 
     @property
     def asked(self) -> JSONObject:
-        """The `SubscriptionFilter` that was asked for. Do not change it."""
+        """The `SubscriptionFilter` of the request. Do not change it."""
         return self._asked
 
     @property
     def acknowledged(self) -> JSONObject | None:
-        """What the server honours of it; None before it has said so. Do not change it."""
+        """The part of the filter that the server serves; None before the acknowledgement.
+
+        Do not change it.
+        """
         return self._acknowledged
 
     def grants(self, method: str) -> bool:
@@ -500,10 +521,10 @@ class Subscription:
 
 @final
 class Listener:
-    """A subscription of the peer, which a server serves.
+    """A subscription of a client (2026-07-28), on the server.
 
     Attributes:
-        data: Anything; the slot is the caller's.
+        data: A slot for any object of the application.
     """
 
     __slots__ = ("__weakref__", "_held", "_id", "_kinds", "_request", "_uris", "data")
@@ -512,10 +533,11 @@ class Listener:
         self, request: IncomingRequest, id: bytes, kinds: tuple[str, ...], uris: tuple[str, ...]
     ) -> None:
         self._request = request
-        self._id = id  # as JSON
-        self._kinds = kinds  # members of a filter that are true
-        self._uris = uris
-        self._held: dict[Any, bytes] | None = {}  # changes that wait for the acknowledgement
+        self._id = id  # the JSON of the id
+        self._kinds = kinds  # the members of the filter that are true
+        self._uris = uris  # the resources in the filter
+        # Changes that wait for the acknowledgement; None after it.
+        self._held: dict[Any, bytes] | None = {}
         self.data: Any = None
 
     @property
@@ -525,7 +547,7 @@ class Listener:
 
     @property
     def honoured(self) -> JSONObject:
-        """The `SubscriptionFilter` that is honoured."""
+        """The `SubscriptionFilter` that the server serves."""
         honoured: JSONObject = dict.fromkeys(self._kinds, True)
         if self._uris:
             honoured["resourceSubscriptions"] = list(self._uris)
@@ -533,7 +555,7 @@ class Listener:
 
     @property
     def open(self) -> bool:
-        """Whether changes are still sent."""
+        """Whether the subscription has not ended yet."""
         return self._request.open
 
     def __repr__(self) -> str:

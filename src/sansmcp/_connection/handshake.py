@@ -39,12 +39,12 @@ _FAILURES = {
 
 
 def listed(names: object) -> str:
-    """What a server says that it supports, in words."""
+    """The revisions in a server's message as a text of at most 300 characters."""
     return (", ".join(map(str, names)) if is_list(names) else str(names))[:300]
 
 
 class ClientHandshake:
-    """`initialize` sent, and what both sides have agreed on afterwards."""
+    """Sends `initialize`, judges the response, and agrees on a revision or fails the start."""
 
     __slots__ = ("_core", "_outgoing", "_pings", "_requires")
 
@@ -61,7 +61,7 @@ class ClientHandshake:
     def initialize(
         self, start: Start, revision: str, timeout: float | None, owner: RequestOwner
     ) -> None:
-        """Offer a revision; `owner` takes the ending of the request, and hands it to `ended`.
+        """Send `initialize` with this revision; `owner` gets its ending and calls `ended`.
 
         Keeps VER-001, VER-002.
         """
@@ -77,7 +77,7 @@ class ClientHandshake:
         )
 
     def ended(self, start: Start, outcome: Outcome) -> None:
-        """`initialize` is over."""
+        """Take the ending of `initialize`."""
         if isinstance(outcome, RequestFailed):
             self.start_failed(start, _FAILURES[outcome.reason], outcome.text)
         elif isinstance(outcome, ErrorReceived):
@@ -92,7 +92,7 @@ class ClientHandshake:
         text: str,
         error: ErrorReceived | None = None,
     ) -> None:
-        """The start is over without a conversation."""
+        """End a start with `ConnectionFailed`, and end the connection."""
         status, retry_after = self._core.transport.start_failed(start, cause, text)
         self._core.events.append(
             ConnectionFailed(
@@ -106,11 +106,11 @@ class ClientHandshake:
                 retry_after=retry_after if error is None else error.retry_after,
             )
         )
-        # Where the connection is ending already, that is what this failure is part of.
+        # If the connection is ending already, this call does nothing.
         self._core.end(StateTrigger.CLOSE, CloseCause.START_FAILED, CancelCause.FAILED)
 
     def has_required(self, start: Start, capabilities: JSONObject) -> bool:
-        """Whether the server declares what this client requires; if not, the start has failed."""
+        """Whether the server declares all required capabilities; if not, fail the start."""
         gates = self._core.registry.open_gates(capabilities)
         missing = [name for name in self._requires if name not in gates]
         if missing:
@@ -126,12 +126,15 @@ class ClientHandshake:
         self.start_failed(start, FailureCause.REFUSED, text, error)
 
     def _agree(self, start: Start, result: JSONObject) -> None:
-        # Keeps LIFE-004, VER-006, VER-007.
+        """Judge the result of `initialize`; open the conversation, or fail the start.
+
+        Keeps LIFE-004, VER-006, VER-007.
+        """
         revision: Any = result.get("protocolVersion")
         capabilities: Any = result.get("capabilities")
         info: Any = result.get("serverInfo")
         if not is_object(capabilities) or not is_object(info):
-            # Only where shapes are not checked.
+            # Reached only with `Config.check="none"`.
             text = "the answer to initialize lacks capabilities or serverInfo"
             self.start_failed(start, FailureCause.INVALID_ANSWER, text)
             return
@@ -167,7 +170,7 @@ class ClientHandshake:
 
 
 class ServerHandshake(MethodPart):
-    """`initialize` answered, and what both sides have agreed on afterwards."""
+    """Answers `initialize`, agrees on a revision, and waits for `notifications/initialized`."""
 
     __slots__ = ("_core", "_incoming", "_instructions", "_pings")
 
@@ -181,7 +184,7 @@ class ServerHandshake(MethodPart):
         self._instructions = instructions
 
     def take(self, request: IncomingRequest) -> bool:
-        """Answer `initialize`.
+        """Answer `initialize`, unless the application does (`Config.manual`).
 
         Keeps VER-003, VER-004, VER-005.
         """
@@ -205,14 +208,14 @@ class ServerHandshake(MethodPart):
         return True
 
     def prepare_result(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
-        """The application's answer to `initialize`, without null capabilities."""
+        """The application's result of `initialize`, without null capabilities."""
         capabilities: Any = result.get("capabilities")
         if not is_object(capabilities):
             return result
         return {**result, "capabilities": self._core.registry.without_nulls(capabilities)}
 
     def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
-        """The application answers `initialize` itself (`Config.manual`)."""
+        """Raise unless the application's result has a known revision and valid capabilities."""
         if result.get("protocolVersion") not in self._core.legacy_revisions:
             raise LocalProtocolError(
                 "VER-004",
@@ -223,7 +226,7 @@ class ServerHandshake(MethodPart):
                 raise breach.error()
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        """The application has answered `initialize`."""
+        """Agree on the revision in the application's result of `initialize`."""
         if self._core.is_shared:
             self.not_accepted(request)
             return
@@ -233,12 +236,12 @@ class ServerHandshake(MethodPart):
         self._agree(request, result["protocolVersion"])
 
     def not_accepted(self, request: IncomingRequest) -> None:
-        """`initialize` was refused: it may come again."""
+        """Allow another `initialize`: this one was refused."""
         if self._core.state is State.OPEN:
             self._core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
 
     def receive_initialized(self) -> None:
-        """The client says that the handshake is done."""
+        """Open the conversation: the client has sent `notifications/initialized`."""
         conversation = self._core.conversation
         conversation.move(PhaseTrigger.INITIALIZED)
         revision = conversation.dialect.revision
@@ -246,6 +249,7 @@ class ServerHandshake(MethodPart):
         self._pings.start_keep_alive()
 
     def _agree(self, request: IncomingRequest, revision: str) -> None:
+        """Agree on a revision with the client that has sent `initialize`."""
         info, capabilities = request._subject
         peer = self._core.peer
         peer.revision = revision

@@ -1,4 +1,4 @@
-"""Requests that the peer sends: answered once, refused, or cancelled."""
+"""Requests of the peer: each is answered once, refused, or cancelled."""
 
 from __future__ import annotations
 
@@ -54,42 +54,43 @@ _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 _RESULT_BYTES: Final = len(b'{"jsonrpc":"2.0","id":,"result":}')
 _BATCH_BYTES: Final = 3
-"""Brackets and newline around the answers of a batch."""
+"""The size of brackets and newline around the responses to a batch."""
 _TOO_LARGE: Final = "the answer is too large"
 _ERROR_BYTES: Final = 1 + len(
     b'{"jsonrpc":"2.0","id":,"error":{"code":-32603,"message":"%b"}}' % _TOO_LARGE.encode()
 )
-"""Size of the shortest error that replaces an answer, without its id, with a comma."""
+"""The size of the shortest error that replaces a response, with a comma but without the id."""
 _SILENT = frozenset({CancelCause.SEND_FAILED, CancelCause.FAILED})
-"""Endings after which nothing is sent any more; else the answers that a batch has go out."""
+"""Causes after which nothing is sent. After other causes, a batch still sends its responses."""
 _TEXT_CHARACTERS: Final = 300
-"""An error message is one sentence, however long the method is that it quotes (JSON-016)."""
+"""The most characters of an error message: it is one sentence, and may quote a long method
+(JSON-016)."""
 
 
 class MethodPart:
     """A part that answers some methods itself, or acts when the application answers them.
 
-    These are its steps, each with what it does for a part to which the step means nothing.
+    `PARTS_BY_METHOD` in `machine` lists the methods. The default of each step does nothing.
     """
 
     __slots__ = ()
 
     def take(self, request: IncomingRequest) -> bool:
-        """Answer a request; False hands it to the application."""
+        """Answer or refuse a request; return False to deliver it to the application instead."""
         return False
 
     def prepare_result(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
-        """The application's result, without what counts as absent in one of its members."""
+        """The application's result as it is sent: without null members that count as absent."""
         return result
 
     def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
-        """Raise `LocalProtocolError` if the conversation cannot go on from this result."""
+        """Raise `LocalProtocolError` if the application's result breaks a rule of this part."""
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        """The request is being answered with this result of the application."""
+        """React to a request that is being answered with this result of the application."""
 
     def not_accepted(self, request: IncomingRequest) -> None:
-        """The request is being answered with an error, or was cancelled."""
+        """React to a request that is being answered with an error, or was cancelled."""
 
     def reports_cancelled(
         self,
@@ -98,7 +99,7 @@ class MethodPart:
         reason: str | None,
         meta: JSONObject | None,
     ) -> bool:
-        """Whether this part has reported the cancellation, by an event of its own."""
+        """Whether this part has reported the cancellation with its own event."""
         return False
 
 
@@ -106,21 +107,21 @@ class PartFinder(Protocol):
     """The table from methods to the parts that answer them."""
 
     def part_for(self, method: str) -> MethodPart | None:
-        """The part for a method, if there is one."""
+        """The part that answers a method, or None."""
         ...
 
 
 class IncomingRequests(MethodPart):
-    """The table of requests that this side is handling, and their answers.
+    """The open requests of the peer, and the responses to them.
 
     Attributes:
-        requests: The requests in flight.
+        requests: The open requests by key; `Core.requests` is the same table.
         tokens: Progress tokens of the peer that are in use.
         tasks: Requests that were answered with a task which is not over, by the id of the task.
-        used_ids: The ids that were used in a conversation with a handshake.
-        cancelled_ids: The ids of modern requests that were cancelled.
-        finder: Who knows which part answers a method, or acts when it is answered.
-        bridge: On a server, who asks the client with requests before an answer; else None.
+        used_ids: The ids that legacy requests have used.
+        cancelled_ids: The ids of modern requests that were cancelled and not used again since.
+        finder: The machine, which finds the part for a method.
+        bridge: On a server, the part that asks a legacy client before a response; else None.
     """
 
     __slots__ = (
@@ -196,7 +197,7 @@ class IncomingRequests(MethodPart):
         if (part is not None or request._task) and not self._would_fit(request, body):
             if part is not None:
                 part.not_accepted(request)
-            part = None  # an error is sent in its place, and nothing follows from the result
+            part = None  # an error replaces the result, which has no effect then
         elif request._task:
             self._keep_token_for_task(request, result)
         if part is not None:
@@ -238,7 +239,7 @@ class IncomingRequests(MethodPart):
         meta: JSONObject | None,
         now: float | None,
     ) -> bool:
-        """Tell the peer how far a request of its has come.
+        """Send progress of a request of the peer.
 
         Keeps PROG-010.
         """
@@ -286,18 +287,18 @@ class IncomingRequests(MethodPart):
 
     @property
     def open(self) -> tuple[IncomingRequest, ...]:
-        """The requests that still wait for an answer from this side, oldest first."""
+        """The requests that the application has not answered yet, oldest first."""
         return tuple(request for request in self.requests.values() if request._bridge is None)
 
     @property
     def forgotten_ids(self) -> int:
-        """How many ranges of the peer's ids were forgotten, so that a reuse goes unnoticed."""
+        """How many ranges of the peer's ids were forgotten; a reuse of them is not noticed."""
         return self.used_ids.forgotten + self.cancelled_ids.forgotten
 
     # -------------------------------------------------------------------- cancellation by the peer
 
     def receive_cancelled(self, params: JSONObject) -> None:
-        """The peer has cancelled a request."""
+        """Handle `notifications/cancelled` of the peer."""
         if self._core.is_shared:
             text = "a cancellation that was posted: many clients share the ids, so it cancels "
             text += "nothing"
@@ -319,7 +320,7 @@ class IncomingRequests(MethodPart):
         elif request._task:
             self.ignore_cancel("CANC-005", "a cancellation of a request for a task", raw)
         else:
-            if request._is_modern:  # before, an id is used once, and `_used` has it
+            if request._is_modern:  # `used_ids` has the ids of legacy requests
                 self.cancelled_ids.add(key)
                 if self.cancelled_ids.forgotten:
                     self.report_forgotten_id()
@@ -343,12 +344,12 @@ class IncomingRequests(MethodPart):
     # -------------------------------------------------------------------- responses of the library
 
     def answer_automatically(self, request: IncomingRequest, body: bytes) -> None:
-        """Answer a request with a result of the library, and report that."""
+        """Answer a request with a result of the library, and report `RequestAnswered`."""
         self._core.events.append(RequestAnswered(request=request))
         self.answer(request, b'"result":', body)
 
     def refuse(self, request: IncomingRequest, code: int, text: str, data: Any = MISSING) -> None:
-        """Answer a request with an error of the library, and report that."""
+        """Answer a request with an error of the library, and report `RequestAnswered`."""
         self._core.transport.request_refused(request, code)
         self._core.events.append(RequestAnswered(request=request, code=code))
         self.answer(request, b'"error":', self.error_bytes(code, text[:_TEXT_CHARACTERS], data))
@@ -359,10 +360,9 @@ class IncomingRequests(MethodPart):
         """Report a request that breaks a rule, and answer it with an error.
 
         Args:
-            request: The request. Its id could be read.
-            breach: The rule, and the error code and data of the answer.
-            said: The message of the error; None: the text of the breach. For a text that the peer
-                must not learn.
+            request: The request.
+            breach: The rule, and the code and data of the error.
+            said: The message of the error, if the peer must not learn the text of the breach.
         """
         self._core.transport.request_refused(request, breach.code)
         self._core.report(breach, request=request, code=breach.code)
@@ -370,7 +370,7 @@ class IncomingRequests(MethodPart):
         self.answer(request, b'"error":', self.error_bytes(breach.code, text, breach.data))
 
     def refuse_for_limit(self, request: IncomingRequest) -> None:
-        """Refuse a request because too many are in flight."""
+        """Refuse a request because `Config.max_requests` are open."""
         self._core.transport.request_refused(request, ErrorCode.INTERNAL_ERROR)
         text = f"{self._core.config.max_requests} requests are in flight, which is the limit"
         self._core.events.append(LimitReached(rule="OWN-004", text=text))
@@ -385,7 +385,10 @@ class IncomingRequests(MethodPart):
     def refuse_duplicate(
         self, raw: RequestId, route: Route | None, batch: Batch | None, rule: str
     ) -> None:
-        """An error would answer the first request of that id: nothing can be sent."""
+        """Report a second request with the id of an open one.
+
+        It gets no response: an error with this id would end the first request.
+        """
         text = f"a second request with the id {raw!r} while one is in flight"
         self._core.report(Breach(rule, text))
         self._core.transport.duplicate_refused(raw, route, batch)
@@ -399,10 +402,14 @@ class IncomingRequests(MethodPart):
         raw_id: Any = None,
         batch: Batch | None = None,
     ) -> None:
-        """Report something that is no message.
+        """Report data that is no valid message, and answer it with an error if possible.
 
-        A server answers it where the revision has a form for the answer: with the id if it could
-        be read, else without one from 2025-11-25 on.
+        Args:
+            breach: The rule, and the code of the error.
+            route: The way of the response.
+            excerpt: The first bytes of the data, for the event.
+            raw_id: The id, if it could be read.
+            batch: The batch that the data is part of.
         """
         self._core.report(breach, excerpt=excerpt, code=breach.code)
         if not self._core.transport.answers_unreadable(breach, route, raw_id, batch):
@@ -416,7 +423,10 @@ class IncomingRequests(MethodPart):
         raw_id: Any = None,
         batch: Batch | None = None,
     ) -> None:
-        """Answer what is no message, where the revision has a form for that.
+        """Answer an invalid message with an error, on a server.
+
+        The error has the id if it could be read. An error without an id exists from 2025-11-25 on;
+        in older revisions nothing is sent.
 
         Keeps JSON-011.
         """
@@ -426,7 +436,7 @@ class IncomingRequests(MethodPart):
         key = table_key(raw_id)
         if key is not None:
             if key in self.requests:
-                return  # the error would answer that one
+                return  # the error would end the open request with this id
             answer = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(raw_id), body)
             if batch is not None:
                 batch.answers.append(answer)
@@ -439,7 +449,7 @@ class IncomingRequests(MethodPart):
         self._core.transport.queue(answer + self._core.newline, route)
 
     def report_forgotten_id(self) -> None:
-        """Say once that an id of the peer was forgotten."""
+        """Report once that an id of the peer was forgotten."""
         if not self._reported_forgotten:
             self._reported_forgotten = True
             text = "the oldest id of the peer was forgotten; forgotten_ids counts on"
@@ -448,10 +458,16 @@ class IncomingRequests(MethodPart):
     # ------------------------------------------------------------------------------------- endings
 
     def answer(self, request: IncomingRequest, member: bytes, body: bytes) -> bool:
-        """Queue an answer, or put it in its batch. The request is in the table.
+        """End an open request with a response: queue it, or add it to its batch.
+
+        Args:
+            request: The request, which is in the table.
+            member: The JSON before `body`: `"result":` or `"error":`.
+            body: The JSON of the result or the error.
 
         Returns:
-            False: the answer would never fit, and an error was queued in its place.
+            Whether this response was queued. False: it is too large, and an error was queued in its
+            place.
         """
         self._remove_request(request, _ANSWERED)
         id = request._id
@@ -486,14 +502,14 @@ class IncomingRequests(MethodPart):
         reason: str | None = None,
         meta: JSONObject | None = None,
     ) -> None:
-        """End a request without an answer, for this cause."""
+        """End a request without a response, and report the cancellation."""
         bridge, request._bridge = request._bridge, None
         self._remove_request(request, _CANCELLED)
         part = self.part_of(request)
         if part is not None:
             part.not_accepted(request)
         if part is None or not part.reports_cancelled(request, cause, reason, meta):
-            # The application knows only the handle that it was given.
+            # The application knows the first handle, not that of the next round.
             known = request if bridge is None else bridge.asked
             self._core.events.append(
                 RequestCancelled(request=known, cause=cause, reason=reason, meta=meta)
@@ -506,14 +522,14 @@ class IncomingRequests(MethodPart):
         self._core.transport.request_cancelled(request, cause)
 
     def end(self, cause: CancelCause) -> None:
-        """The connection is over: every request is cancelled."""
+        """Cancel all open requests: the connection ends."""
         self.tasks.clear()
         for request in list(self.requests.values()):
             self.cancel(request, cause)
         self.tokens.clear()
 
     def too_late(self, request: IncomingRequest) -> bool:
-        """Return False for a request that has ended; raise if the application has answered it.
+        """Raise if the application has answered a request before; else return False.
 
         Keeps STDIO-012, SSE-012, CANC-009, CANC-012.
         """
@@ -522,7 +538,7 @@ class IncomingRequests(MethodPart):
         return False
 
     def error_bytes(self, code: int, message: str, data: object = MISSING) -> bytes:
-        """The JSON of an error object."""
+        """The JSON of an error object; raises `LocalProtocolError` if it is not well formed."""
         if type(code) is not int or not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
             raise LocalProtocolError(
                 "JSON-008", f"an error needs an integer code and a string, not {code!r}"
@@ -543,7 +559,7 @@ class IncomingRequests(MethodPart):
         self._core.transport.request_answered(request)
 
     def _end_if_drained(self) -> None:
-        """The last answer after the peer's end of stream ends the connection."""
+        """End the connection with the last response after the peer's end of stream."""
         core = self._core
         if core.state is State.DRAINING and not self.requests and not core.overflowing:
             core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
@@ -558,15 +574,16 @@ class IncomingRequests(MethodPart):
         return size + len(self._core.newline) <= self._core.config.max_unsent_bytes
 
     def _room_in(self, batch: Batch, own: int) -> int:
-        """Bytes left for the next answer, with room reserved for an error per later request.
+        """Bytes left in a batch for the next response; room for later errors is reserved.
 
-        An answer that is no larger than the error in its place (`own`) always has room.
+        `own` is the size of the error that would replace the response. A response that is smaller
+        always has room.
         """
         taken = batch.size + _BATCH_BYTES + batch.reserved - own
         return max(self._core.config.max_unsent_bytes - taken, own - 1)
 
     def _replacement_error(self, request: IncomingRequest, answer: bytes, room: int) -> bytes:
-        """The error in place of an answer without room: with the reason, if that has room."""
+        """The error that replaces a response without room; it gives the reason if that fits."""
         error = self._too_large_error(request, answer)
         if len(error) + len(self._core.newline) > room:
             body = self.error_bytes(ErrorCode.INTERNAL_ERROR, _TOO_LARGE)
@@ -574,7 +591,7 @@ class IncomingRequests(MethodPart):
         return error
 
     def _too_large_error(self, request: IncomingRequest, answer: bytes) -> bytes:
-        """The error that is sent in place of an answer that would never fit (OWN-044)."""
+        """The error with the reason why a response is too large; report the limit (OWN-044)."""
         self._core.transport.answer_replaced(request)
         limit = self._core.config.max_unsent_bytes
         text = (
@@ -592,12 +609,12 @@ class IncomingRequests(MethodPart):
     # ------------------------------------------------------------------------------------- batches
 
     def join_batch(self, batch: Batch, id: RequestId) -> None:
-        """A request belongs to a batch: its answer is waited for, and room is kept for an error."""
+        """Count a request as pending in a batch, and reserve room for an error response."""
         batch.pending += 1
         batch.reserved += _ERROR_BYTES + len(self._core.encode_id(id))
 
     def flush_batch(self, batch: Batch, route: Route | None) -> None:
-        """Send the answers of a batch if the last of its requests has ended.
+        """Send the responses to a batch if its last request has ended.
 
         Keeps BATCH-005.
         """
@@ -618,7 +635,7 @@ class IncomingRequests(MethodPart):
     # -------------------------------------------------------------------------- progress and tasks
 
     def note_own_tasks(self, method: str, content: JSONObject) -> None:
-        """Tasks of ours go out, in a result or a notification.
+        """Release the tokens of tasks that a result or notification of this side shows as over.
 
         Keeps PROG-012.
         """
@@ -627,7 +644,7 @@ class IncomingRequests(MethodPart):
                 self.finish_task(task_id)
 
     def finish_task(self, task_id: str) -> None:
-        """A task is over, and its progress token no longer in use."""
+        """Forget a task that is over, and release its progress token."""
         request = self.tasks.pop(task_id, None)
         if request is not None and request._token is not None:
             self.release_token(request._token)
@@ -636,12 +653,12 @@ class IncomingRequests(MethodPart):
             self._resume_timeouts_if_idle()
 
     def release_token(self, token: ProgressToken) -> None:
-        """A progress token of the peer is no longer in use."""
+        """Allow the peer to use a progress token again."""
         key: Any = token if type(token) is str else table_key(token)
         self.tokens.pop(key, None)
 
     def _keep_token_for_task(self, request: IncomingRequest, result: JSONObject) -> None:
-        """Progress for a task may go on until the task is over (PROG-011)."""
+        """Keep the progress token of a request that became a task until its end (PROG-011)."""
         task_id = new_task(result)
         if task_id is None or self._core.is_shared:
             return
@@ -654,12 +671,14 @@ class IncomingRequests(MethodPart):
             self._core.events.append(LimitReached(rule="OWN-004", text=text))
 
     def _is_in_progress(self, request: IncomingRequest) -> bool:
+        """Whether a request, or the task that it became, has not ended."""
         if self.requests.get(request._key) is request:
             return True
         task = request._task
         return type(task) is str and self.tasks.get(task) is request
 
     def _too_soon(self, request: IncomingRequest) -> bool:
+        """Whether less than `Config.progress_interval` has passed since the last progress."""
         interval, last = self._core.config.progress_interval, request._progress_at
         return (
             interval is not None
@@ -669,16 +688,16 @@ class IncomingRequests(MethodPart):
         )
 
     def _resume_timeouts_if_idle(self) -> None:
-        """End the pause of timeouts if the peer waits for no answer and for no task of ours."""
+        """Resume the timeouts of this side if no request and no task of the peer is open."""
         if not self.requests and not self.tasks:
             self._outgoing.resume_timeouts()
 
     # ------------------------------------------------------------------------ the part of a method
 
     def part_of(self, request: IncomingRequest) -> MethodPart | None:
-        """The part to which it matters how a request is answered; None for most methods.
+        """The part that acts when a request is answered; None for most methods.
 
-        The methods of tasks have a lasting effect and no part of their own: this one stands in.
+        For the methods of tasks it is this part: `accepted` notes the ends of tasks.
         """
         if request._spec is None or not request._spec.special:
             return None
@@ -686,6 +705,6 @@ class IncomingRequests(MethodPart):
         return self.finder.part_for(request._method) or self
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        """One of the methods of tasks is being answered: a task may be over."""
+        """Note the end of a task in the application's result of a method of tasks."""
         if not self._core.is_shared:
             self.note_own_tasks(request._method, result)

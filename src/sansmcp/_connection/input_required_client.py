@@ -1,4 +1,4 @@
-"""Requests that the server asks something about before it answers them: the client's half.
+"""Requests that the server answers with questions (`input_required`): the client's side.
 
 Source: MCP 2026-07-28, basic/patterns/mrtr.
 """
@@ -33,7 +33,7 @@ _ALIEN = frozenset({"id", "jsonrpc", "resultType"})
 
 
 class InputRequiredClient:
-    """The next round of a request, and what becomes of results that are questions."""
+    """Judges results with questions, and sends a request again with the answers."""
 
     __slots__ = ("_core", "_messages", "_outgoing")
 
@@ -54,7 +54,7 @@ class InputRequiredClient:
         data: Any,
         now: float | None,
     ) -> OutgoingRequest:
-        """Send a request again with the answers to what the server has asked."""
+        """Send a request again with the answers to the questions of the server."""
         check_flag("progress", progress)
         self._core.check_open(call.method)
         asked = call._asked
@@ -99,9 +99,13 @@ class InputRequiredClient:
     def receive_questions(
         self, call: OutgoingRequest, result: JSONObject
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
-        """The outcome of a result that is a set of questions; None: it was asked again.
+        """Handle a result with questions or a state.
 
         Keeps OWN-027.
+
+        Returns:
+            The outcome, and the fault of the result, if any. Without an outcome the request was
+            sent again (the server has asked no question) and stays open.
         """
         fault = self._judge_questions(call, result)
         if fault is not None:
@@ -126,7 +130,7 @@ class InputRequiredClient:
     def _checked_responses(
         self, questions: Mapping[str, str], responses: Mapping[str, JSONObject]
     ) -> dict[str, JSONObject]:
-        """The answers as they are sent.
+        """The answers without null members; raises `LocalProtocolError` if one is not valid.
 
         Keeps MRTR-017.
         """
@@ -153,7 +157,7 @@ class InputRequiredClient:
         return checked
 
     def _with_meta(self, body: bytes, meta: JSONObject) -> bytes:
-        """The params of an earlier round with a `_meta` of this round over theirs."""
+        """The params of the round before, with members of `meta` in their `_meta`."""
         params: Any = self._core.codec.decode(body)
         params["_meta"] = {
             name: value for name, value in params["_meta"].items() if name not in LIBRARY_KEYS
@@ -167,7 +171,10 @@ class InputRequiredClient:
         responses: dict[str, JSONObject],
         state: str | None,
     ) -> bytes:
-        # Keeps MRTR-021, MRTR-022, MRTR-024.
+        """Encoded params with progress token, answers and state.
+
+        Keeps MRTR-021, MRTR-022, MRTR-024.
+        """
         if token is not None:
             body = self._messages.with_token(body, token)
         if responses:
@@ -177,6 +184,7 @@ class InputRequiredClient:
         return body
 
     def _judge_questions(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
+        """The fault of a result with questions, or None; tolerated faults are reported."""
         if call._spec is None or not call._spec.asks:
             return Breach("MRTR-003", f"{call._method} was answered with questions")
         if call._body is None:
@@ -201,13 +209,13 @@ class InputRequiredClient:
         return None
 
     def _ask_again(self, call: OutgoingRequest, state: str) -> None:
-        """Nothing is asked: the same call goes on under a new id, with the state alone.
+        """Send a request again under a new id, with the state alone; the handle stays the same.
 
         Keeps MRTR-018.
         """
-        assert call._body is not None  # `_judge_questions` has seen it
+        assert call._body is not None  # `_judge_questions` has checked it
         body = self._renewed_body(call._body, call._token, {}, state)
-        call._progress = None  # the server begins anew, and cannot know how far it was
+        call._progress = None  # the server may count progress from the start again
         del self._outgoing.calls[call._id]
         self._outgoing.last_id += 1
         call._id = self._outgoing.last_id

@@ -1,8 +1,8 @@
-"""Questions to the client before a request of its can be answered: the server's half.
+"""Questions to the client before the response to its request: the server's side.
 
-In the modern revision they are a result, and the client sends its request again. In a
-conversation with a handshake the same call is carried out as requests of the server, so that an
-application asks in one way only.
+A modern client gets the questions as a result (`input_required`) and sends its request again. A
+legacy client gets each question as a request of the server; this is the bridge. The application
+calls `require_input` in both cases.
 
 Source: MCP 2026-07-28, basic/patterns/mrtr.
 """
@@ -41,7 +41,7 @@ _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
 
 
 def needs_session(method: str, peer: Peer) -> str:
-    """Why a legacy client outside of a session is not asked: its answer could not come back."""
+    """The text of the error when a legacy client without a session is asked a question."""
     return (
         f"{method} needs a session: a client of revision {peer.revision} cannot be asked by a "
         "server without sessions"
@@ -49,7 +49,7 @@ def needs_session(method: str, peer: Peer) -> str:
 
 
 class InputRequiredServer:
-    """`require_input`, and the bridge to clients that expect requests."""
+    """Asks the client questions about its request, and reads the state of the next round."""
 
     __slots__ = ("_core", "_incoming", "_intake", "_messages", "_outgoing")
 
@@ -80,7 +80,7 @@ class InputRequiredServer:
         at: float | None,
         now: float | None,
     ) -> bool:
-        """Ask the client before a request of its can be answered."""
+        """Ask the client questions before its request is answered."""
         if request._state is not _OPEN:
             return self._incoming.too_late(request)
         if self._incoming.requests.get(request._key) is not request:
@@ -104,11 +104,11 @@ class InputRequiredServer:
     def read_state(
         self, request: IncomingRequest, at: float | None, now: float | None
     ) -> str | None:
-        """The state of the round before, or None; its seal is checked."""
+        """The verified state of the round before; None without one, or with a bad seal."""
         if request.open and self._incoming.requests.get(request._key) is not request:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another connection")
         if not request._is_modern and request._rounds == 0:
-            return None  # nothing was given away: what stands there is not ours
+            return None  # no state was sent: a legacy member of this name is another thing
         state: str | None = request._params.get("requestState")
         keys = self._core.config.state_keys
         if state is None or not keys or not request._is_modern:
@@ -133,12 +133,12 @@ class InputRequiredServer:
     # --------------------------------------------------------- questions that are sent as requests
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A question to a client with a handshake is over."""
+        """Take the ending of a question to a legacy client."""
         bridge = call._subject
         assert isinstance(bridge, Bridge)
         name = bridge.pending.pop(call, None)
         if name is None:
-            return  # it was withdrawn
+            return  # `withdraw` has ended the question
         if isinstance(outcome, ResponseReceived):
             bridge.responses[name] = outcome.result
             self._deliver_if_complete(bridge)
@@ -151,7 +151,7 @@ class InputRequiredServer:
         self._incoming.answer(bridge.renewed, b'"error":', self._incoming.error_bytes(code, text))
 
     def withdraw(self, bridge: Bridge) -> None:
-        """Cancel the questions that are not answered yet."""
+        """Cancel the questions of a round that are not answered yet."""
         pending, bridge.pending = bridge.pending, {}
         for call in pending:
             text = "the question is not needed any more"
@@ -163,7 +163,7 @@ class InputRequiredServer:
     def _checked_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject], state: str | None
     ) -> dict[str, JSONObject]:
-        """The questions as they are asked.
+        """The questions without null members; raises `LocalProtocolError` if one is not valid.
 
         Keeps CAP-007.
         """
@@ -202,7 +202,7 @@ class InputRequiredServer:
                     node = node.setdefault(part, {})
         if undeclared is not None:
             if self._core.is_shared and not request._is_modern:
-                # What the client has declared is not known here, and would make no difference.
+                # Without a session the capabilities of a legacy client are unknown.
                 method = next(iter(questions.values()))["method"]
                 raise LocalProtocolError("STATE-006", needs_session(method, request._peer), needed)
             raise LocalProtocolError(undeclared.rule, undeclared.text, needed)
@@ -216,6 +216,7 @@ class InputRequiredServer:
         meta: JSONObject | None,
         at: float | None,
     ) -> bytes:
+        """The encoded result with questions and state; the state is sealed if there are keys."""
         result: JSONObject = {"resultType": "input_required"}
         if questions:
             result["inputRequests"] = questions
@@ -239,7 +240,12 @@ class InputRequiredServer:
     def _encode_questions(
         self, request: IncomingRequest, questions: Mapping[str, JSONObject]
     ) -> dict[str, tuple[str, bytes]]:
-        """Method and encoded params of each question, if all of them may be sent."""
+        """Method and encoded params of each question for a legacy client, by key.
+
+        Raises:
+            LocalProtocolError: A question may not be sent, or there are too many rounds or open
+                requests.
+        """
         if request._rounds >= self._core.config.max_input_rounds:
             raise LocalProtocolError(
                 "OWN-027", f"{request!r} has asked {request._rounds} times, which is the limit"
@@ -249,7 +255,7 @@ class InputRequiredServer:
         for name, question in questions.items():
             method, params = question["method"], question.get("params", {})
             if params.get("mode") == "url" and "elicitationId" not in params:
-                # The id that the question will have: no other request of the session has it.
+                # The id of the question is unique in its session.
                 params = {**params, "elicitationId": str(self._outgoing.last_id + 1 + len(bodies))}
             spec = conversation.dialect.requests[side].get(method)
             params = without_nulls(META if spec is None else spec.params_optional, params)
@@ -272,7 +278,7 @@ class InputRequiredServer:
         state: str | None,
         timeout: float | None,
     ) -> None:
-        """Put the next round in the place of the request, and ask what it needs."""
+        """Send each question as a request, and replace the request by that of the next round."""
         params = {
             name: value for name, value in request._params.items() if name not in INPUT_MEMBERS
         }
@@ -304,6 +310,7 @@ class InputRequiredServer:
         self._deliver_if_complete(bridge)
 
     def _deliver_if_complete(self, bridge: Bridge) -> None:
+        """Deliver the request of the next round when all questions are answered."""
         if bridge.pending:
             return
         renewed = bridge.renewed

@@ -1,4 +1,4 @@
-"""Requests that come in: each is judged once, and filed or refused."""
+"""The intake of requests of the peer: each is judged once, then delivered, answered or refused."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ from .request_state import BadSeal, digest_of, unseal
 _CLIENT: Final = Side.CLIENT
 _OPERATING: Final = Phase.OPERATING
 BAD_STATE: Final = "requestState is not valid"
-"""What a client is told of a bad seal, whatever the cause: a forger learns nothing from it."""
+"""The error message for a bad seal. It gives no cause, so that a forger learns nothing."""
 
 
 class Intake:
-    """Judges each request of the peer once, and files it or refuses it.
+    """Judges each request of the peer once, then delivers, answers or refuses it.
 
     Attributes:
-        envelope: What the last modern request said of its sender; None before there was one.
+        envelope: The envelope (`_meta`) of the last modern request, since the next one often has an
+            equal one; None before the first.
     """
 
     __slots__ = ("_core", "_incoming", "_outgoing", "envelope")
@@ -62,7 +63,7 @@ class Intake:
         self._core = core
         self._outgoing = outgoing
         self._incoming = incoming
-        self.envelope: Envelope | None = None  # the last one read: the next is often the same
+        self.envelope: Envelope | None = None
 
     def receive_request(
         self, message: JSONObject, method: str, route: Route | None, batch: Batch | None
@@ -70,11 +71,18 @@ class Intake:
         """Judge a request, then deliver, answer or refuse it.
 
         Keeps JSON-002.
+
+        Args:
+            message: The message, an object with `method` and `id`.
+            method: The method name.
+            route: The way of the response; None on a byte stream.
+            batch: The batch that the request is part of.
         """
         conversation, peer = self._core.conversation, self._core.peer
         if conversation.dialect.is_modern and self._core.side is _CLIENT:
             self._core.report(Breach("STATE-006", f"the server sent the request {method[:80]}"))
             return
+        # The id and its key in the table of open requests.
         raw: Any = message["id"]
         id: IdKey | None
         if (type(raw) is int and LEAST_OWN_HASH <= raw <= GREATEST_OWN_HASH) or type(raw) is str:
@@ -89,6 +97,7 @@ class Intake:
             is_modern = self._core.modern is not None and self._is_modern_request(message)
             self._incoming.refuse_duplicate(raw, route, batch, "ID-002" if is_modern else "ID-001")
             return
+        # The JSON-RPC envelope.
         given: Any = message.get("params", MISSING)
         breach: Breach | None = None
         params: JSONObject = given if given.__class__ is dict else {}
@@ -99,6 +108,7 @@ class Intake:
             or "error" in message
         ):
             breach = judge_call(message)
+        # The conversation: legacy, or modern by the envelope in `_meta`; and the sender.
         is_modern = False
         if self._core.modern is not None and (
             "_meta" in params
@@ -117,6 +127,7 @@ class Intake:
             principal = given_by.principal
             if principal is not None and principal is not peer.principal:
                 peer = peer._as(principal, given_by.principal_key)
+        # The rules of the method in this conversation.
         sender = self._core.other
         spec = conversation.dialect.requests[sender].get(method)
         request = IncomingRequest(raw, key, method, params, spec, peer, route, batch)
@@ -146,11 +157,12 @@ class Intake:
                     breach = self._judge_meta(request, meta)
                 else:
                     breach = None
+        # The request is open from here on.
         self._incoming.requests[key] = request
         if batch is not None:
             self._incoming.join_batch(batch, raw)
         used = self._incoming.used_ids
-        if is_modern:  # an id may be used again once it is answered
+        if is_modern:  # an id may be used again after its response
             if self._incoming.cancelled_ids.discard(id):
                 text = f"the id {raw!r} is that of a cancelled request, which has no answer"
                 self._core.report(Breach("ID-002", text, tolerated=True), request=request)
@@ -165,13 +177,14 @@ class Intake:
             )
         elif used.forgotten:
             self._incoming.report_forgotten_id()
+        # Refuse the request, or note what it asks for.
         if given is None:
             self._core.report(NULL_PARAMS, request=request)
         if breach is not None:
             if not breach.tolerated:
                 if (method == "server/discover" and self._core.modern is None) or (
                     method == "initialize" and not self._core.legacy_revisions
-                ):  # to ask is no breach
+                ):  # a probe by a client of the other era is no breach
                     self._incoming.refuse(request, breach.code, breach.text, breach.data)
                 else:
                     self._incoming.refuse_breach(request, breach)
@@ -206,9 +219,9 @@ class Intake:
                 ):
                     self._incoming.refuse_breach(request, breach, BAD_STATE)
                     return
-        if len(
-            self._incoming.requests
-        ) > self._core.config.max_requests and not self._is_automatic_ping(method):
+        # Deliver the request, or let a part answer it.
+        n_open, limit = len(self._incoming.requests), self._core.config.max_requests
+        if n_open > limit and not self._is_automatic_ping(method):
             self._incoming.refuse_for_limit(request)
         elif spec is None or not spec.special or not self._answer_by_part(request):
             self._core.events.append(RequestReceived(request=request))
@@ -216,7 +229,7 @@ class Intake:
                 self._outgoing.pause_timeouts()
 
     def judge_seal(self, request: IncomingRequest, at: float) -> Breach | None:
-        """What is wrong with the seal of a state; a good one is opened."""
+        """The fault of the seal of a state, or None: then `request._opened` is the state."""
         state: Any = request._params["requestState"]
         try:
             request._opened = unseal(state, request, self._core.config.state_keys, at=at)
@@ -227,13 +240,13 @@ class Intake:
     # ---------------------------------------------------------- helpers, in the order of their use
 
     def _is_modern_request(self, message: JSONObject) -> bool:
-        """Whether a request is one of the modern revision: it says so, or there is no other."""
+        """Whether a request is modern: its `_meta` has a revision, or the server is modern only."""
         params: Any = message.get("params")
         meta: Any = params.get("_meta") if is_object(params) else None
         return not self._core.legacy_revisions or (is_object(meta) and PROTOCOL_VERSION in meta)
 
     def _envelope_of(self, method: str, params: JSONObject) -> Envelope | Breach | None:
-        """What a request says of its sender; None where the handshake has said it.
+        """The envelope in a request's `_meta`, or its fault; None for a legacy request.
 
         Keeps LIFE-012.
         """
@@ -241,8 +254,8 @@ class Intake:
         if (
             meta.__class__ is dict
             and PROTOCOL_VERSION in meta
-            # That method alone asks for a handshake, whatever else is in its `_meta` (VER-012);
-            # by the route it is known whether it can.
+            # `initialize` asks for a handshake, whatever is in its `_meta` (VER-012). On a shared
+            # connection the route has decided already.
             and (method != "initialize" or not self._core.legacy_revisions or self._core.is_shared)
         ):
             envelope = self.envelope
@@ -286,21 +299,27 @@ class Intake:
         return Breach("META-010", text, ErrorCode.INVALID_PARAMS)
 
     def _with_supported_revisions(self, breach: Breach, requested: object) -> Breach:
-        # Keeps VER-008.
+        """The breach with `supported` and `requested` in the data of its error (VER-008).
+
+        Keeps VER-008.
+        """
         if breach.code != ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             return breach
         supported = list(reversed(self._core.revisions))
         return attrs.evolve(breach, data={"supported": supported, "requested": requested})
 
     def _delivers_undeclared(self, breach: Breach) -> bool:
-        """Whether an undeclared method is delivered, as one of which nothing is known."""
+        """Whether a request for an undeclared method is delivered like one for an unknown method.
+
+        A gateway sets `Config.unknown_methods` so.
+        """
         return (
             breach.code == ErrorCode.METHOD_NOT_FOUND
             and self._core.config.unknown_methods == "deliver"
         )
 
     def _with_legacy_hint(self, breach: Breach, params: JSONObject) -> Breach:
-        """A server that knows handshakes only says so to a client that knows none."""
+        """The breach with the revisions of a legacy server in its text, for a modern client."""
         meta: Any = params.get("_meta")
         if self._core.side is Side.CLIENT or not is_object(meta) or PROTOCOL_VERSION not in meta:
             return breach
@@ -308,6 +327,7 @@ class Intake:
         return attrs.evolve(breach, text=f"{breach.text}; this server speaks {speaks} only")
 
     def _judge_meta(self, request: IncomingRequest, meta: object) -> Breach | None:
+        """The fault of the progress token in `_meta`, or None; a good token is kept."""
         token = token_in(meta)
         if token is None or isinstance(token, Breach):
             return token
@@ -320,10 +340,10 @@ class Intake:
         return None
 
     def _is_automatic_ping(self, method: str) -> bool:
-        """Whether this is a ping that is answered at once, however much else is in flight."""
+        """Whether the method is a ping that the library answers, even at the limit of requests."""
         return method == "ping" and "ping" not in self._core.config.manual
 
     def _answer_by_part(self, request: IncomingRequest) -> bool:
-        """Whether a part of the connection answers this request by itself."""
+        """Whether a part of the connection has answered or refused this request."""
         part = self._incoming.part_of(request)
         return part is not None and part.take(request)

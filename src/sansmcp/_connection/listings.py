@@ -1,4 +1,4 @@
-"""Listings: pages fetched one after the other, with an end to every one of them."""
+"""Listings: paginated requests of this side, fetched page by page within limits."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ _FAILURES = {
     FailureReason.REFUSED: ListingEnd.REFUSED,
 }
 _CURSOR_BYTES = 1024 * 1024
-"""Cursors are remembered to see a cycle, up to this many characters in all; the oldest goes."""
+"""The most characters of all remembered cursors of a listing, which are kept to detect a cycle;
+the oldest is forgotten first."""
 LIST_CHANGES: Final = {
     "notifications/tools/list_changed": ("tools/list",),
     "notifications/prompts/list_changed": ("prompts/list",),
     "notifications/resources/list_changed": ("resources/list", "resources/templates/list"),
 }
-"""Which listings a notification makes stale."""
+"""By notification: the methods whose listings become stale."""
 
 
 class Listings:
-    """The listings of this side: pages are fetched one after the other.
+    """The open listings of this side; each fetches one page after the other.
 
     Attributes:
-        fresh: By method, the listings that are open and not stale.
-        on_demand: The open listings that `next_page` fetches, with the cursor for the next page;
-            None while a page is under way.
+        fresh: By method, the open listings that are not stale.
+        on_demand: The open listings whose pages `next_page` requests, each with the cursor for the
+            next page; None while a page is requested.
     """
 
     __slots__ = ("_core", "_incoming", "_messages", "_outgoing", "fresh", "on_demand")
@@ -65,8 +66,7 @@ class Listings:
         self._messages = messages
         self._outgoing = outgoing
         self._incoming = incoming
-        self.fresh: dict[str, dict[Listing, None]] = {}  # by method: open, and not stale yet
-        # Open, and fetched by `next_page`: the cursor for it, or None while a page is under way.
+        self.fresh: dict[str, dict[Listing, None]] = {}
         self.on_demand: dict[Listing, str | None] = {}
 
     # -------------------------------------------------------------------- verbs of the application
@@ -83,7 +83,7 @@ class Listings:
         data: Any,
         now: float | None,
     ) -> Listing:
-        """List everything, page by page: `PageReceived` for each, then one `ListingEnded`."""
+        """Request the first page; further pages follow by themselves, or by `next_page`."""
         self._core.check_open(method)
         side = self._core.side
         conversation = self._core.conversation
@@ -101,7 +101,7 @@ class Listings:
         if timeout is not None or max_timeout is not None:
             self._outgoing.check_timeouts(timeout, max_timeout, now)
         cursor: Any = given.pop("cursor", None)
-        if cursor is not None and not isinstance(cursor, str):  # only where shapes are not checked
+        if cursor is not None and not isinstance(cursor, str):  # with `Config.check="none"`
             raise LocalProtocolError("OWN-014", f"a cursor is a string, not {cursor!r}")
         if conversation.dialect.is_modern:
             body = self._messages.with_envelope(given, meta)
@@ -119,7 +119,7 @@ class Listings:
         listing._max_timeout = max_timeout
         listing._route = None if request is None else request._route
         listing.data = data
-        first = self._page_params(listing, cursor)  # the cursor may have no JSON form
+        first = self._page_params(listing, cursor)  # raises if the cursor has no JSON form
         self._core.check_size(first, method)
         if now is not None:
             self._core.tell(now)
@@ -132,7 +132,7 @@ class Listings:
         return listing
 
     def next_page(self, listing: Listing, now: float | None) -> bool:
-        """Ask for the next page of a listing that was begun with `auto=False`."""
+        """Request the next page of a listing that was started with `auto=False`."""
         cursor = self.on_demand.get(listing)
         if cursor is None:
             self._check_belongs(listing)
@@ -147,15 +147,18 @@ class Listings:
         return True
 
     def cancel_idle(self, listing: Listing, now: float | None) -> bool:
-        """End a listing that waits for `next_page`; False: a request of it is in flight.
+        """Cancel a listing that waits for `next_page`.
+
+        Returns:
+            Whether the listing was cancelled. False: a page is requested; cancel that request.
 
         Raises:
-            LocalProtocolError: It belongs to another connection.
+            LocalProtocolError: The listing belongs to another connection.
         """
         if self.on_demand.get(listing) is None:
             self._check_belongs(listing)
             return False
-        if now is not None:  # no request is open: there is nothing to tell the peer
+        if now is not None:  # without an open request the peer needs no cancellation
             self._core.tell(now)
         self._end_listing(listing, ListingEnd.CANCELLED)
         if self._core.needs_settle:
@@ -165,35 +168,35 @@ class Listings:
     # ----------------------------------------------------------------------- events of other parts
 
     def list_changed(self, notification: str) -> None:
-        """Mark the listings that a notification makes stale, each at most once."""
+        """Mark the listings that a notification of the peer makes stale."""
         for method in LIST_CHANGES[notification]:
             for listing in self.fresh.pop(method, ()):
                 listing._stale = True
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A page has come, or will not come."""
+        """Take the ending of the request for a page."""
         listing = call._subject
         assert isinstance(listing, Listing)
         if isinstance(outcome, RequestFailed):
             self._end_listing(listing, _FAILURES[outcome.reason], text=outcome.text)
         elif isinstance(outcome, ErrorReceived):
             if outcome.code == ErrorCode.INVALID_PARAMS and listing._has_cursor:
-                listing._stale = True  # the cursor was refused: a new start has none (CACHE-024)
+                listing._stale = True  # the peer refused the cursor: list again (CACHE-024)
             self._end_listing(listing, ListingEnd.ERROR, outcome)
         else:
             self._page_came(listing, call, outcome.result)
 
     def lose_idle(self) -> None:
-        """What waits for `next_page` is lost with the requests: nothing more can be sent."""
+        """End the listings that wait for `next_page` as lost: no request can be sent any more."""
         for listing in [known for known, cursor in self.on_demand.items() if cursor is not None]:
             self._end_listing(listing, ListingEnd.LOST)
 
     def end(self, cause: CancelCause) -> None:
-        """The connection is over: listings that wait for `next_page` are lost."""
+        """End all listings that wait for `next_page` as lost: the connection ends."""
         self.lose_idle()
 
     def take_over(self, other: Listings, listing: Listing) -> None:
-        """Go on with a listing of another connection."""
+        """Continue a listing of another connection."""
         self.fresh.setdefault(listing._method, {})[listing] = None
         if listing in other.on_demand:
             self.on_demand[listing] = other.on_demand.pop(listing)
@@ -201,6 +204,7 @@ class Listings:
     # ------------------------------------------------------------------------------------- helpers
 
     def _page_params(self, listing: Listing, cursor: str | None) -> bytes:
+        """The encoded params of the page at `cursor`."""
         body = listing._params
         if cursor is None:
             return b"" if body == b"{}" else body
@@ -208,6 +212,7 @@ class Listings:
         return b'%b%b"cursor":%b}' % (body[:-1], separator, self._core.encode(cursor))
 
     def _fetch(self, listing: Listing, cursor: str | None, params: bytes) -> None:
+        """Send the request for one page, and remember its cursor."""
         if cursor is not None:
             listing._has_cursor = True
             listing._cursors[cursor] = None
@@ -228,10 +233,11 @@ class Listings:
         )
 
     def _page_came(self, listing: Listing, call: OutgoingRequest, result: JSONObject) -> None:
+        """Report a page, then end the listing, request the next page, or wait."""
         assert call._spec is not None
         assert call._spec.paginated is not None
         items: Any = result.get(call._spec.paginated)
-        if items.__class__ is not list:  # only where shapes are not checked
+        if items.__class__ is not list:  # with `Config.check="none"`
             self._end_listing(listing, ListingEnd.INVALID_ANSWER)
             return
         page: list[Any] = items
@@ -253,18 +259,18 @@ class Listings:
             self._fetch(listing, cursor, self._page_params(listing, cursor))
 
     def _judge_cursor(self, listing: Listing, cursor: Any) -> ListingEnd | None:
-        """How the listing ends here, or None if the next page is to be fetched.
+        """The reason why the listing ends here; None if there is a next page.
 
         Keeps PAGE-003, PAGE-007, OWN-013.
         """
         if cursor is MISSING:
             return ListingEnd.COMPLETE
-        if not isinstance(cursor, str):  # only where shapes are not checked
+        if not isinstance(cursor, str):  # with `Config.check="none"`
             return ListingEnd.INVALID_ANSWER
         if cursor in listing._cursors:
             if not self._core.conversation.dialect.is_modern:
                 return ListingEnd.CYCLE
-            # There nothing may be concluded from a cursor: the limits end what has no end.
+            # In 2026-07-28 an equal cursor does not prove a cycle: the limits end the listing.
             self._core.report(Breach("OWN-028", "a cursor came a second time", tolerated=True))
         if listing._pages >= self._core.config.max_pages:
             return ListingEnd.PAGES
@@ -281,6 +287,7 @@ class Listings:
         error: ErrorReceived | None = None,
         text: str = "",
     ) -> None:
+        """Remove a listing from the tables, and report its ending."""
         self.fresh.get(listing._method, {}).pop(listing, None)
         self.on_demand.pop(listing, None)
         listing._open = False
@@ -302,6 +309,6 @@ class Listings:
 
     @staticmethod
     def _check_belongs(listing: Listing) -> None:
-        """A listing without a page under way is in the table of its connection, or has ended."""
+        """Raise if an open listing that waits for `next_page` belongs to another connection."""
         if listing._open and listing._call is None:
             raise LocalProtocolError("OWN-022", f"{listing!r} belongs to another connection")

@@ -1,4 +1,4 @@
-"""The protocol machine: the parts of one end of a conversation, and which message is for which."""
+"""The protocol machine: it makes the parts of a connection and gives each message to its part."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _OPEN = State.OPEN
 
 
 class DrainTimer:
-    """When to give up on requests that are still open after the peer's end of stream."""
+    """The deadline for open requests of the peer after the peer has ended its stream."""
 
     __slots__ = ("_deadline",)
 
@@ -64,7 +64,7 @@ PARTS_BY_METHOD: Final[Mapping[str, str]] = {
     "resources/unsubscribe": "resource_subscriptions",
     "subscriptions/listen": "listeners",
 }
-"""Which part of a machine answers a method by itself, or acts when the application answers it."""
+"""By method: the part of the machine that answers it, or acts when the application answers it."""
 
 
 END_ORDER: Final = (
@@ -75,18 +75,26 @@ END_ORDER: Final = (
     "outgoing",
     "listings",
 )
-"""The parts that have something to end when the connection ends, in this order."""
+"""The parts that end something when the connection ends, in this order."""
 
 
 class Machine:
-    """The parts of one end of a conversation, and the way of each message to the part it is for.
+    """The parts of one end of a conversation, and the dispatch of messages to them.
 
-    `ClientMachine` and `ServerMachine` add the parts that only one side has. The public connections
-    have their verbs from the parts, HTTP endpoints use them directly.
+    `ClientMachine` and `ServerMachine` add the parts of one side. The verbs of the public
+    connections call the parts; HTTP endpoints use the parts directly.
 
     Attributes:
-        core: What all parts share.
-        held: Published changes that wait for output to drain.
+        core: The clock, events, output and state that all parts share.
+        messages: Writes what each modern message carries.
+        outgoing: Requests of this side.
+        incoming: Requests of the peer.
+        intake: Judges each new request of the peer.
+        answers: Responses and progress for requests of this side.
+        notifications: Notifications in both directions.
+        pings: Pings and keep-alive.
+        listings: Paginated requests of this side.
+        held: On a server, published changes that wait until the transport takes output.
     """
 
     __slots__ = (
@@ -128,9 +136,8 @@ class Machine:
         incoming.finder = self
         core.parts = self
         self._drain = DrainTimer()
-        self._overlong_kind: Kind | None = (
-            None  # of the message over the limit without an id so far
-        )
+        # The kind of a message over the limit whose first bytes have no id; else None.
+        self._overlong_kind: Kind | None = None
 
     # -------------------------------------------------------------------------- from the transport
 
@@ -148,7 +155,7 @@ class Machine:
             check_clock("at", at)
         self.core.at = at
         if isinstance(message, str):
-            # Lone surrogates have no UTF-8 form; the decoder refuses the bytes they become.
+            # Lone surrogates have no UTF-8 form: the decoder refuses these bytes.
             message = message.encode("utf-8", "surrogatepass")
         if len(message) > self.core.config.max_message_bytes:
             if message.startswith(BOM):
@@ -163,7 +170,7 @@ class Machine:
     def receive_eof(
         self, *, drain: float = 0.0, at: float | None = None, now: float | None = None
     ) -> None:
-        """The peer has ended its stream: no more input will come."""
+        """End the input: the peer has ended its stream (see `Connection.receive_eof`)."""
         check_wait("drain", drain)
         if now is not None:
             self.core.tell(now)
@@ -192,7 +199,7 @@ class Machine:
             self.core.settle()
 
     def send_failed(self, *, now: float | None = None) -> None:
-        """Writing to the peer has failed, perhaps in the middle of a message."""
+        """End the output: writing to the peer has failed (see `Connection.send_failed`)."""
         if now is not None:
             self.core.tell(now)
         self.core.output.clear()
@@ -205,7 +212,7 @@ class Machine:
             self.pings.stop_keep_alive()
             for request in list(self.incoming.requests.values()):
                 self.incoming.cancel(request, CancelCause.SEND_FAILED)
-            for task_id in list(self.incoming.tasks):  # nobody learns of their ends
+            for task_id in list(self.incoming.tasks):  # their ends can no longer be sent
                 self.incoming.finish_task(task_id)
             handed_over = self.outgoing.handed_over
             self.outgoing.lose([c for c in self.outgoing.calls.values() if c._order > handed_over])
@@ -214,10 +221,10 @@ class Machine:
             self.core.settle()
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`: fire what is due. Spare calls do nothing."""
+        """Handle all deadlines up to `now`; without one, do nothing."""
         self.core.tell(now)
         if self.core.now is None:
-            return  # it was told NaN, which is no time
+            return  # the only time so far was NaN
         self.core.timers.fire(self.core.now)
         if self.core.needs_settle:
             self.core.settle()
@@ -231,13 +238,13 @@ class Machine:
         meta: JSONObject | None,
         now: float | None,
     ) -> bool:
-        """Cancel what is in flight; return whether it was."""
+        """Cancel an open request, listing, ping or subscription; return whether it was open."""
         if not call.open:
             return False
         if isinstance(call, Listing) and self.listings.cancel_idle(call, now):
             return True
         inner = call if isinstance(call, OutgoingRequest) else call._call
-        assert inner is not None  # it is open
+        assert inner is not None  # an open handle has a request
         self.outgoing.cancel(inner, reason, meta, now)
         return True
 
@@ -248,7 +255,7 @@ class Machine:
         if self.core.state is _OPEN:
             if self._listeners is not None:
                 self._listeners.complete()
-            self.core.overflowing = False  # what has no room is left out
+            self.core.overflowing = False  # a result without room was dropped; the end goes on
         self.core.end(StateTrigger.CLOSE, CloseCause.CLOSED, CancelCause.CLOSED)
         if self.core.needs_settle:
             self.core.settle()
@@ -276,14 +283,14 @@ class Machine:
     # ------------------------------------------------------------------------ dispatch of messages
 
     def receive_whole(self, data: bytes | bytearray) -> None:
-        """One message that came by itself: a byte order mark may stand before it (OWN-017)."""
+        """Handle one message without framing; a byte order mark before it is noted (OWN-017)."""
         if data.startswith(BOM):
             self.note(BOM_NOTE)
             data = data[len(BOM) :]
         self.receive(data)
 
     def receive(self, data: bytes | bytearray, route: Route | None = None) -> None:
-        """One JSON text of the peer."""
+        """Decode one JSON text of the peer, and give the message to its part."""
         if self.core.state is not _OPEN and self.core.state is not State.SEND_CLOSED:
             return
         self.pings.heard_at = self.core.now
@@ -316,7 +323,7 @@ class Machine:
         batch: Batch | None,
         data: bytes | bytearray,
     ) -> None:
-        """Give a message that is an object to the part that it is for."""
+        """Give a JSON object to the part for its kind: request, notification or response."""
         method: Any = message.get("method")
         if type(method) is str:
             if "id" not in message:
@@ -344,12 +351,10 @@ class Machine:
         batch: Batch | None,
         data: bytes | bytearray,
     ) -> None:
-        """An object that is neither a call nor an answer."""
+        """Handle an object that is no request, no notification and no response."""
         raw: Any = message.get("id")
         if "method" not in message and self._is_own_request_id(raw):
-            self.answers.receive_answer(
-                message
-            )  # an answer to a request of ours, and an invalid one
+            self.answers.receive_answer(message)  # an invalid response to a request of this side
             return
         self.incoming.refuse_unreadable(
             judge_unknown_object(message),
@@ -367,7 +372,7 @@ class Machine:
     def receive_batch(
         self, values: list[Any], route: Route | None, data: bytes | bytearray
     ) -> None:
-        """Take each message of a batch (2025-03-26).
+        """Handle each message of a batch (2025-03-26).
 
         Keeps BATCH-002.
         """
@@ -402,26 +407,28 @@ class Machine:
         self.incoming.flush_batch(batch, route)
 
     def part_for(self, method: str) -> MethodPart | None:
-        """The part that answers a method, or acts when it is answered."""
+        """The part that answers a method, or acts when the application answers it; else None."""
         name = PARTS_BY_METHOD.get(method)
         return None if name is None else getattr(self, name)
 
     @property
     def listens(self) -> bool:
-        """Whether messages of the peer still count."""
+        """Whether messages of the peer are still handled."""
         return self.core.state is _OPEN or self.core.state is State.SEND_CLOSED
 
     def note(self, text: str) -> None:
-        """Report something odd around a message (OWN-017)."""
+        """Report bytes around a message that are tolerated, such as a blank line (OWN-017)."""
         if self.listens:
             self.core.report(Breach("OWN-017", text, tolerated=True))
 
     # --------------------------------------------------------------------- messages over the limit
 
     def receive_overlong(self, head: bytes, end: OverlongEnd | None = None) -> None:
-        """A message has grown over the limit: its first bytes may tell whose it is (OWN-001).
+        """Report a message over the limit, and end the request that it answers (OWN-001).
 
-        Many peers write the id last; `end` is there where the message has come as a whole.
+        Args:
+            head: The first bytes of the message. They may hold its id.
+            end: The last bytes, if the message has come as a whole: many peers write the id last.
         """
         self._overlong_kind = None
         if self.core.state is not _OPEN and self.core.state is not State.SEND_CLOSED:
@@ -452,10 +459,11 @@ class Machine:
             self.incoming.refuse_unreadable(breach, None, excerpt=excerpt, raw_id=id)
 
     def overlong_ended(self, end: OverlongEnd) -> bool:
-        """The last bytes of a message over the limit, which was reported.
+        """Handle the last bytes of a message that `receive_overlong` has reported.
 
         Returns:
-            Whether it may still be the response to a request of this side that is open.
+            Whether the message may be the response to an open request of this side, and which
+            request is unknown.
         """
         kind, self._overlong_kind = self._overlong_kind, None
         if kind is None:
@@ -476,7 +484,7 @@ class Machine:
     # ---------------------------------------------------------------------- for all parts together
 
     def clock_started(self) -> None:
-        """The caller has told the time for the first time: keep-alive may begin."""
+        """Start keep-alive: the caller has given the first time."""
         self.pings.clock_started()
 
     def fail_unsent(self) -> None:
@@ -484,7 +492,7 @@ class Machine:
         self.outgoing.fail_unsent()
 
     def end_parts(self, cause: CancelCause) -> None:
-        """Each part ends what is open in it, in the order of `END_ORDER`."""
+        """End all that is open in each part, in the order of `END_ORDER`."""
         self.core.timers.drop(self._drain)
         for name in END_ORDER:
             part: Any = getattr(self, name, None)
@@ -495,12 +503,19 @@ class Machine:
         self.core.run_timer(self._expire, subject)
 
     def _expire(self, subject: Timed) -> None:
-        """The time in which answers may follow the peer's end of stream is over."""
+        """End the connection: the time for responses after the peer's end of stream is over."""
         self.core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
 
 
 class ClientMachine(Machine):
-    """The parts of a client."""
+    """The parts of a client.
+
+    Attributes:
+        input_required: The next rounds of requests that the server answers with questions.
+        subscriptions: Subscriptions of this client in the modern revision.
+        handshake: `initialize`, in the legacy revisions.
+        discovery: `start`, and `server/discover`.
+    """
 
     __slots__ = ("discovery", "handshake", "input_required", "subscriptions")
 
@@ -520,7 +535,16 @@ class ClientMachine(Machine):
 
 
 class ServerMachine(Machine):
-    """The parts of a server."""
+    """The parts of a server.
+
+    Attributes:
+        input_required: Questions to the client before a response.
+        handshake: The response to `initialize`.
+        discover_answer: The response to `server/discover`.
+        resource_subscriptions: Subscriptions of a legacy client to resources.
+        listeners: Subscriptions of modern clients.
+        publisher: Changes that the application publishes.
+    """
 
     __slots__ = (
         "discover_answer",

@@ -1,6 +1,8 @@
-"""What the library writes into the messages of the modern revision, besides what it is given.
+"""The members that the library adds to modern messages (revision 2026-07-28).
 
-Everything that is the same in every message is encoded once, and put in by its bytes.
+Requests of a client get an envelope in `_meta`: revision, capabilities and info. Results of a
+server get `resultType`, the info of the server and caching hints. Members that never change are
+encoded once and added as bytes.
 
 Source: MCP 2026-07-28, basic/index, `_meta` and Responses; server/utilities/caching.
 """
@@ -26,12 +28,12 @@ from .._wire.values import JSONObject, ProgressToken, Side, is_object
 from .core import Core
 
 _WRITTEN = frozenset({"_meta", "cacheScope", "resultType", "ttlMs"})
-"""What the library writes into a result that may be cached, if it is not there."""
-_RESOURCE_NOT_FOUND = -32002  # in the revisions with a handshake
+"""The members that the library adds to a result that may be cached."""
+_RESOURCE_NOT_FOUND = -32002  # in the legacy revisions
 
 
 class ModernMessages:
-    """Params of requests and results, with what each of them has to say for itself."""
+    """Encodes params and results of modern messages with the members that each must have."""
 
     __slots__ = ("_core", "_envelope", "_plain_tail")
 
@@ -59,7 +61,9 @@ class ModernMessages:
     # ------------------------------------------------------------------------------------ requests
 
     def with_envelope(self, params: JSONObject, meta: JSONObject | None) -> bytes:
-        """The params of a request with its envelope, which comes last, without progress token.
+        """The encoded params of a request with its envelope, which is their last member.
+
+        A `progressToken` in `params` or `meta` is left out; `with_token` adds it.
 
         Keeps META-009, META-012.
         """
@@ -77,17 +81,18 @@ class ModernMessages:
         return b'%b%b"_meta":{%b}}' % (body[:-1], separator, said)
 
     def with_token(self, body: bytes, token: ProgressToken) -> bytes:
-        """Params out of `_enveloped`, and a progress token."""
+        """The result of `with_envelope` with a progress token."""
         return b'%b,"progressToken":%b}}' % (body[:-2], self._core.encode_id(token))
 
     @staticmethod
     def with_level(meta: JSONObject | None, level: str) -> JSONObject:
-        """A caller's `_meta`, and the least severe level that it wants logged."""
+        """The application's `_meta` with the least severe level that it wants logged."""
         if meta is not None and not is_object(meta):
             raise LocalProtocolError("OWN-014", "_meta must be an object")
         return {**(meta or {}), LOG_LEVEL: level}
 
     def _merged(self, own: object, meta: object) -> JSONObject:
+        """The `_meta` of the application from two sources, without progress token."""
         merged: JSONObject = {}
         for part in (own, meta):
             if part is None:
@@ -95,7 +100,7 @@ class ModernMessages:
             if not is_object(part):
                 raise LocalProtocolError("OWN-014", "_meta must be an object")
             merged.update(part)
-        merged.pop("progressToken", None)  # the caller of this knows it
+        merged.pop("progressToken", None)  # `with_token` adds it
         if taken := LIBRARY_KEYS & merged.keys():
             raise LocalProtocolError("OWN-025", f"{min(taken)} is written by the library")
         level: Any = merged.get(LOG_LEVEL)
@@ -108,9 +113,12 @@ class ModernMessages:
     # -------------------------------------------------------------------------- results and errors
 
     def complete(self, spec: Method | None, result: JSONObject, meta: JSONObject | None) -> bytes:
-        """A result with what every result of the modern revision has.
+        """The encoded result with the members that each modern result has.
 
         Keeps JSON-020.
+
+        Raises:
+            LocalProtocolError: The `resultType`, the `_meta` or a caching hint is not valid.
         """
         cacheable = spec is not None and spec.cacheable
         if not meta and (
@@ -145,7 +153,7 @@ class ModernMessages:
         return self._core.encode_object(whole, None)
 
     def result_meta(self, *parts: object) -> JSONObject:
-        """What is given, over what every result says."""
+        """The `_meta` of a result: the members of `parts` over those that each result has."""
         merged = self.server_meta()
         for part in parts:
             if part is not None:
@@ -155,7 +163,7 @@ class ModernMessages:
         return merged
 
     def server_meta(self) -> JSONObject:
-        """The `_meta` of every result.
+        """The members that each result has in `_meta`.
 
         Keeps META-014.
         """
@@ -166,15 +174,18 @@ class ModernMessages:
         )
 
     def is_extension_result(self, result: JSONObject) -> bool:
-        """Whether a result is of a kind that an extension has added."""
+        """Whether an extension has added the `resultType` of a result."""
         types = self._core.registry.result_types
         kind: Any = result.get("resultType") if types else None
         return isinstance(kind, str) and kind in types
 
     def modern_code(self, code: int, data: object) -> int:
-        """The code that an error of ours has in the modern revision.
+        """The modern code for an error code of the application.
 
         Keeps ERR-008, RES-012.
+
+        Raises:
+            LocalProtocolError: The specification reserves the code, or `data` does not fit it.
         """
         if code == _RESOURCE_NOT_FOUND:
             return ErrorCode.INVALID_PARAMS

@@ -1,4 +1,4 @@
-"""Notifications, both ways: logs, and whatever else needs no answer."""
+"""Notifications in both directions, log messages among them."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ class ReceivesCancelled(Protocol):
     """The part that takes `notifications/cancelled`."""
 
     def receive_cancelled(self, params: JSONObject) -> None:
-        """The peer has cancelled something."""
+        """Handle `notifications/cancelled` of the peer."""
         ...
 
 
 class Notifications(MethodPart):
-    """Notifications in both directions, and the log level that a client asks for.
+    """Sends notifications, judges those of the peer, and answers `logging/setLevel`.
 
     Attributes:
-        cancellations: The part that takes `notifications/cancelled`.
-        subscriptions: On a client, the part that takes what comes for its subscriptions; else None.
+        cancellations: The part that handles `notifications/cancelled`.
+        subscriptions: On a client, the part that handles notifications for subscriptions; else
+            None.
         handshake: On a server, the part that waits for `notifications/initialized`; else None.
     """
 
@@ -91,7 +92,7 @@ class Notifications(MethodPart):
         request: IncomingRequest | None,
         now: float | None,
     ) -> None:
-        """Queue a notification that has no verb of its own."""
+        """Queue a notification that no other verb sends."""
         if method in _VERBS:
             raise LocalProtocolError("OWN-025", f"{method} is sent by {_VERBS[method]}")
         conversation = self._core.conversation
@@ -107,7 +108,7 @@ class Notifications(MethodPart):
             request is None
             and self._core.side is Side.SERVER
             and conversation.dialect.is_modern
-            # One of an extension says itself where it belongs.
+            # A notification of an extension needs no request.
             and method not in conversation.dialect.notifications[self._core.side]
         ):
             raise unrelated_notification_error(method)
@@ -129,7 +130,7 @@ class Notifications(MethodPart):
         request: IncomingRequest | None,
         now: float | None,
     ) -> bool:
-        """Queue a log message, if the peer wants one of this level.
+        """Queue a log message if the client wants messages of this level.
 
         Keeps LOG-004, LOG-007.
         """
@@ -159,7 +160,7 @@ class Notifications(MethodPart):
                 raise LocalProtocolError("OWN-014", "logger must be a string")
             params["logger"] = logger
         conversation = self._core.conversation if not is_modern else self._core.modern
-        assert conversation is not None  # where such a request came from
+        assert conversation is not None  # a modern request has this conversation
         message = self._notification_bytes("notifications/message", params, meta, conversation)
         if now is not None:
             self._core.tell(now)
@@ -171,7 +172,7 @@ class Notifications(MethodPart):
     # ------------------------------------------------------------------------------- from the peer
 
     def receive_notification(self, message: JSONObject, method: str) -> None:
-        """Judge a notification, and give it to the part that it is for."""
+        """Judge a notification, then give it to its part or deliver it."""
         given: Any = message.get("params", MISSING)
         params: JSONObject = given if given.__class__ is dict else {}
         if given.__class__ is not dict or message.get("jsonrpc") != "2.0":
@@ -205,7 +206,7 @@ class Notifications(MethodPart):
             if not breach.tolerated:
                 return
         if method == "notifications/initialized":
-            assert self.handshake is not None  # a client was told that it may not come
+            assert self.handshake is not None  # a client has reported a breach above
             self.handshake.receive_initialized()
             return
         if method in LIST_CHANGES:
@@ -213,7 +214,9 @@ class Notifications(MethodPart):
         self._answers.note_peer_tasks(method, params)
         if method == "notifications/message" and not is_level(params.get("level")):
             self._core.report(UNKNOWN_LEVEL)
-        if self.subscriptions is None or not self.subscriptions.takes(method, params):
+        if self.subscriptions is None or not self.subscriptions.receive_notification(
+            method, params
+        ):
             self._core.transport.deliver_notification(method, params)
 
     # ---------------------------------------------------------------------------- logging/setLevel
@@ -232,13 +235,13 @@ class Notifications(MethodPart):
         return True
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        """The application has answered `logging/setLevel`."""
+        """Set the log level after the application has answered `logging/setLevel`."""
         self._core.peer.log_level = request._subject
 
     # ------------------------------------------------------------------------------------- helpers
 
     def _speaks_modern_only(self) -> bool:
-        """Whether the client has said something in 2026-07-28, and asked for no handshake."""
+        """Whether the client has sent a modern request, and no `initialize`."""
         return self._core.conversation.phase is Phase.NEW and self._intake.envelope is not None
 
     def _notification_bytes(
@@ -248,6 +251,7 @@ class Notifications(MethodPart):
         meta: JSONObject | None,
         conversation: Conversation,
     ) -> bytes:
+        """The encoded notification; raises `LocalProtocolError` if it may not be sent."""
         if self._core.state is not State.OPEN and self._core.state is not State.DRAINING:
             self._core.refuse_to_send(method)
         side = self._core.side

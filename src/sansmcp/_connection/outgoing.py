@@ -34,34 +34,36 @@ _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 _EMPTY: JSONObject = {}
 _SERVER = Side.SERVER
 _NOT_CANCELLED: Final = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER})
-"""A server that does not answer these may not understand any notification yet."""
+"""Requests that are not cancelled on the wire: before the opening, a server may not understand
+`notifications/cancelled`."""
 _PAUSED: Final = frozenset({Purpose.APPLICATION, Purpose.PAGE})
-"""What may wait for an answer of ours to the peer; pings and what opens a connection do not."""
+"""Requests whose timeout pauses while the peer waits for a response of this side."""
 INPUT_MEMBERS: Final = frozenset({"inputResponses", "requestState"})
-"""Params that only the retry of a request has, and `provide_input` writes."""
+"""The params that `provide_input` adds to a request that is sent again."""
 Outcome = ResponseReceived | ErrorReceived | RequestFailed
 
 
 class RequestOwner(Protocol):
-    """The part that takes the one ending of a request: who has reason to send it."""
+    """A part that sends requests for its own purpose, and takes the one ending of each."""
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A request that this part has sent is over."""
+        """Take the ending of a request that this part has sent."""
         ...
 
 
 class OutgoingRequests:
-    """The table of requests in flight from this side.
+    """The open requests of this side, with their ids, timeouts and endings.
 
     Attributes:
-        calls: The requests in flight, by the key of their id.
-        late: Requests that ended without an answer, for which a late one may come.
+        calls: The open requests by id.
+        late: Requests that ended without a response, by id; a late response may still come.
         tokens: Progress tokens in use, with their request.
         task_calls: Requests that became a task which is not over, by the id of the task.
-        last_id: The last number that was used as an id.
-        sent: How many requests were sent.
-        handed_over: How many of them the transport has taken.
-        timeout_pauses: On a client, the time in which silence does not count; else None.
+        last_id: The largest number that was used as an id.
+        sent: The number of requests that were sent.
+        handed_over: The number of requests that the transport has taken.
+        forgotten_answers: The number of requests that were removed from `late` by its limit.
+        timeout_pauses: On a client, the time that does not count for timeouts; on a server None.
     """
 
     __slots__ = (
@@ -202,7 +204,7 @@ class OutgoingRequests:
         meta: JSONObject | None,
         now: float | None,
     ) -> None:
-        """Cancel a request in flight, and tell the peer."""
+        """Cancel an open request, and tell the peer."""
         if self.calls.get(call._id) is not call:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
         if call._purpose in _NOT_CANCELLED:
@@ -223,7 +225,7 @@ class OutgoingRequests:
 
     @property
     def pending(self) -> tuple[OutgoingRequest, ...]:
-        """The application's own requests that have not ended yet, oldest first."""
+        """The open requests that the application has sent, oldest first."""
         return tuple(call for call in self.calls.values() if call._purpose is _APPLICATION)
 
     # ---------------------------------------------------------------------- sending, for all parts
@@ -239,7 +241,21 @@ class OutgoingRequests:
         max_timeout: float | None = None,
         route: Route | None = None,
     ) -> OutgoingRequest:
-        """Send a request that the library itself has reason for; `owner` takes its ending."""
+        """Send a request of the library.
+
+        Args:
+            method: The method name, which the revision defines.
+            body: The encoded params; empty: none.
+            purpose: Why the request is sent.
+            owner: The part that takes its ending.
+            subject: The handle or object for which the request is sent.
+            timeout: Seconds of silence allowed.
+            max_timeout: Seconds allowed in all.
+            route: The way to the peer; None on a byte stream.
+
+        Returns:
+            The handle of the request.
+        """
         spec = self._core.conversation.dialect.requests[self._core.side][method]
         call = OutgoingRequest(self.last_id + 1, method, spec, purpose, owner, subject)
         call._is_modern = self._core.conversation.dialect.is_modern
@@ -288,7 +304,7 @@ class OutgoingRequests:
         transport.after_send(call)
 
     def queue_request(self, call: OutgoingRequest, message: bytes) -> None:
-        """Queue a request of ours. One that would never fit fails when the verb is done."""
+        """Queue an encoded request; if it is too large, the request fails when the verb is done."""
         if len(message) > self._core.config.max_unsent_bytes:
             self._core.is_refused(message, call._method)
             limit = self._core.config.max_unsent_bytes
@@ -326,7 +342,11 @@ class OutgoingRequests:
         )
 
     def requested_token(self, params: JSONObject, meta: JSONObject | None) -> ProgressToken | None:
-        """The token that the caller has put into `_meta`, if it may be used."""
+        """The token that the application has put into `_meta`; None without one.
+
+        Raises:
+            LocalProtocolError: The token is not valid, or it is in use.
+        """
         asked: Any = MISSING
         for source in (params.get("_meta"), meta):
             if is_object(source) and "progressToken" in source:
@@ -343,15 +363,18 @@ class OutgoingRequests:
         return token
 
     def unused_token(self, token: int | str) -> int | str:
-        """This progress token, or one like it that is not in use."""
-        while token in self.tokens:  # another call may have been given this number by hand
+        """`token`, or a variant of it that is not in use."""
+        while token in self.tokens:  # the application may have used this number for a request
             token = f"{token}+"
         return token
 
     def _encode_with_token(
         self, params: JSONObject, meta: JSONObject | None, own: int | str | None
     ) -> tuple[ProgressToken | None, bytes]:
-        """The token that was asked for, or one of our own, and the params with it."""
+        """The progress token of the application or of the library, and the encoded params.
+
+        `own` is the token of the library; None: no progress is wanted.
+        """
         token = self.requested_token(params, meta)
         if token is None and own is not None:
             token = self.unused_token(own)
@@ -361,14 +384,14 @@ class OutgoingRequests:
     # ---------------------------------------------------------------- checks before a verb commits
 
     def check_room(self) -> None:
-        """Raise if as many requests are in flight as may be."""
+        """Raise if `Config.max_requests` requests are open."""
         if len(self.calls) >= self._core.config.max_requests:
             raise LocalProtocolError(
                 "OWN-005", f"{len(self.calls)} requests are in flight, which is the limit"
             )
 
     def check_ping(self) -> None:
-        """There is no ping as long as it is not known that there is a handshake."""
+        """Raise if the conversation may still become modern: 2026-07-28 has no ping."""
         if self._core.modern_revisions and self._core.conversation.phase is Phase.NEW:
             if self._core.side is _SERVER:
                 raise LocalProtocolError("STATE-006", "no client has asked for a handshake yet")
@@ -377,7 +400,7 @@ class OutgoingRequests:
     def check_timeouts(
         self, timeout: float | None, max_timeout: float | None, now: float | None
     ) -> None:
-        """Raise unless timeouts are seconds above zero, and there is a clock."""
+        """Raise unless each timeout is a number of seconds above zero, and there is a clock."""
         for seconds in (timeout, max_timeout):
             # The comparison also refuses NaN.
             if seconds is not None and not (is_number(seconds) and seconds > 0):
@@ -390,6 +413,7 @@ class OutgoingRequests:
             raise LocalProtocolError("OWN-023", "a timeout needs a clock: pass now=")
 
     def _check_id(self, id: object) -> int | str:
+        """The id that the application wants; raise if it was used before or is not valid."""
         rule = "ID-002" if self._core.conversation.dialect.is_modern else "ID-001"
         if isinstance(id, str):
             if id in self._own_string_ids or id in self.calls or id in self.late:
@@ -397,7 +421,7 @@ class OutgoingRequests:
             return id
         if type(id) is not int:
             raise LocalProtocolError("JSON-002", f"an id is a string or an integer, not {id!r}")
-        self._core.encode(id)  # which refuses what has too many digits
+        self._core.encode(id)  # raises for too many digits
         if id <= self.last_id:
             raise LocalProtocolError(
                 rule, f"the id {id} is not above {self.last_id}, the last one used"
@@ -407,11 +431,11 @@ class OutgoingRequests:
     # ------------------------------------------------------------------------------------- endings
 
     def conclude(self, call: OutgoingRequest, state: RequestState) -> None:
-        """Take a call out of the tables."""
+        """Remove a request from the tables; its ending follows."""
         del self.calls[call._id]
         call._state = state
         if call._asked is None:
-            call._body = None  # there is no next round that would need it
+            call._body = None  # no next round needs it
         if call._token is not None and type(call._task) is not str:
             del self.tokens[call._token]
         if call._deadline is not None:
@@ -424,7 +448,14 @@ class OutgoingRequests:
     def abandon(
         self, call: OutgoingRequest, reason: FailureReason, text: str, message: bytes | None
     ) -> None:
-        """End a call without an answer, telling the peer with `message`, and expect a late one."""
+        """End a request without a response; a late response is recognised.
+
+        Args:
+            call: The request.
+            reason: The reason for the event.
+            text: The reason in one sentence.
+            message: The encoded cancellation for the peer; None: send nothing.
+        """
         message = self._core.transport.cancellation(call, message)
         self.conclude(call, _CANCELLED)
         self.late[call._id] = call
@@ -451,7 +482,7 @@ class OutgoingRequests:
         """End these requests as lost: no answer can come."""
         for call in calls:
             if self.calls.get(call._id) is not call:
-                continue  # the loss of another one has ended everything
+                continue  # the ending of another request has closed the connection
             self.conclude(call, _CANCELLED)
             text = self._core.transport.loss_text(call)
             not_run = self._core.transport.was_not_run(call)
@@ -461,7 +492,7 @@ class OutgoingRequests:
             call._owner.ended(call, failed)
 
     def fail_unsent(self) -> None:
-        """End the requests that could not be sent, now that the verb is done."""
+        """End the requests that could not be sent during the verb."""
         core = self._core
         while core.unsent_calls:
             unsent, core.unsent_calls = core.unsent_calls, None
@@ -470,11 +501,11 @@ class OutgoingRequests:
                     self.abandon(call, reason, text, None)
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A request of the application is over, which an event says."""
+        """Report the ending of a request of the application."""
         self._core.events.append(outcome)
 
     def end(self, cause: CancelCause) -> None:
-        """The connection is over: what is in flight is lost."""
+        """End all open requests as lost: the connection ends."""
         self.lose(list(self.calls.values()))
         self.tokens.clear()
         self.task_calls.clear()
@@ -483,17 +514,17 @@ class OutgoingRequests:
     # ------------------------------------------------------------------------------------ timeouts
 
     def note_activity(self, call: OutgoingRequest) -> None:
-        """There is a sign of life: silence counts anew."""
+        """Restart the timeout of a request after progress or another sign of activity."""
         if call._timeout is not None:
             self._restart_silence(call, self._core.now or 0.0)
             pauses = self.timeout_pauses
             if call._deadline is not None and (pauses is None or call not in pauses.parked):
-                # The entry in the heap stays where it is: it is put right when it surfaces.
+                # The heap keeps the old entry and corrects it when it becomes the first.
                 deadline, last = call._quiet_until, call._last_deadline
                 call._deadline = deadline if last is None or deadline < last else last
 
     def pause_timeouts(self) -> None:
-        """The peer asks something, and waits for the answer of the application."""
+        """Begin a pause: the peer waits for a response of the application."""
         pauses = self.timeout_pauses
         assert pauses is not None  # only a client pauses
         pauses.peer_waits = True
@@ -501,7 +532,7 @@ class OutgoingRequests:
             pauses.since = self._core.now
 
     def resume_timeouts(self) -> None:
-        """No request or task of the peer is open any more: timeouts run again."""
+        """End the pause: no request and no task of the peer is open any more."""
         pauses, now = self.timeout_pauses, self._core.now
         assert pauses is not None  # only a client pauses
         pauses.peer_waits = False
@@ -513,24 +544,24 @@ class OutgoingRequests:
             assert isinstance(call, OutgoingRequest)
             assert call._timeout is not None
             deadline = call._quiet_until + (pauses.total - call._paused)
-            if deadline <= now:  # nothing was left of it when the peer asked, as a sign of life
+            if deadline <= now:  # the timeout was over: the peer's request restarts it
                 self._restart_silence(call, now)
                 deadline = call._quiet_until
             self._core.timers.drop(call)
             self._arm_silence(call, deadline)
 
     def suspend_timeout(self, call: OutgoingRequest) -> None:
-        """Silence of the peer does not count any more, since the application is waited for."""
+        """Stop the timeout of a request while it waits for the application (`authorize`)."""
         pauses = self.timeout_pauses
-        assert pauses is not None  # only a client suspends silence
+        assert pauses is not None  # only a client has such requests
         pauses.parked.pop(call, None)
         if call._last_deadline is not None:
             call._deadline = call._last_deadline
         else:
             self._core.timers.drop(call)
 
-    def resume_timeout(self, call: OutgoingRequest) -> None:
-        """The call is sent again: silence counts from now."""
+    def restart_timeout(self, call: OutgoingRequest) -> None:
+        """Start the timeout of a request anew: it is sent again."""
         if call._timeout is not None:
             self._restart_silence(call, self._core.now or 0.0)
             self._arm_silence(call, call._quiet_until)
@@ -556,10 +587,11 @@ class OutgoingRequests:
         self.abandon(subject, FailureReason.TIMED_OUT, text, message)
 
     def _postpone_for_pauses(self, call: OutgoingRequest, now: float) -> bool:
-        """Whether the silence of a call whose timer has fired is not over: part of it was ours.
+        """Postpone the timeout of a request by the pauses in it; return whether there were any.
 
-        What the peer asked is open on this side, or was. It may be what the call waits for: on a
-        stream nobody can tell, and so no call of the application runs out meanwhile.
+        A pause is the time in which the peer waits for a response of this side. The response to the
+        request may depend on it, and on a byte stream this side cannot know: so no request of the
+        application times out during a pause.
         """
         pauses, last = self.timeout_pauses, call._last_deadline
         if pauses is None or call._purpose not in _PAUSED:
@@ -576,7 +608,7 @@ class OutgoingRequests:
         return True
 
     def _restart_silence(self, call: OutgoingRequest, now: float) -> None:
-        """There is a sign of life of a call that has a timeout: silence counts from now."""
+        """Restart the timeout of a request: its silence counts from `now`."""
         timeout = call._timeout
         assert timeout is not None
         call._quiet_until = now + timeout
@@ -584,13 +616,14 @@ class OutgoingRequests:
         call._paused = 0.0 if pauses is None else pauses.until(now)
 
     def _arm_silence(self, call: OutgoingRequest, deadline: float) -> None:
+        """Arm the timer of a request: at `deadline`, or earlier at the end of `max_timeout`."""
         last = call._last_deadline
         self._core.timers.arm(self, call, deadline if last is None else min(deadline, last))
 
     # -------------------------------------------------------------- requests of another connection
 
     def take_over(self, other: OutgoingRequests, calls: Collection[OutgoingRequest]) -> None:
-        """Go on with calls of another connection. They keep their ids, and none is used again."""
+        """Continue requests of another connection; they keep their ids, and no id is used again."""
         self.last_id, self._own_string_ids = other.last_id, other._own_string_ids
         self.sent = other.sent
         self._core.timers.change_owner(calls, self)
@@ -602,7 +635,7 @@ class OutgoingRequests:
                 self._take_over_silence(other, call)
 
     def _take_over_silence(self, other: OutgoingRequests, call: OutgoingRequest) -> None:
-        """The pauses of the other connection count; its own pause is over."""
+        """Add the pauses of the other connection to a timeout; a current pause of it ends."""
         pauses, now = other.timeout_pauses, self._core.now
         assert pauses is not None  # only a client goes on in another connection
         assert now is not None  # a timeout has a clock

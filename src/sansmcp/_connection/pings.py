@@ -1,4 +1,4 @@
-"""Pings: those the application asks for, and those that find out whether the peer still lives."""
+"""Pings of the application, and keep-alive pings, which detect a peer that is gone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,13 @@ from .timers import Timed
 
 @attrs.define(eq=False, repr=False)
 class KeepAlive:
-    """When to ping next, and how many pings in a row failed."""
+    """The deadline of the next keep-alive ping, and how many pings in a row have failed.
+
+    Attributes:
+        interval: Seconds of silence of the peer before a ping.
+        timeout: Seconds to wait for the response.
+        failed: The number of pings in a row without a response.
+    """
 
     interval: float
     timeout: float
@@ -36,11 +42,11 @@ class KeepAlive:
 
 
 class Pings(MethodPart):
-    """Pings of the application, keep-alive, and the answer to the peer's pings.
+    """Sends pings of the application and of keep-alive, and answers pings of the peer.
 
     Attributes:
-        heard_at: When the last message of the peer came.
-        keep_alive: When to ping next; None where the settings ask for no keep-alive.
+        heard_at: The time of the peer's last message; None before one, or without a clock.
+        keep_alive: The state of keep-alive; None without `Config.ping_interval`.
     """
 
     __slots__ = ("_core", "_incoming", "_outgoing", "heard_at", "keep_alive")
@@ -62,7 +68,7 @@ class Pings(MethodPart):
     def send(
         self, meta: JSONObject | None, timeout: float | None, data: Any, now: float | None
     ) -> Ping:
-        """Ping the peer; ends in one `PingEnded`. Allowed before the handshake is done, too."""
+        """Send a ping of the application; it ends in one `PingEnded`."""
         self._core.check_open("ping")
         if self._core.conversation.dialect.is_modern:
             raise LocalProtocolError("OWN-020", f"revision {MODERN_REVISION} has no ping")
@@ -81,7 +87,7 @@ class Pings(MethodPart):
         return ping
 
     def take(self, request: IncomingRequest) -> bool:
-        """Answer a ping of the peer.
+        """Answer a ping of the peer, unless the application does (`Config.manual`).
 
         Keeps PING-001.
         """
@@ -91,7 +97,7 @@ class Pings(MethodPart):
         return True
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A ping is over: one of the application's, or one of keep-alive."""
+        """Take the ending of a ping of the application or of keep-alive."""
         if call._purpose is Purpose.PING:
             ping = call._subject
             assert isinstance(ping, Ping)
@@ -109,7 +115,7 @@ class Pings(MethodPart):
     # ---------------------------------------------------------------------------------- keep-alive
 
     def start_keep_alive(self) -> None:
-        """The handshake is done (or the clock has started since): silence counts from here."""
+        """Arm the keep-alive timer from now, if the handshake is done and there is a clock."""
         keep_alive = self.keep_alive
         if (
             keep_alive is not None
@@ -121,26 +127,27 @@ class Pings(MethodPart):
             self._core.timers.arm(self, keep_alive, self._core.now + keep_alive.interval)
 
     def stop_keep_alive(self) -> None:
-        """Nothing can be sent any more."""
+        """Drop the keep-alive timer: no ping can be sent any more."""
         if self.keep_alive is not None:
             self._core.timers.drop(self.keep_alive)
 
     def clock_started(self) -> None:
-        """The caller has told the time: keep-alive begins where the handshake is done."""
+        """Start keep-alive if the handshake was done before the caller gave a time."""
         if self._core.conversation.phase is Phase.OPERATING:
             self.start_keep_alive()
 
     def end(self, cause: CancelCause) -> None:
-        """The connection is over, and keep-alive with it."""
+        """Stop keep-alive: the connection ends."""
         self.stop_keep_alive()
 
     def _keep_alive_ended(self, outcome: Outcome) -> None:
+        """Count a failed keep-alive ping, and end the connection if there are too many."""
         keep_alive = self.keep_alive
         assert keep_alive is not None
         if not isinstance(outcome, RequestFailed):
             keep_alive.failed = 0
         elif outcome.reason is FailureReason.LOST and self._core.state is not State.OPEN:
-            return  # the connection is ending: that is not the ping's doing
+            return  # the connection ends for another cause
         else:
             keep_alive.failed += 1
             if keep_alive.failed >= self._core.config.max_failed_pings:
@@ -159,7 +166,7 @@ class Pings(MethodPart):
         self._core.run_timer(self._expire, subject)
 
     def _expire(self, subject: Timed) -> None:
-        """Keep-alive: the peer was silent for the interval, or has been heard since."""
+        """Send a keep-alive ping if the peer was silent for the interval; else wait on."""
         assert isinstance(subject, KeepAlive)
         now = self._core.now or 0.0
         if self.heard_at is not None and self.heard_at + subject.interval > now:

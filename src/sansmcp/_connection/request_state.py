@@ -1,7 +1,7 @@
-"""State that goes through the hands of a client and comes back: sealed, so that nobody alters it.
+"""Seals for the state of `require_input`, which a client keeps and sends back.
 
-What is sealed can be read by the client; it cannot be changed, used for another request, by
-another principal, or after its time.
+The client can read a sealed state. It cannot change it, and cannot use it for another request, as
+another principal, or after it has expired.
 
 Source: MCP 2026-07-28, basic/patterns/mrtr, Security Considerations.
 """
@@ -30,20 +30,21 @@ NO_PRINCIPAL_KEY: Final = (
 )
 
 LAST: Final = 10**15 - 1
-"""No seal expires later, in Unix seconds."""
+"""The latest time at which a seal may expire, in Unix seconds."""
 
 
 class BadSeal(Exception):
-    """The seal is not ours, or not for this request now; the text says which."""
+    """The seal of a state is not valid for this request; the text says why."""
 
 
 def check_principal_key(principal: object, key: object, config: Config) -> None:
-    """Raise where states are sealed, and it is not known what stands for the principal.
+    """Raise if states are sealed and a principal has no key.
 
-    Never `str(principal)`: two users may have the same text, and one user another text each time.
+    The library does not use `str(principal)`: two users may have the same text, and the text of one
+    user may change.
 
     Raises:
-        LocalProtocolError: The key is missing, or is no string.
+        LocalProtocolError: The key is missing or is no string.
     """
     if key is not None and not isinstance(key, str):
         raise LocalProtocolError("OWN-050", f"principal_key is a string, not {type(key).__name__}")
@@ -66,16 +67,22 @@ def seal(state: str, request: IncomingRequest, keys: Sequence[bytes], *, expires
 
 
 def unseal(sealed: str, request: IncomingRequest, keys: Sequence[bytes], *, at: float) -> str:
-    """The state that was sealed with any of the keys.
+    """The state out of its seal, which any of the keys may have made.
+
+    Args:
+        sealed: The text that `seal` has returned.
+        request: The request that has brought it.
+        keys: `Config.state_keys`.
+        at: The current time in Unix seconds.
 
     Raises:
-        BadSeal: It was altered, has expired, or belongs to another request or principal.
+        BadSeal: The text was altered, has expired, or belongs to another request or principal.
     """
-    import hmac  # only who seals pays for it
+    import hmac  # imported only where states are sealed
 
     text, _, mac = sealed.rpartition(".")
     given = _bytes_of(mac)
-    # The MAC is over the text as it came: what it was made for has the form of a seal.
+    # If the MAC of the text is right, `seal` has made the text, and it has five parts.
     for key in keys:
         if hmac.compare_digest(_mac(key, text).encode(), given):
             break
@@ -92,9 +99,9 @@ def unseal(sealed: str, request: IncomingRequest, keys: Sequence[bytes], *, at: 
 
 
 def digest_of(params: JSONObject) -> bytes:
-    """What the retry has to have in common with its request.
+    """The SHA-256 digest of the params that a request and its retry must have in common.
 
-    It is taken when a request comes, before a handler can change its params.
+    It is computed when the request is received, before a handler can change the params.
     """
     import hashlib
 

@@ -1,4 +1,4 @@
-"""The server's face of a connection."""
+"""The public connection of a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .handles import IncomingRequest, Listener
 from .machine import ServerMachine
 from .request_state import check_principal_key
 
-if TYPE_CHECKING:  # the same, with overloads of `send_request` over method names
+if TYPE_CHECKING:  # the same class, with one overload of `send_request` per method
     from .typed_requests import ServerRequests as Connection
 else:
     from .connection import Connection
@@ -27,20 +27,20 @@ class ServerConnection(Connection):
 
     Args:
         info: The server's `Implementation` object: `name` and `version` at least.
-        capabilities: What the server offers (`tools`, `resources`, `prompts`, `logging`, ...).
-            Methods of what is not declared are refused with -32601.
-        instructions: How to use the server, for the model on the other side.
+        capabilities: The capabilities that the server declares (`tools`, `resources`, `prompts`,
+            `logging`, ...). Methods of other capabilities are refused with -32601.
+        instructions: A text for the client's model on how to use the server.
         revisions: The revisions to speak.
-        principal: Who the client is, as the transport has found out; None where it has not.
-        principal_key: A string that stands for the principal and for nobody else, such as an
-            account's id: sealed states are bound to it.
+        principal: The authenticated client, as the transport knows it; None if unknown.
+        principal_key: A string that identifies the principal, such as the id of an account. No two
+            principals may have the same. Sealed states are bound to it.
         config: Limits and policies.
         wake: As for `ClientConnection`.
 
     Raises:
         ValueError: A revision is unknown, or `info` is incomplete.
-        LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form, or there
-            are a principal and `Config.state_keys`, and no `principal_key`.
+        LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form; or there is
+            a `principal` without `principal_key` while `Config.state_keys` are set.
     """
 
     __slots__ = ("_server",)
@@ -90,15 +90,15 @@ class ServerConnection(Connection):
 
         Args:
             level: One of `LOG_LEVELS`.
-            data: What to log, any JSON value. It must hold no credentials.
+            data: The value to log, any JSON value. It must hold no credentials.
             logger: The name of the logger.
             meta: The notification's `_meta`.
-            request: The request that it belongs to.
+            request: The request that the message belongs to.
             now: The caller's clock in seconds.
 
         Returns:
-            Whether it was queued. False: below the client's level, nothing is agreed yet, the
-            request is over, or too much output waits already.
+            Whether the message was queued. False: its level is below that of the client, no
+            revision is agreed yet, the request has ended, or too much output waits.
 
         Raises:
             LocalProtocolError: The level is unknown, or `logging` is not among the capabilities.
@@ -118,31 +118,30 @@ class ServerConnection(Connection):
         at: float | None = None,
         now: float | None = None,
     ) -> bool:
-        """Ask the client before a request of its can be answered.
+        """Ask the client questions before its request is answered.
 
-        The handle is spent. When the client has the answers, the request comes again as
-        `RequestReceived` with a new handle: see `IncomingRequest.input_responses` and
-        `read_state`. A client of an older revision is asked with requests of the server, and its
-        request stays open meanwhile.
+        The handle `request` ends with this call. When the client has answered, `RequestReceived`
+        brings the request again with a new handle: see `IncomingRequest.input_responses` and
+        `read_state`. A client of an older revision gets the questions as requests of the server,
+        and its own request stays open meanwhile.
 
         Args:
             request: A `tools/call`, `prompts/get` or `resources/read`.
-            questions: By keys of your choice, objects with `method` (`elicitation/create`,
-                `sampling/createMessage` or `roots/list`) and `params`.
-            state: What comes back with the answers. It goes through the hands of the client.
-            meta: Merged into `result._meta`; a client of an older revision gets no result, and
-                so does not see it.
+            questions: The questions by keys of your choice: objects with `method`
+                (`elicitation/create`, `sampling/createMessage` or `roots/list`) and `params`.
+            state: A string that comes back with the answers. The client keeps it meanwhile.
+            meta: Merged into `result._meta`. A client of an older revision gets no such result.
             timeout: Seconds that a client of an older revision has for each answer.
-            at: The time in Unix seconds; needed where `Config.state_keys` seal the state.
+            at: The time in Unix seconds; needed if `Config.state_keys` seal the state.
             now: The caller's clock in seconds.
 
         Returns:
-            Whether it was queued, as for `send_result`.
+            Whether the questions were queued, as for `send_result`.
 
         Raises:
-            LocalProtocolError: Neither questions nor a state were given, this method may not
-                ask, the client has not declared the capability, a question has not the right
-                shape, or the limit of rounds is reached. The request stays open.
+            LocalProtocolError: There are neither questions nor a state, the method cannot be
+                answered with questions, the client has not declared a capability, a question is
+                malformed, or the limit of rounds is reached. The request stays open.
 
         Source: MCP 2026-07-28, basic/patterns/mrtr.
         """
@@ -153,17 +152,17 @@ class ServerConnection(Connection):
     def read_state(
         self, request: IncomingRequest, *, at: float | None = None, now: float | None = None
     ) -> str | None:
-        """The state that `require_input` was given in the round before, or None.
+        """The `state` of the last `require_input` about this request, or None.
 
-        Where `Config.state_keys` are set, its seal is checked: a bad one gets the request
-        answered with an error that does not say why, and is reported as `ProtocolViolation`, which
-        does. Where the time was told with the input (`receive_data(..., at=...)`), that was done
-        before the request was delivered.
+        If `Config.state_keys` are set, the seal of the state is checked. After a bad seal the
+        request is answered with an error without the cause, and `ProtocolViolation` reports the
+        cause. If the time was given with the input (`receive_data(..., at=...)`), the check was
+        done before the request was delivered.
 
         Args:
             request: The handle from `RequestReceived`.
-            at: The time in Unix seconds; needed where `Config.state_keys` are set and the time was
-                not told with the input.
+            at: The time in Unix seconds; needed if `Config.state_keys` are set and the time was
+                not given with the input.
             now: The caller's clock in seconds.
 
         Raises:
@@ -180,26 +179,28 @@ class ServerConnection(Connection):
         *,
         now: float | None = None,
     ) -> Listener | None:
-        """Take a subscription that `Config.manual` has handed over.
+        """Accept a `subscriptions/listen` that `Config.manual` leaves to the application.
 
         Args:
             request: The `subscriptions/listen` from `RequestReceived`.
-            notifications: The part of the filter to serve; None: all that is declared.
+            notifications: The part of the filter to serve; None: all of it for which the server
+                has declared the capabilities.
             now: The caller's clock in seconds.
 
         Returns:
-            The listener; None if the request is over.
+            The listener; None if the request has ended.
 
         Raises:
-            LocalProtocolError: It waits for no acknowledgement, or the filter is not valid.
+            LocalProtocolError: The request waits for no acknowledgement, or the filter is not
+                valid.
         """
         return self._server.listeners.acknowledge(request, notifications, now)
 
     def end_listener(self, listener: Listener, *, now: float | None = None) -> bool:
-        """End a subscription of the client: its request is answered with a result.
+        """End a subscription of the client: answer its request with a result.
 
         Returns:
-            Whether it was open until now.
+            Whether the subscription was open until now.
 
         Source: MCP 2026-07-28, basic/patterns/subscriptions.
         """
@@ -207,26 +208,26 @@ class ServerConnection(Connection):
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """The client's open subscriptions of revision 2026-07-28, oldest first."""
+        """The open subscriptions of the client (revision 2026-07-28), oldest first."""
         return self._server.listeners.open
 
     def publish(
         self, change: Change, *, meta: JSONObject | None = None, now: float | None = None
     ) -> bool:
-        """Tell the client that a list or a resource has changed, if it is to be told.
+        """Send a change of a list or a resource to the client, if the client wants it.
 
-        List changes go out where `listChanged` is declared; `ResourceUpdated` where the client is
-        subscribed to exactly that URI; in 2026-07-28 both go to each matching subscription. While
-        more output waits than `Config.soft_unsent_bytes`, changes are held back, each once, and
-        follow when the output was taken.
+        A change of a list is sent if `listChanged` is declared, and `ResourceUpdated` if the client
+        is subscribed to exactly that URI. In 2026-07-28 each matching subscription gets the change.
+        While more output waits than `Config.soft_unsent_bytes`, each different change is held back
+        once; it is sent after the output was taken.
 
         Args:
-            change: What has changed.
+            change: The change.
             meta: The notification's `_meta`.
             now: The caller's clock in seconds.
 
         Returns:
-            Whether the client is, or will be, told.
+            Whether the notification was queued or held back.
 
         Source: MCP 2025-11-25, server/resources, Subscriptions; schema,
         ResourceUpdatedNotification.

@@ -1,4 +1,4 @@
-"""Subscriptions of the modern revision: the client's half.
+"""Subscriptions of revision 2026-07-28: the client's side.
 
 Source: MCP 2026-07-28, basic/patterns/subscriptions.
 """
@@ -51,12 +51,13 @@ _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 
 def _is_tagged(params: JSONObject) -> bool:
+    """Whether the params of a notification name a subscription."""
     meta: Any = params.get("_meta")
     return is_object(meta) and SUBSCRIPTION_ID in meta
 
 
 class ClientSubscriptions:
-    """`listen`, and what comes for a subscription."""
+    """Sends `subscriptions/listen`, and judges the notifications for each subscription."""
 
     __slots__ = ("_core", "_incoming", "_messages", "_outgoing")
 
@@ -107,8 +108,8 @@ class ClientSubscriptions:
             self._core.settle()
         return subscription
 
-    def takes(self, method: str, params: JSONObject) -> bool:
-        """Whether a notification was for a subscription, and is reported as such.
+    def receive_notification(self, method: str, params: JSONObject) -> bool:
+        """Handle a notification if it belongs to a subscription; return whether it did.
 
         Keeps STDIO-009.
         """
@@ -142,7 +143,7 @@ class ClientSubscriptions:
             self._core.report(Breach("CANC-019", text), request=call)
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """A subscription is over."""
+        """Take the ending of `subscriptions/listen`."""
         subscription = call._subject
         assert isinstance(subscription, Subscription)
         code = message = data = status = retry_after = None
@@ -174,6 +175,7 @@ class ClientSubscriptions:
     # ------------------------------------------------------------------------------------- helpers
 
     def _notified(self, method: str, params: JSONObject) -> None:
+        """Deliver a notification with the subscription that it names, or report its fault."""
         meta: Any = params.get("_meta")
         key = id_key(meta.get(SUBSCRIPTION_ID)) if is_object(meta) else None
         if key is None:
@@ -204,6 +206,7 @@ class ClientSubscriptions:
     def _acknowledged(
         self, subscription: Subscription, call: OutgoingRequest, honoured: Any
     ) -> None:
+        """Judge the acknowledgement of a subscription, and report it."""
         kept = self._filter_of(honoured)
         if subscription._acknowledged is not None:
             kept = Breach("SUBS-004", "a subscription was acknowledged a second time")
@@ -212,7 +215,7 @@ class ClientSubscriptions:
             return
         if (excess := judge_honoured(subscription._asked, kept)) is not None:
             self._core.report(excess, request=call)
-        self._core.timers.drop(call)  # from here on silence is what is to be expected
+        self._core.timers.drop(call)  # silence is normal from here on
         subscription._acknowledged = kept
         uris: Any = kept.get(RESOURCES, ())
         subscription._granted = Resources(uris)
@@ -221,7 +224,10 @@ class ClientSubscriptions:
         )
 
     def _filter_of(self, honoured: object) -> JSONObject | Breach:
-        """A copy of a filter for the handle: the event's belongs to the caller."""
+        """A copy of the acknowledged filter for the handle, or its fault.
+
+        The filter itself goes into the event and then belongs to the application.
+        """
         if not is_object(honoured):
             return Breach("OWN-014", "notifications is no object")
         for name in null_members(FILTER, honoured):
@@ -239,6 +245,7 @@ class ClientSubscriptions:
     def _judge_wanted(
         self, subscription: Subscription, call: OutgoingRequest, method: str, params: JSONObject
     ) -> None:
+        """Report a notification that the subscription does not ask for or is not granted."""
         name = FILTERS[method]
         granted = subscription._acknowledged
         rule, uri = "SUBS-002", params.get("uri")
@@ -257,6 +264,7 @@ class ClientSubscriptions:
     def _judge_end(
         self, subscription: Subscription, call: OutgoingRequest, result: JSONObject
     ) -> None:
+        """Report faults of the result that ends a subscription."""
         meta: Any = result.get("_meta")
         if not is_object(meta) or id_key(meta.get(SUBSCRIPTION_ID)) != call._id:
             text = "the result of a subscription does not name it"

@@ -1,4 +1,4 @@
-"""Subscriptions, the server's half, in both eras, and what it publishes to them.
+"""Subscriptions of clients, legacy and modern, and the changes that a server publishes to them.
 
 Source: MCP 2025-11-25, server/resources, Subscriptions; MCP 2026-07-28,
 basic/patterns/subscriptions.
@@ -51,14 +51,15 @@ def _honoured(asked: JSONObject, gates: Collection[str]) -> tuple[tuple[str, ...
 
 
 URI_CHARACTERS: Final = 16_384
-"""A longer URI is not subscribed to: the table holds them for as long as the connection lasts."""
+"""The most characters of a subscribed URI: the table keeps it as long as the connection lasts."""
 
 
 class ResourceSubscriptions(MethodPart):
-    """The resources that a client with a handshake is subscribed to.
+    """The resources that a legacy client is subscribed to (`resources/subscribe`).
 
     Attributes:
-        uris: The URIs of the resources.
+        uris: The URIs of the resources, oldest first.
+        listeners: The subscriptions of modern clients, which share the limit.
     """
 
     __slots__ = ("_core", "_incoming", "_pending_subscribes", "listeners", "uris")
@@ -67,14 +68,14 @@ class ResourceSubscriptions(MethodPart):
         self._core = core
         self._incoming = incoming
         self.uris: dict[str, None] = {}
-        self._pending_subscribes = 0  # requests to subscribe that are not answered yet
+        self._pending_subscribes = 0  # open requests to subscribe
         self.listeners: Listeners | None = None
 
     def take(self, request: IncomingRequest) -> bool:
-        """Refuse a subscription that is too much; the application answers all others."""
+        """Refuse a subscription over the limit; the application answers all others."""
         request._subject = request._params.get("uri")
         if request._method == "resources/subscribe":
-            # It counts once it is answered, but room is kept for it from here on.
+            # The open request takes a place in the limit until it is answered.
             self._pending_subscribes += 1
             if self._is_over_limit(request):
                 self._refuse_subscription(request)
@@ -82,7 +83,7 @@ class ResourceSubscriptions(MethodPart):
         return False
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        """The application has answered: the subscription begins or ends."""
+        """Begin or end a subscription after the application's result."""
         uri = request._subject
         if request._method == "resources/subscribe":
             self._pending_subscribes -= 1
@@ -94,7 +95,7 @@ class ResourceSubscriptions(MethodPart):
             self._core.transport.unsubscribed((uri,))
 
     def not_accepted(self, request: IncomingRequest) -> None:
-        """A request to subscribe has failed."""
+        """Free the place of a request to subscribe that has failed."""
         if request._method == "resources/subscribe":
             self._pending_subscribes -= 1
 
@@ -116,15 +117,16 @@ class ResourceSubscriptions(MethodPart):
         return True
 
     def count(self) -> int:
-        """How many subscriptions there are, with those that are being answered."""
+        """The number of subscriptions and of open requests to subscribe."""
         return self._pending_subscribes + len(self.uris)
 
     def end(self, cause: CancelCause) -> None:
-        """The connection is over, and every subscription with it."""
+        """End all subscriptions to resources: the connection ends."""
         self._core.transport.unsubscribed(tuple(self.uris))
         self.uris.clear()
 
     def _is_over_limit(self, request: IncomingRequest) -> bool:
+        """Whether a new subscription exceeds `Config.max_subscriptions` or `URI_CHARACTERS`."""
         uri = request._subject
         if isinstance(uri, str):
             if uri in self.uris:
@@ -145,15 +147,19 @@ class ResourceSubscriptions(MethodPart):
         )
 
     def _count_all(self) -> int:
+        """The number of subscriptions of legacy and modern clients together."""
         listened = 0 if self.listeners is None else self.listeners.count()
         return self.count() + listened
 
 
 class Listeners(MethodPart):
-    """The subscriptions of modern clients, filed by what they listen to.
+    """The subscriptions of modern clients (`subscriptions/listen`), indexed by filter.
 
     Attributes:
-        listeners: Each listener, by its `subscriptions/listen` request.
+        listeners: Each listener by its `subscriptions/listen` request, oldest first.
+        of_kind: The listeners of each kind of list change, by member of the filter.
+        of_uri: The listeners of each URI. Both tables are None before the first listener, as most
+            connections have none.
     """
 
     __slots__ = (
@@ -180,18 +186,17 @@ class Listeners(MethodPart):
         self._subscriptions = subscriptions
         subscriptions.listeners = self
         self.listeners: dict[IncomingRequest, Listener] = {}
-        # A change costs as much as there are listeners to it.
-        # Most connections have no listener, and no tables for them.
+        # With these tables the cost of a change depends on its own listeners only.
         self.of_kind: dict[str, dict[Listener, None]] | None = None
         self.of_uri: dict[str, dict[Listener, None]] | None = None
-        self._uri_count = 0  # URIs of all of them: one that two listen to counts twice
+        self._uri_count = 0  # of all listeners; a URI counts once per listener
 
     # -------------------------------------------------------------------- verbs of the application
 
     def acknowledge(
         self, request: IncomingRequest, notifications: JSONObject | None, now: float | None
     ) -> Listener | None:
-        """Acknowledge a subscription that `Config.manual` has handed over."""
+        """Acknowledge a subscription that `Config.manual` leaves to the application."""
         if not request.open:
             return None
         listener = self.listeners.get(request)
@@ -240,20 +245,20 @@ class Listeners(MethodPart):
     def without_acknowledged(
         self, waiting: tuple[IncomingRequest, ...]
     ) -> tuple[IncomingRequest, ...]:
-        """These requests without those of subscriptions that were acknowledged."""
+        """The requests in `waiting` that are no acknowledged subscriptions."""
         if not self.listeners:
             return waiting
         served = {listener._request for listener in self.open}
         return tuple(request for request in waiting if request not in served)
 
     def count(self) -> int:
-        """How many subscriptions there are: each listener is one, and each URI of it."""
+        """The number of subscriptions: each listener counts, and each of its URIs."""
         return len(self.listeners) + self._uri_count
 
     # ------------------------------------------------------------------------ subscriptions/listen
 
     def take(self, request: IncomingRequest) -> bool:
-        """Accept `subscriptions/listen`, or refuse it."""
+        """Accept or refuse `subscriptions/listen`; False leaves it to the application."""
         if (text := self._core.transport.refusal_to_listen()) is not None:
             self._incoming.refuse(request, ErrorCode.METHOD_NOT_FOUND, text)
             return True
@@ -272,7 +277,7 @@ class Listeners(MethodPart):
             return True
         listener = Listener(request, self._core.encode_id(request._id), kinds, uris)
         request._subject = listener
-        if request._token is not None:  # nothing but changes goes to a listener (SUBS-017)
+        if request._token is not None:  # a listener gets no progress (SUBS-017)
             self._incoming.release_token(request._token)
             request._token = None
         self.listeners[request] = listener
@@ -283,13 +288,13 @@ class Listeners(MethodPart):
         return True
 
     def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
-        """No result of the application ends a subscription."""
+        """Raise: `end_listener` sends the result of a subscription."""
         raise LocalProtocolError(
             "OWN-025", f"{LISTEN} is answered by acknowledge() and end_listener()"
         )
 
     def not_accepted(self, request: IncomingRequest) -> None:
-        """A subscription has ended otherwise than by its result."""
+        """Remove a listener that has ended without a result."""
         listener = self.listeners.get(request)
         if listener is not None:
             self._remove(listener)
@@ -301,7 +306,7 @@ class Listeners(MethodPart):
         reason: str | None,
         meta: JSONObject | None,
     ) -> bool:
-        """Report the end of a subscription that was acknowledged."""
+        """Report `ListenerRemoved` for an acknowledged listener; else return False."""
         listener = request._subject
         if not isinstance(listener, Listener) or listener._held is not None:
             return False
@@ -341,7 +346,7 @@ class Listeners(MethodPart):
     # ------------------------------------------------------------------- the end of the connection
 
     def complete(self) -> None:
-        """This side closes the connection: each subscription ends as one that the server ends."""
+        """End each acknowledged subscription with a result: this side closes the connection."""
         for listener in list(self.listeners.values()):
             if listener._held is None:
                 self._complete_listener(listener)
@@ -349,13 +354,14 @@ class Listeners(MethodPart):
                 self._core.events.append(ListenerRemoved(listener=listener, cause=cause))
 
     def end_listeners(self, cause: CancelCause) -> None:
-        """Cancel every subscription, for this cause."""
+        """Cancel all subscriptions with this cause."""
         for request in list(self.listeners):
             self._incoming.cancel(request, cause)
 
     # ------------------------------------------------------------------------------------- helpers
 
     def _has_room_for(self, uris: Collection[str]) -> bool:
+        """Whether the limits allow one more listener with these URIs."""
         taken = self.count() + self._subscriptions.count()
         return self._core.transport.has_room_for(1 + len(uris), taken) and all(
             len(uri) <= URI_CHARACTERS for uri in uris
@@ -378,7 +384,7 @@ class Listeners(MethodPart):
         """
         request = listener._request
         route = request._route
-        # It may be open for long: of what was said, only what is honoured is kept.
+        # A listener may be open for long: keep the accepted part of its params only.
         request._params = {"notifications": listener.honoured}
         params: JSONObject = {
             **request._params,
@@ -420,6 +426,7 @@ class Listeners(MethodPart):
         )
 
     def _file(self, listener: Listener) -> None:
+        """Add a listener to the tables of kinds and URIs."""
         self._uri_count += len(listener._uris)
         if self.of_kind is None or self.of_uri is None:
             self.of_kind, self.of_uri = {}, {}
@@ -429,25 +436,27 @@ class Listeners(MethodPart):
             self.of_kind.setdefault(kind, {})[listener] = None
 
     def _unfile(self, listener: Listener) -> None:
+        """Remove a listener from the tables of kinds and URIs."""
         self._uri_count -= len(listener._uris)
         for table, names in ((self.of_uri, listener._uris), (self.of_kind, listener._kinds)):
-            assert table is not None  # the listener is filed
+            assert table is not None  # the listener is in them
             for name in names:
                 del table[name][listener]
                 if not table[name]:
                     del table[name]
 
     def _remove(self, listener: Listener) -> None:
+        """Remove a listener from all tables."""
         # Keeps SUBS-012.
         del self.listeners[listener._request]
         self._unfile(listener)
 
 
 class Publisher:
-    """What a server publishes: each change goes to all that are to be told of it.
+    """Sends each published change to the legacy client and to all matching listeners.
 
     Attributes:
-        held: Changes that wait for output to drain, with the JSON of URI and `_meta`.
+        held: Changes that wait until the transport takes output, with the JSON of URI and `_meta`.
     """
 
     __slots__ = ("_core", "_listeners", "_subscriptions", "held")
@@ -461,7 +470,7 @@ class Publisher:
         self.held: dict[Change, tuple[bytes, bytes]] = {}
 
     def publish(self, change: Change, meta: JSONObject | None, now: float | None) -> bool:
-        """Tell the peer of a change, or hold it back until there is room."""
+        """Send a change to all that want it, or hold it back while too much output waits."""
         if self._core.state is not State.OPEN:
             return False
         uri = b""
@@ -493,10 +502,7 @@ class Publisher:
         return (self._core.settle() if self._core.needs_settle else True) and told
 
     def release_held(self) -> None:
-        """Output has drained: what was held back for it follows, each change once.
-
-        What would go over the soft limit again waits for the next time.
-        """
+        """Send the changes that were held back, as long as output stays below the soft limit."""
         held = self.held
         if self._core.state is not State.OPEN:
             held.clear()
@@ -505,13 +511,16 @@ class Publisher:
             self._send_change(change, *held.pop(change))
 
     def end(self, cause: CancelCause) -> None:
-        """The connection is over: nobody is told any more."""
+        """Drop the changes that were held back: the connection ends."""
         self.held.clear()
 
     def _send_change(self, change: Change, uri: bytes, meta: bytes) -> bool:
-        """Tell everybody who is to be told, and return whether there is anybody.
+        """Queue the notifications for a change; return whether any was queued or held.
 
-        `uri` is the JSON of the change's, and `meta` of an object; each may be empty.
+        Args:
+            change: The change.
+            uri: The JSON of the URI; empty for a list.
+            meta: The JSON of the `_meta` object; empty without one.
         """
         told = self._subscriptions.is_wanted(change)
         if told:
@@ -535,7 +544,7 @@ class Publisher:
         return told
 
     def _notify(self, change: Change, uri: bytes, meta: bytes) -> None:
-        """Queue the notification of a conversation with a handshake."""
+        """Queue the notification for a legacy client."""
         method = change_method(change).encode()
         members = [b'"_meta":' + meta] if meta else []
         if uri:

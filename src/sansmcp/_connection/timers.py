@@ -1,4 +1,4 @@
-"""One table of deadlines, of a connection or shared by all sessions of an endpoint."""
+"""The deadlines of a connection, or of all sessions of an HTTP endpoint, in one table."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import attrs
 
 
 class Timed(Protocol):
-    """Something that has a deadline, or None when it has none any more."""
+    """An object with a deadline in seconds on the caller's clock; None: it has none."""
 
     _deadline: float | None
 
 
 class TimerOwner(Protocol):
-    """Who is told that a deadline has passed."""
+    """The part that handles a deadline when it has passed."""
 
     def _timer_fired(self, subject: Timed) -> None:
-        """The deadline of `subject` has passed; it has none any more."""
+        """Handle the deadline of `subject`, which has passed and is None now."""
         ...
 
 
 @attrs.define(eq=False, repr=False)
 class TimeoutPauses:
-    """The time in which the silence of the peer does not count, since it waits for this side.
+    """The pauses of a client's timeouts: the times in which the server waits for the client.
 
     Attributes:
-        total: Seconds of the pauses that are over.
-        since: Start of the current pause, or None; without a clock it is None, too.
-        peer_waits: Whether the peer waits for this side, clock or not.
-        parked: Requests whose silence was over during a pause.
+        total: Seconds of all pauses that are over.
+        since: The start of the current pause; None without a pause or without a clock.
+        peer_waits: Whether the peer waits for this side, with or without a clock.
+        parked: Requests whose timeout was over during the current pause.
     """
 
     total: float = 0.0
@@ -40,18 +40,18 @@ class TimeoutPauses:
     parked: dict[Timed, None] = attrs.field(factory=dict[Timed, None])
 
     def until(self, now: float) -> float:
-        """Seconds of all pauses up to now."""
+        """Seconds of all pauses up to `now`."""
         return self.total if self.since is None else self.total + (now - self.since)
 
 
 @attrs.define(eq=False, repr=False)
 class Timers:
-    """A heap of (time, order, owner, subject) whose entries are checked when they surface.
+    """A heap of entries (time, order, owner, subject), which are checked when they come first.
 
-    The subject holds the true deadline. Moving it later or dropping it touches only the subject,
-    so that progress and answers cost nothing here; an entry that surfaces too early is put back,
-    a dropped one is thrown away, and the heap is rebuilt when most of its entries may be dead:
-    those of dropped subjects, and all but one of a subject that was armed again.
+    The subject holds the true deadline. To move it later or to drop it changes the subject only, so
+    that progress and responses cost nothing here. An entry that comes first too early is put back,
+    and one of a dropped subject is removed. The heap is rebuilt when more than half of its entries
+    may be dead: those of dropped subjects, and the older ones of a subject that was armed again.
     """
 
     _heap: list[tuple[float, int, TimerOwner, Timed]] = attrs.field(
@@ -61,7 +61,7 @@ class Timers:
     _dead: int = attrs.field(default=0, init=False)
 
     def arm(self, owner: TimerOwner, subject: Timed, deadline: float) -> None:
-        """Note the deadline of `subject`, in seconds on the caller's clock."""
+        """Set the deadline of `subject`, in seconds on the caller's clock."""
         if subject._deadline is not None:
             self.drop(subject)
         subject._deadline = deadline
@@ -69,7 +69,7 @@ class Timers:
         heappush(self._heap, (deadline, self._order, owner, subject))
 
     def drop(self, subject: Timed) -> None:
-        """The deadline of `subject` no longer matters."""
+        """Remove the deadline of `subject`, if it has one."""
         if subject._deadline is None:
             return
         subject._deadline = None
@@ -78,7 +78,7 @@ class Timers:
             self._rebuild()
 
     def earliest(self) -> float | None:
-        """The next deadline, or None."""
+        """The earliest deadline, or None."""
         heap = self._heap
         while heap:
             when, order, owner, subject = heap[0]
@@ -93,14 +93,14 @@ class Timers:
         return None
 
     def fire(self, now: float) -> None:
-        """Tell the owner of each deadline that has passed, in order of time."""
+        """Call the owner of each deadline up to `now`, in order of time."""
         while (when := self.earliest()) is not None and when <= now:
             _, _, owner, subject = heappop(self._heap)
             subject._deadline = None
             owner._timer_fired(subject)
 
     def change_owner(self, subjects: Iterable[Timed], owner: TimerOwner) -> None:
-        """Have another owner told of the deadlines of these subjects."""
+        """Make `owner` the owner of the deadlines of these subjects."""
         moved = {id(subject) for subject in subjects}
         self._heap = [
             (when, order, owner if id(subject) in moved else former, subject)
@@ -108,7 +108,7 @@ class Timers:
         ]
 
     def _rebuild(self) -> None:
-        """Keep one entry for each subject that has a deadline, the newest."""
+        """Keep only the newest entry of each subject that has a deadline."""
         live: dict[int, tuple[float, int, TimerOwner, Timed]] = {}
         for entry in [entry for entry in self._heap if entry[3]._deadline is not None]:
             _, order, owner, subject = entry

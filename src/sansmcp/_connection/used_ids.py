@@ -1,4 +1,4 @@
-"""Which request ids were used before, remembered in bounded space."""
+"""Memory of the request ids that a peer has used, in bounded space."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ import attrs
 from .._wire.values import MISSING, IdKey
 
 _NAME_CHARACTERS: Final = 256
-"""A longer string is not remembered: what is kept for ever must be small."""
+"""The most characters of a string that is remembered: the table is kept for long."""
 
 
 @attrs.define(eq=False, repr=False)
 class CancelledIds:
-    """Ids of requests that were cancelled, so that no answer to them will come.
+    """The ids of modern requests that were cancelled and so get no response.
 
-    In 2026-07-28 an id may be used again once it was answered: these were not. Past `bound` the
-    oldest is forgotten and counted: a later reuse of it goes unnoticed.
+    In 2026-07-28 an id may be used again after its response. The ids here had none, and so may not.
+    Above `bound` the oldest id is forgotten and counted; its reuse is not noticed.
 
     Attributes:
-        bound: How many are remembered.
-        forgotten: How many were forgotten.
+        bound: The most ids that are remembered.
+        forgotten: The number of ids that were forgotten.
 
     Source: MCP 2026-07-28, basic/index, Requests.
     """
 
     bound: int
     forgotten: int = 0
-    # By their `repr`, whose hash a peer cannot choose, and which keeps 5 and "5" apart.
+    # The keys are the `repr` of ids: a peer cannot choose their hash, and 5 differs from "5".
     _keys: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
 
     def add(self, key: IdKey) -> None:
@@ -43,7 +43,7 @@ class CancelledIds:
             self.forgotten += 1
 
     def discard(self, key: IdKey) -> bool:
-        """Forget an id that is used again; True if it was remembered."""
+        """Forget an id that is used again; return whether it was remembered."""
         return bool(self._keys) and self._keys.pop(repr(key), MISSING) is None
 
 
@@ -69,13 +69,13 @@ class UsedIds:
     bound: int
     forgotten: int = 0
     expected: int = attrs.field(default=0, init=False)
-    # The first range is empty and stands where `expected` says, so that there always is one.
+    # The lists begin with an empty range, so that the last range always exists.
     _starts: list[int] = attrs.field(factory=lambda: [0], init=False)
     _ends: list[int] = attrs.field(factory=lambda: [-1], init=False)
     _names: dict[str, None] = attrs.field(factory=dict[str, None], init=False)
 
     def add(self, key: IdKey) -> bool:
-        """Remember `key`; True if it was known already."""
+        """Remember `key`; return whether it was known."""
         if isinstance(key, str):
             return self._add_name(key)
         self._ends[-1] = self.expected - 1

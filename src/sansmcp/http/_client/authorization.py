@@ -115,7 +115,7 @@ class Authorization:
     def _send_again(self, owner: ExchangeOwner) -> None:
         if isinstance(owner, Post) and (call := owner.call) is not None:
             if call._purpose is Purpose.DISCOVER:
-                owner.responses.machine.outgoing.resume_timeout(call)
+                owner.responses.machine.outgoing.restart_timeout(call)
             elif call._purpose is Purpose.INITIALIZE and self._refused_probes:
                 owner.responses.probe_again(call, self._probe_timeout)
                 return
