@@ -329,7 +329,7 @@ class OutgoingRequests:
     def cancellation(
         self, call: OutgoingRequest, reason: str | None, meta: JSONObject | None = None
     ) -> bytes:
-        """The encoded notification that cancels a request.
+        """The encoded `notifications/cancelled` for a request.
 
         Keeps STDIO-010, CANC-017, SUBS-011.
         """
@@ -413,6 +413,7 @@ class OutgoingRequests:
             raise LocalProtocolError("OWN-023", "a timeout needs a clock: pass now=")
 
     def _check_id(self, id: object) -> int | str:
+        """The id that the application wants; raise if it was used before or is not valid."""
         """The id that the application wants; raise if it was used before or is not valid."""
         rule = "ID-002" if self._core.conversation.dialect.is_modern else "ID-001"
         if isinstance(id, str):
@@ -570,7 +571,10 @@ class OutgoingRequests:
         self._core.run_timer(self._expire, subject)
 
     def _expire(self, subject: Timed) -> None:
-        # Keeps TIME-002, TIME-003.
+        """End a request that has timed out, unless a pause postpones its timeout.
+
+        Keeps TIME-002, TIME-003.
+        """
         assert isinstance(subject, OutgoingRequest)
         now = self._core.now or 0.0
         if subject._last_deadline is not None and subject._last_deadline <= now:
@@ -616,6 +620,7 @@ class OutgoingRequests:
         call._paused = 0.0 if pauses is None else pauses.until(now)
 
     def _arm_silence(self, call: OutgoingRequest, deadline: float) -> None:
+        """Arm the timer of a request: at `deadline`, or earlier at the end of `max_timeout`."""
         """Arm the timer of a request: at `deadline`, or earlier at the end of `max_timeout`."""
         last = call._last_deadline
         self._core.timers.arm(self, call, deadline if last is None else min(deadline, last))

@@ -53,12 +53,18 @@ def check_principal_key(principal: object, key: object, config: Config) -> None:
 
 
 def seal(state: str, request: IncomingRequest, keys: Sequence[bytes], *, expires: int) -> str:
-    """The state with its seal; `expires` is in Unix seconds, at most `LAST`.
+    """The state with a seal by the first key.
 
-    The first key is used. The parts are the version, the end of its time, a tag each of the
-    request and of the principal, the state, and the MAC over the text before it.
+    The parts are the version, the time of expiry, a tag of the request, a tag of the principal, the
+    state, and the MAC of all parts before it.
 
     Keeps MRTR-015.
+
+    Args:
+        state: The state.
+        request: The request that the client will send again.
+        keys: `Config.state_keys`, at least one.
+        expires: The time of expiry in Unix seconds, at most `LAST`.
     """
     key = keys[0]
     tags = _request_tag(key, request), _principal_tag(key, request)
@@ -99,7 +105,7 @@ def unseal(sealed: str, request: IncomingRequest, keys: Sequence[bytes], *, at: 
 
 
 def digest_of(params: JSONObject) -> bytes:
-    """The SHA-256 digest of the params that a request and its retry must have in common.
+    """The digest of the params that a request and its retry must have in common.
 
     It is computed when the request is received, before a handler can change the params.
     """

@@ -41,7 +41,7 @@ _KINDS = tuple(name for name in _GATES if name != _URIS)
 
 
 def _honoured(asked: JSONObject, gates: Collection[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What of a filter a server with these gates can serve: kinds of changes, and URIs.
+    """The part of a filter that a server with these gates can serve: list changes, and URIs.
 
     Keeps SUBS-007.
     """
@@ -100,7 +100,7 @@ class ResourceSubscriptions(MethodPart):
             self._pending_subscribes -= 1
 
     def is_wanted(self, change: Change) -> bool:
-        """Whether a client with a handshake is to be told: it is declared, and subscribed to.
+        """Whether a legacy client gets this change: it is declared, and subscribed to if needed.
 
         Keeps RES-008.
         """
@@ -127,6 +127,7 @@ class ResourceSubscriptions(MethodPart):
 
     def _is_over_limit(self, request: IncomingRequest) -> bool:
         """Whether a new subscription exceeds `Config.max_subscriptions` or `URI_CHARACTERS`."""
+        """Whether a new subscription exceeds `Config.max_subscriptions` or `URI_CHARACTERS`."""
         uri = request._subject
         if isinstance(uri, str):
             if uri in self.uris:
@@ -147,6 +148,7 @@ class ResourceSubscriptions(MethodPart):
         )
 
     def _count_all(self) -> int:
+        """The number of subscriptions of legacy and modern clients together."""
         """The number of subscriptions of legacy and modern clients together."""
         listened = 0 if self.listeners is None else self.listeners.count()
         return self.count() + listened
@@ -221,7 +223,7 @@ class Listeners(MethodPart):
         return listener
 
     def end_listener(self, listener: Listener, now: float | None) -> bool:
-        """End a subscription by its result; return whether it was open.
+        """End a subscription with a result; return whether it was open until now.
 
         Keeps SUBS-013.
         """
@@ -318,7 +320,7 @@ class Listeners(MethodPart):
     # ------------------------------------------------------------------------------------- changes
 
     def listeners_to(self, change: Change) -> Collection[Listener]:
-        """The listeners that are to be told of a change.
+        """The listeners whose filter matches a change.
 
         Keeps SUBS-002, SUBS-003.
         """
@@ -332,7 +334,7 @@ class Listeners(MethodPart):
     def hold(
         self, listener: Listener, held: dict[Change, bytes], change: Change, message: bytes
     ) -> bool:
-        """Hold a change back until its subscription is acknowledged; False: there is no room.
+        """Hold a change until its listener is acknowledged; False: the limit is reached.
 
         Keeps SUBS-005.
         """
@@ -362,6 +364,7 @@ class Listeners(MethodPart):
 
     def _has_room_for(self, uris: Collection[str]) -> bool:
         """Whether the limits allow one more listener with these URIs."""
+        """Whether the limits allow one more listener with these URIs."""
         taken = self.count() + self._subscriptions.count()
         return self._core.transport.has_room_for(1 + len(uris), taken) and all(
             len(uri) <= URI_CHARACTERS for uri in uris
@@ -378,7 +381,7 @@ class Listeners(MethodPart):
         )
 
     def _send_acknowledgement(self, listener: Listener) -> None:
-        """Acknowledge, and let out what was held back until then.
+        """Queue the acknowledgement of a listener, and the changes that were held until then.
 
         Keeps SUBS-004, SUBS-009.
         """
@@ -415,7 +418,10 @@ class Listeners(MethodPart):
             self._send_cancelled(listener)
 
     def _send_cancelled(self, listener: Listener) -> None:
-        """Two pages of the specification ask for one ending each; clients take the first.
+        """Queue `notifications/cancelled` after the result of a subscription.
+
+        One page of the specification asks for the result, and another for the cancellation. A
+        client takes the first of them as the ending.
 
         Keeps CANC-018.
         """
@@ -427,6 +433,7 @@ class Listeners(MethodPart):
 
     def _file(self, listener: Listener) -> None:
         """Add a listener to the tables of kinds and URIs."""
+        """Add a listener to the tables of kinds and URIs."""
         self._uri_count += len(listener._uris)
         if self.of_kind is None or self.of_uri is None:
             self.of_kind, self.of_uri = {}, {}
@@ -437,6 +444,7 @@ class Listeners(MethodPart):
 
     def _unfile(self, listener: Listener) -> None:
         """Remove a listener from the tables of kinds and URIs."""
+        """Remove a listener from the tables of kinds and URIs."""
         self._uri_count -= len(listener._uris)
         for table, names in ((self.of_uri, listener._uris), (self.of_kind, listener._kinds)):
             assert table is not None  # the listener is in them
@@ -446,6 +454,7 @@ class Listeners(MethodPart):
                     del table[name]
 
     def _remove(self, listener: Listener) -> None:
+        """Remove a listener from all tables."""
         """Remove a listener from all tables."""
         # Keeps SUBS-012.
         del self.listeners[listener._request]

@@ -49,19 +49,19 @@ class CancelledIds:
 
 @attrs.define(eq=False, repr=False)
 class UsedIds:
-    """Ids that one side has used: integers as ranges, strings one by one.
+    """The ids that one side has used: integers as ranges, strings one by one.
 
-    Nearly every peer counts upwards, so that one range holds a whole session. Past `bound`
-    ranges or strings the oldest is forgotten and counted: a later reuse of it goes unnoticed,
-    which is harmless, while a table without end is not.
+    Nearly every peer counts upwards, so that one range holds a whole session. Above `bound` ranges
+    or strings the oldest is forgotten and counted; its reuse is not noticed. An unnoticed reuse
+    does little harm; a table without a bound does more.
 
     Keeps OWN-007.
 
     Attributes:
-        bound: How many ranges, and how many strings, are remembered.
-        forgotten: How many were forgotten.
-        expected: One above the last integer. The caller may count it up by itself when it sees
-            just this id, which is what nearly every message brings.
+        bound: The most ranges, and the most strings, that are remembered.
+        forgotten: The number of ranges and strings that were forgotten.
+        expected: The last integer plus one, which is the id of nearly every next message. A caller
+            that sees this id may increase `expected` instead of calling `add`.
 
     Source: MCP 2025-11-25, basic/index, Requests (an id is never reused within a session).
     """
