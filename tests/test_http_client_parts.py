@@ -43,7 +43,7 @@ from sansmcp.http import (
 from sansmcp.http._client.authorization import Authorization
 from sansmcp.http._client.connection import PostConnection, ToolRefresh
 from sansmcp.http._client.core import EndpointCore
-from sansmcp.http._client.exchange import Exchange, ExchangeOwner, ExchangePurpose
+from sansmcp.http._client.exchange import ExchangeCore, ExchangeOwner, ExchangePurpose
 from sansmcp.http._client.exchange_queue import ExchangeQueue
 from sansmcp.http._client.headers import RequestHeaders
 from sansmcp.http._client.old_transport import OldStream, may_be_old
@@ -112,13 +112,13 @@ class Accepting:
     def __init__(self) -> None:
         self.refusals: list[tuple[int, bytes]] = []
 
-    def judge_head(self, exchange: Exchange, head: Head) -> None:
+    def judge_head(self, exchange: ExchangeCore, head: Head) -> None:
         if head.is_good:
             exchange.owner.head(exchange, head)
         else:
             exchange.read_refusal()
 
-    def judge_refusal(self, exchange: Exchange, head: Head, body: bytes) -> None:
+    def judge_refusal(self, exchange: ExchangeCore, head: Head, body: bytes) -> None:
         self.refusals.append((head.status, body))
 
 
@@ -134,7 +134,7 @@ class Collector(ExchangeOwner):
         self.retries = StreamRetries(queue.core)
         self.got: list[object] = []
 
-    def head(self, exchange: Exchange, head: Head) -> None:
+    def head(self, exchange: ExchangeCore, head: Head) -> None:
         if head.media_type == "text/event-stream":
             exchange.read_stream()
         else:
@@ -143,11 +143,11 @@ class Collector(ExchangeOwner):
     def whole(self, head: Head, body: bytes) -> None:
         self.got.append(body)
 
-    def event(self, exchange: Exchange, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         assert isinstance(item, ServerSentEvent)
         self.got.append(item.data)
 
-    def broken(self, exchange: Exchange, text: str) -> None:
+    def broken(self, exchange: ExchangeCore, text: str) -> None:
         self.got.append(text)
 
     def give_up(self, status: int, text: str) -> None:
@@ -749,7 +749,7 @@ class Following(Accepting):
         super().__init__()
         self.session = session
 
-    def judge_head(self, exchange: Exchange, head: Head) -> None:
+    def judge_head(self, exchange: ExchangeCore, head: Head) -> None:
         if head.status == 404:
             self.session.lose(exchange.owner, 404)
             return

@@ -22,6 +22,7 @@ from .._wire.values import JSONObject, ProgressToken, RequestId, RequestKey
 if TYPE_CHECKING:
     from .outgoing import RequestOwner
 
+_ANSWERED: Final = RequestState.ANSWERED
 _OPEN: Final = RequestState.OPEN  # a global is faster than a look-up in the enum
 
 
@@ -566,9 +567,19 @@ class Listener:
 
 route_of: Final[Callable[[IncomingRequest | OutgoingRequest], Any]] = attrgetter("_route")
 """The route of a request, for transports that have several; None where it has none."""
-call_of: Final[Callable[[Listing | Ping], OutgoingRequest | None]] = attrgetter("_call")
-"""The request of a listing or a ping that is in flight; None where none is."""
-is_modern: Final[Callable[[IncomingRequest], bool]] = attrgetter("_is_modern")
+purpose_of: Final[Callable[[OutgoingRequest], Purpose]] = attrgetter("_purpose")
+"""Why a request was sent."""
+subject_of: Final[Callable[[OutgoingRequest], Any]] = attrgetter("_subject")
+"""The handle or the object that a request was sent for; None for one of the application's own."""
+timeout_of: Final[Callable[[OutgoingRequest], float | None]] = attrgetter("_timeout")
+"""The seconds of silence that a request allows; None for any number."""
+params_of: Final[Callable[[OutgoingRequest], bytes | None]] = attrgetter("_body")
+"""The encoded params of a request that may have another round; None where it cannot."""
+meta_of: Final[Callable[[Start], bytes]] = attrgetter("_meta")
+"""The encoded `_meta` of the requests of a start; empty where they have none."""
+call_of: Final[Callable[[Listing | Ping | Start], OutgoingRequest | None]] = attrgetter("_call")
+"""The request of a listing, a ping or a start that is in flight; None where none is."""
+is_modern: Final[Callable[[IncomingRequest | OutgoingRequest], bool]] = attrgetter("_is_modern")
 """Whether a request speaks for itself, as since 2026-07-28."""
 held_bytes_of: Final[Callable[[IncomingRequest], int]] = attrgetter("_held_bytes")
 """The memory that a transport has noted for a request with `note_held_bytes`, in bytes."""
@@ -582,6 +593,11 @@ def set_route(request: IncomingRequest | OutgoingRequest, route: Route | None) -
 def note_held_bytes(request: IncomingRequest, size: int) -> None:
     """Note how much memory a request holds until it ends, in bytes, by estimate."""
     request._held_bytes = size
+
+
+def was_answered(call: OutgoingRequest) -> bool:
+    """Whether a request has ended with an answer of the peer."""
+    return call._state is _ANSWERED
 
 
 def is_task(request: IncomingRequest) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_unknown_object
@@ -37,7 +37,7 @@ from .intake import Intake
 from .listings import Listings
 from .modern_messages import ModernMessages
 from .notifications import Notifications
-from .outgoing import OutgoingRequests
+from .outgoing import OutgoingRequests, RequestOwner
 from .pings import Pings
 from .subscriptions_client import ClientSubscriptions
 from .subscriptions_server import Listeners, Publisher, ResourceSubscriptions
@@ -532,6 +532,19 @@ class ClientMachine(Machine):
         self.answers.discovery = self.discovery
         self.notifications.subscriptions = self.subscriptions
         self.notifications.cancellations = self.subscriptions
+
+    def take_over(self, other: ClientMachine, calls: Collection[OutgoingRequest]) -> None:
+        """Continue requests of another machine; they keep their ids, and no id is used again."""
+        owners: dict[RequestOwner, RequestOwner] = {
+            other.outgoing: self.outgoing,
+            other.pings: self.pings,
+            other.listings: self.listings,
+        }
+        for call in calls:
+            call._owner = owners[call._owner]
+            if isinstance(call._subject, Listing):
+                self.listings.take_over(other.listings, call._subject)
+        self.outgoing.take_over(other.outgoing, calls)
 
 
 class ServerMachine(Machine):

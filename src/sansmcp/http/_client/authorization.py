@@ -9,12 +9,12 @@ from typing import Final
 
 import attrs
 
-from ..._connection.handles import OutgoingRequest, Purpose
+from ..._connection.handles import OutgoingRequest, Purpose, purpose_of, timeout_of
 from .._headers import Headers
 from .auth_challenges import read_challenges
 from .core import EndpointCore
 from .events import AuthorizationRequired
-from .exchange import Exchange, ExchangeOwner
+from .exchange import ExchangeCore, ExchangeOwner
 from .exchange_queue import ExchangeQueue
 from .post import Post
 from .response_head import Head
@@ -41,7 +41,7 @@ class Authorization:
         """Forget the probes before a start that was successful."""
         self._refused_probes = 0
 
-    def is_doubted(self, exchange: Exchange) -> bool:
+    def is_doubted(self, exchange: ExchangeCore) -> bool:
         """Whether `initialize` follows a probe whose credentials were refused.
 
         Servers from before 2026-07-28 may refuse any request like this that is not `initialize` and
@@ -54,17 +54,17 @@ class Authorization:
         call = owner.call
         if (
             call is None
-            or call._purpose is not Purpose.DISCOVER
+            or purpose_of(call) is not Purpose.DISCOVER
             or not owner.responses.falls_back(401, None)
             or exchange.version != headers.version
             or not headers.has_any  # the caller gave no credentials
         ):
             return False
         self._refused_probes += 1
-        self._probe_timeout = call._timeout
+        self._probe_timeout = timeout_of(call)
         return True
 
-    def refused(self, exchange: Exchange, head: Head) -> None:
+    def refused(self, exchange: ExchangeCore, head: Head) -> None:
         """Hold an exchange that the server refuses without other credentials, or end its owner."""
         owner, queue = exchange.owner, self._queue
         if exchange.version != queue.headers.version:
@@ -96,7 +96,7 @@ class Authorization:
     @staticmethod
     def _let_wait(post: Post, call: OutgoingRequest) -> None:
         """Stop the timeout of a probe: the application may need any time to supply credentials."""
-        if call._purpose is Purpose.DISCOVER:
+        if purpose_of(call) is Purpose.DISCOVER:
             post.responses.machine.outgoing.suspend_timeout(call)
 
     def supply(self, headers: Headers) -> int:
@@ -114,9 +114,9 @@ class Authorization:
 
     def _send_again(self, owner: ExchangeOwner) -> None:
         if isinstance(owner, Post) and (call := owner.call) is not None:
-            if call._purpose is Purpose.DISCOVER:
+            if purpose_of(call) is Purpose.DISCOVER:
                 owner.responses.machine.outgoing.restart_timeout(call)
-            elif call._purpose is Purpose.INITIALIZE and self._refused_probes:
+            elif purpose_of(call) is Purpose.INITIALIZE and self._refused_probes:
                 owner.responses.probe_again(call, self._probe_timeout)
                 return
         owner.send()

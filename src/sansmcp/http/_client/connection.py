@@ -14,12 +14,21 @@ from ..._connection.events import (
     FailureReason,
     ResponseReceived,
 )
-from ..._connection.handles import Listing, OutgoingRequest, Purpose, Start
+from ..._connection.handles import (
+    OutgoingRequest,
+    Purpose,
+    Start,
+    call_of,
+    is_modern,
+    set_route,
+    subject_of,
+    was_answered,
+)
 from ..._connection.machine import ClientMachine
-from ..._connection.outgoing import Outcome, RequestOwner
+from ..._connection.outgoing import Outcome
 from ..._connection.transport import Transport
 from ..._rules.sending import Breach
-from ..._rules.state_tables import STATES, RequestState, State, StateTrigger
+from ..._rules.state_tables import STATES, State, StateTrigger
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, Side, id_key, is_list, is_object
 from .._headers import Headers
@@ -29,7 +38,6 @@ from .post import Post, post_of
 from .responses import Responses
 from .tool_headers import ToolHeaders, message_fields
 
-_ANSWERED: Final = RequestState.ANSWERED  # looking a member up in its enum takes time
 _LOST_SESSION: Final = frozenset({CloseCause.SESSION_LOST, CloseCause.START_FAILED})
 """Causes that end a session, and not a conversation that had a session before."""
 
@@ -96,7 +104,7 @@ class ToolRefresh:
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
         """Go on with the call that waits for a page of tools, which has come or will not come."""
-        subject: Any = call._subject
+        subject: Any = subject_of(call)
         waiting: OutgoingRequest = subject
         if not waiting.open:
             return
@@ -206,15 +214,15 @@ class PostConnection(Transport):
     def before_send(self, call: OutgoingRequest) -> None:
         """Give a request its route: the POST that carries it."""
         fields, self.fields = self.fields, None
-        is_modern = call._is_modern
+        modern = is_modern(call)
         if fields is None:
-            fields = message_fields(call.method, {}, ()) if is_modern else ()
-        self._give_route(call, fields, is_modern=is_modern)
+            fields = message_fields(call.method, {}, ()) if modern else ()
+        self._give_route(call, fields, modern=modern)
 
-    def _give_route(self, call: OutgoingRequest, fields: Headers, *, is_modern: bool) -> Post:
-        post = Post(self._queue, self.responses, call, fields, is_modern=is_modern)
+    def _give_route(self, call: OutgoingRequest, fields: Headers, *, modern: bool) -> Post:
+        post = Post(self._queue, self.responses, call, fields, is_modern=modern)
         route: Any = post
-        call._route = route
+        set_route(call, route)
         return post
 
     def queue(self, message: bytes, route: Any) -> None:
@@ -227,9 +235,9 @@ class PostConnection(Transport):
             return
         post: Post | None = route
         if post is None:
-            is_modern = core.conversation.dialect.is_modern
+            modern = core.conversation.dialect.is_modern
             fields, self.fields = self.fields, None
-            post = Post(self._queue, self.responses, None, fields or (), is_modern=is_modern)
+            post = Post(self._queue, self.responses, None, fields or (), is_modern=modern)
             if self._is_opening:
                 self._queue.barrier = post
         elif post.body is not None:
@@ -243,9 +251,9 @@ class PostConnection(Transport):
         assert call is not None  # else it would be no route
         if call.open:  # the same call once more
             post.concluded(is_answered=True)
-            return self._give_route(call, post.more, is_modern=post.is_modern)
-        purpose, is_modern = ExchangePurpose.CANCEL, post.is_modern
-        return Post(self._queue, self.responses, None, (), is_modern=is_modern, purpose=purpose)
+            return self._give_route(call, post.more, modern=post.is_modern)
+        purpose, modern = ExchangePurpose.CANCEL, post.is_modern
+        return Post(self._queue, self.responses, None, (), is_modern=modern, purpose=purpose)
 
     def queue_initialized(self, message: bytes) -> None:
         """POST `notifications/initialized`, and nothing else before the server has it."""
@@ -276,8 +284,9 @@ class PostConnection(Transport):
         self._start_fault = text
         if cause is not FailureCause.REFUSED:
             return None, None
-        assert start._call is not None  # which was refused
-        return self.status_of(start._call)
+        call = call_of(start)
+        assert call is not None  # which was refused
+        return self.status_of(call)
 
     # ------------------------------------------------------------------------------- answers
 
@@ -298,7 +307,7 @@ class PostConnection(Transport):
             self.core.report(Breach("HTTP-018", text), request=call)
             return False
         post.heard = True
-        if call._is_modern:
+        if post.is_modern:
             if call.method == "tools/list":
                 self._tool_headers.learn(message.get("result"))
             elif call.method == "tools/call" and self._refresh.begins(call, message):
@@ -315,7 +324,7 @@ class PostConnection(Transport):
     def request_concluded(self, call: OutgoingRequest) -> None:
         """End the exchange of a request that has had its ending."""
         post = post_of(call)
-        post.concluded(is_answered=call._state is _ANSWERED)
+        post.concluded(is_answered=was_answered(call))
         self._refresh.cancel(post)
 
     def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:
@@ -327,14 +336,14 @@ class PostConnection(Transport):
         Keeps SSE-013, CANC-017, SUBS-011.
         """
         post = post_of(call)
-        if call._is_modern or post.is_unsent or post.former:
+        if post.is_modern or post.is_unsent or post.former:
             message = None
         post.is_cancelled = message is not None
         return message
 
     def request_abandoned(self, call: OutgoingRequest) -> None:
         """Expect no late answer where the exchange is over."""
-        if call._is_modern:
+        if post_of(call).is_modern:
             self.machine.outgoing.late.pop(call.id, None)
 
     def keeps_open(self, cause: CloseCause) -> bool:
@@ -363,22 +372,12 @@ class PostConnection(Transport):
 
         They keep their ids, and no id is used again.
         """
-        mine, theirs = self.machine, other.machine
-        owners: dict[RequestOwner, RequestOwner] = {
-            theirs.outgoing: mine.outgoing,
-            theirs.pings: mine.pings,
-            theirs.listings: mine.listings,
-        }
         calls: list[OutgoingRequest] = []
         for post in posts:
-            call = post.call
-            assert call is not None  # it is a request
-            calls.append(call)
-            call._owner = owners[call._owner]
+            assert post.call is not None  # it is a request
+            calls.append(post.call)
             post.responses = self.responses
-            if isinstance(call._subject, Listing):
-                mine.listings.take_over(theirs.listings, call._subject)
-        mine.outgoing.take_over(theirs.outgoing, calls)
+        self.machine.take_over(other.machine, calls)
 
     def forsake(self) -> None:
         """End all that was open in a session that is gone, while another connection goes on."""

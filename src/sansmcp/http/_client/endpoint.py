@@ -13,6 +13,7 @@ from ..._connection.handles import (
     Ping,
     Start,
     Subscription,
+    params_of,
 )
 from ..._rules.conversation import Peer
 from ..._rules.state_tables import Phase, State
@@ -391,8 +392,8 @@ class ClientEndpoint:
     ) -> OutgoingRequest:
         """Send a request again with the answers: as `ClientConnection.provide_input`."""
         connection = self._session.connection
-        if call._body is not None:
-            params: Any = self._core.config.codec.decode(call._body)
+        if (encoded := params_of(call)) is not None:
+            params: Any = self._core.config.codec.decode(encoded)
             connection.fields = self._tool_headers.fields_of(call.method, params)
         try:
             renewed = connection.machine.input_required.provide(

@@ -58,7 +58,7 @@ class ClientExchange:
 
     __slots__ = ("__weakref__", "_exchange")
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: ExchangeCore) -> None:
         self._exchange = exchange
 
     # ------------------------------------------------------------------------------- looking
@@ -196,11 +196,11 @@ class ClientExchange:
 class HeadJudge(Protocol):
     """Decides what responses mean."""
 
-    def judge_head(self, exchange: Exchange, head: Head) -> None:
+    def judge_head(self, exchange: ExchangeCore, head: Head) -> None:
         """Decide what the head of a response means, and how its body is read."""
         ...
 
-    def judge_refusal(self, exchange: Exchange, head: Head, body: bytes) -> None:
+    def judge_refusal(self, exchange: ExchangeCore, head: Head, body: bytes) -> None:
         """Decide what a response with a status that refuses the request means."""
         ...
 
@@ -218,15 +218,15 @@ class ExchangeHost(Protocol):
     headers: RequestHeaders
     judge: HeadJudge
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, exchange: ExchangeCore) -> None:
         """Put an exchange in line; it becomes the current one of its owner."""
         ...
 
-    def close_later(self, exchange: Exchange) -> None:
+    def close_later(self, exchange: ExchangeCore) -> None:
         """Close an exchange that nothing waits for, unless it ends by itself before."""
         ...
 
-    def remove(self, exchange: Exchange) -> None:
+    def remove(self, exchange: ExchangeCore) -> None:
         """Take an exchange that is over out of all tables."""
         ...
 
@@ -265,7 +265,7 @@ class ExchangeOwner:
     def __init__(self, host: ExchangeHost, *, is_modern: bool = False) -> None:
         self.host: ExchangeHost = host
         self.is_modern: bool = is_modern
-        self.exchange: Exchange | None = None
+        self.exchange: ExchangeCore | None = None
         self.url: URL | None = None
         self.over: bool = False
         self.redirects: int = 0
@@ -301,9 +301,9 @@ class ExchangeOwner:
         """Put a GET in line that opens the stream, or resumes it where that is possible."""
         url = self.url or self.host.core.url
         purpose = ExchangePurpose.RESUME if self.last_event_id else ExchangePurpose.GET
-        self.host.add(Exchange(self, self.host, "GET", url, purpose))
+        self.host.add(ExchangeCore(self, self.host, "GET", url, purpose))
 
-    def fields(self, exchange: Exchange) -> Headers:
+    def fields(self, exchange: ExchangeCore) -> Headers:
         """Return the headers of an exchange, except those that all exchanges have.
 
         Keeps SSE-032, SSE-033.
@@ -321,16 +321,16 @@ class ExchangeOwner:
 
     # ------------------------------------------------------------------------------ receiving
 
-    def head(self, exchange: Exchange, head: Head) -> None:
+    def head(self, exchange: ExchangeCore, head: Head) -> None:
         """Take a head that is no redirect, no demand for authorization, and no lost session."""
 
     def whole(self, head: Head, body: bytes) -> None:
         """Take a complete body that is not read as a stream."""
 
-    def event(self, exchange: Exchange, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         """Take an event of the stream."""
 
-    def broken(self, exchange: Exchange, text: str) -> None:
+    def broken(self, exchange: ExchangeCore, text: str) -> None:
         """Take the end of an exchange that did not bring what it was for."""
 
     def unreadable(self, head: Head, text: str) -> None:
@@ -344,7 +344,7 @@ class ExchangeOwner:
         """End because the stream cannot be resumed."""
 
 
-class Exchange:
+class ExchangeCore:
     """One HTTP request and the response to it, as the parts of an endpoint see them.
 
     Attributes:

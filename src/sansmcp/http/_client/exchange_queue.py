@@ -11,7 +11,7 @@ from ..._rules.state_tables import State
 from .._headers import Headers
 from .core import EndpointCore
 from .events import AuthorizationRequired
-from .exchange import ClientExchange, Exchange, ExchangeOwner, HeadJudge
+from .exchange import ClientExchange, ExchangeCore, ExchangeOwner, HeadJudge
 from .headers import RequestHeaders
 
 _SPARE: Final = 8
@@ -63,9 +63,9 @@ class ExchangeQueue:
         self.moved: dict[ExchangeOwner, None] = {}
         self.standalone: ExchangeOwner | None = None
         self.barrier: ExchangeOwner | None = None
-        self._waiting: OrderedDict[Exchange, None] = OrderedDict()
-        self._live: dict[Exchange, ClientExchange] = {}
-        self._trailing: dict[Exchange, None] = {}  # streams of requests that were given up
+        self._waiting: OrderedDict[ExchangeCore, None] = OrderedDict()
+        self._live: dict[ExchangeCore, ClientExchange] = {}
+        self._trailing: dict[ExchangeCore, None] = {}  # streams of requests that were given up
         self._aborted: list[ClientExchange] = []
         core.work = self
 
@@ -112,7 +112,7 @@ class ExchangeQueue:
             and len(self._live) < 2 * self.core.config.max_requests + _SPARE
         )
 
-    def _headers_of(self, exchange: Exchange) -> Headers:
+    def _headers_of(self, exchange: ExchangeCore) -> Headers:
         fields = exchange.owner.fields(exchange)
         if exchange.owner.is_modern:
             return self.headers.modern(fields)
@@ -121,7 +121,7 @@ class ExchangeQueue:
 
     # ----------------------------------------------------------------------------- for owners
 
-    def add(self, exchange: Exchange) -> None:
+    def add(self, exchange: ExchangeCore) -> None:
         """Put an exchange in line; it becomes the current one of its owner."""
         owner = exchange.owner
         owner.exchange = exchange
@@ -130,7 +130,7 @@ class ExchangeQueue:
         if owner is self.barrier:
             self._waiting.move_to_end(exchange, last=False)
 
-    def remove(self, exchange: Exchange) -> None:
+    def remove(self, exchange: ExchangeCore) -> None:
         """Take an exchange that is over out of all tables."""
         self.core.timers.drop(exchange)
         self._trailing.pop(exchange, None)
@@ -180,13 +180,13 @@ class ExchangeQueue:
 
     # ------------------------------------------------------------------------------- responses
 
-    def close_later(self, exchange: Exchange) -> None:
+    def close_later(self, exchange: ExchangeCore) -> None:
         """Close an exchange that nothing waits for, unless it ends by itself before."""
         now = self.core.now
         if now is not None and not exchange.over:
             self.core.timers.arm(self, exchange, now + _LINGER)
 
-    def read_on(self, exchange: Exchange) -> None:
+    def read_on(self, exchange: ExchangeCore) -> None:
         """Read the stream of a request that was given up a little longer, in a legacy session.
 
         Some servers and gateways send the next notifications on it. Nothing waits for its end, so
@@ -202,5 +202,5 @@ class ExchangeQueue:
         self.core.timers.arm(self, exchange, core.now + _TRAILING)
 
     def _timer_fired(self, subject: Timed) -> None:
-        assert isinstance(subject, Exchange)  # an owner that waits has its own deadline
+        assert isinstance(subject, ExchangeCore)  # an owner that waits has its own deadline
         subject.expire()

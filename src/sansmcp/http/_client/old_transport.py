@@ -12,7 +12,7 @@ from ..._rules.sending import Breach
 from ..._wire.values import JSONObject
 from .._sse import OverlongEvent, ServerSentEvent
 from .core import EndpointCore
-from .exchange import Exchange, ExchangeOwner
+from .exchange import ExchangeCore, ExchangeOwner
 from .exchange_queue import ExchangeQueue
 from .post import Post
 from .response_head import Head
@@ -51,7 +51,7 @@ class OldStream(ExchangeOwner):
         self._queue = queue
         self._post = post  # initialize, which the server has refused at the URL of the stream
 
-    def head(self, exchange: Exchange, head: Head) -> None:
+    def head(self, exchange: ExchangeCore, head: Head) -> None:
         if head.status == 200 and head.media_type == SSE:
             exchange.read_stream()
             return
@@ -59,7 +59,7 @@ class OldStream(ExchangeOwner):
         if head.is_good:
             exchange.abort()
 
-    def event(self, exchange: Exchange, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         if self._queue.core.old_post_url is not None:
             self._post.responses.receive_event(item)
         elif isinstance(item, ServerSentEvent) and item.type == "endpoint":
@@ -86,7 +86,7 @@ class OldStream(ExchangeOwner):
         self._post.url = None  # where it was sent to before
         self._post.send()
 
-    def broken(self, exchange: Exchange, text: str) -> None:
+    def broken(self, exchange: ExchangeCore, text: str) -> None:
         if self._queue.core.old_post_url is None:
             self._failed(text)
         else:

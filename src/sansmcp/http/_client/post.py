@@ -5,10 +5,21 @@ Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from ..._connection.events import FailureReason
-from ..._connection.handles import Listing, OutgoingRequest, Ping, Purpose, Start, Subscription
+from ..._connection.handles import (
+    Listing,
+    OutgoingRequest,
+    Ping,
+    Purpose,
+    Start,
+    Subscription,
+    purpose_of,
+    route_of,
+    subject_of,
+)
 from ..._rules.sending import Breach
 from ..._wire.outline import Kind, read_head
 from ..._wire.values import JSONObject
@@ -16,7 +27,7 @@ from .._headers import Headers
 from .._server.events import MessageUndelivered
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import Asked, MessageRefused
-from .exchange import Exchange, ExchangeOwner, ExchangePurpose, Reading
+from .exchange import ExchangeCore, ExchangeOwner, ExchangePurpose, Reading
 from .exchange_queue import ExchangeQueue
 from .headers import event_id_value
 from .response_head import Head
@@ -131,9 +142,9 @@ class Post(ExchangeOwner):
     @property
     def request(self) -> Asked | None:
         call = self.call
-        if call is None or call._purpose is Purpose.APPLICATION:
+        if call is None or purpose_of(call) is Purpose.APPLICATION:
             return call
-        subject = call._subject
+        subject = subject_of(call)
         return subject if isinstance(subject, Listing | Ping | Start | Subscription) else None
 
     @property
@@ -169,16 +180,18 @@ class Post(ExchangeOwner):
             return
         core = self._queue.core
         url = self.url or core.old_post_url or core.url
-        self._queue.add(Exchange(self, self._queue, "POST", url, self.purpose, self.body or b""))
+        self._queue.add(
+            ExchangeCore(self, self._queue, "POST", url, self.purpose, self.body or b"")
+        )
 
-    def fields(self, exchange: Exchange) -> Headers:
+    def fields(self, exchange: ExchangeCore) -> Headers:
         if exchange.method == "GET":
             return super().fields(exchange)
         return _POST_HEADERS + self.more
 
     # ------------------------------------------------------------------------------ receiving
 
-    def head(self, exchange: Exchange, head: Head) -> None:
+    def head(self, exchange: ExchangeCore, head: Head) -> None:
         """Take the head of a response that accepts the message, or of any that resumes a stream."""
         if exchange.purpose is _RESUME:
             text = f"the stream cannot be taken up again: GET was answered with {head.status}"
@@ -205,7 +218,7 @@ class Post(ExchangeOwner):
             self.responses.fail(call, _INVALID, text)
             exchange.abort()
 
-    def _accepted(self, exchange: Exchange, head: Head) -> None:
+    def _accepted(self, exchange: ExchangeCore, head: Head) -> None:
         """Take the head of a response that holds no answer: the answer comes elsewhere, if any."""
         if self.call is None:
             self.over = True
@@ -215,7 +228,7 @@ class Post(ExchangeOwner):
         if head.media_type == SSE:
             exchange.abort()  # it would never end
 
-    def event(self, exchange: Exchange, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         call = self.call
         if (
             isinstance(item, OverlongEvent)
@@ -254,7 +267,7 @@ class Post(ExchangeOwner):
             text = f"the body of the response to {call.method} (status {head.status})"
             self.responses.fail(call, _INVALID, f"{text} is no answer: {what}")
 
-    def broken(self, exchange: Exchange, text: str) -> None:
+    def broken(self, exchange: ExchangeCore, text: str) -> None:
         call, head = self.call, exchange.head
         self._queue.passed(self)
         if self.over:
@@ -279,7 +292,7 @@ class Post(ExchangeOwner):
             reason = _LOST
             if self.former:
                 text += "; the server did not know its session any more"
-            if exchange.reading is _STREAM and call._purpose is Purpose.DISCOVER:
+            if exchange.reading is _STREAM and purpose_of(call) is Purpose.DISCOVER:
                 reason = _INVALID  # the server is there, and has no proper answer
             self.responses.fail(call, reason, f"{call.method} got no answer: {text}")
 
@@ -289,7 +302,7 @@ class Post(ExchangeOwner):
         assert self.retries is not None
         return self.retries
 
-    def _can_be_resumed(self, exchange: Exchange) -> bool:
+    def _can_be_resumed(self, exchange: ExchangeCore) -> bool:
         # Keeps SSE-036.
         is_broken_stream = exchange.reading is _STREAM and not self.is_modern
         return is_broken_stream and not self.former and self._has_place
@@ -358,8 +371,5 @@ class Post(ExchangeOwner):
             exchange.abort()
 
 
-def post_of(call: OutgoingRequest) -> Post:
-    """Return the message that carries a request: its route."""
-    route: Any = call._route
-    post: Post = route
-    return post
+post_of: Final[Callable[[OutgoingRequest], Post]] = route_of
+"""The message that carries a request: its route."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ..._connection.events import ErrorReceived, FailureCause
-from ..._connection.handles import OutgoingRequest, Purpose
+from ..._connection.handles import OutgoingRequest, Purpose, purpose_of
 from ..._rules.sending import Breach
 from ..._wire.values import JSONObject, id_key
 from .authorization import Authorization
 from .core import EndpointCore
 from .events import MessageRefused
-from .exchange import Exchange, ExchangePurpose
+from .exchange import ExchangeCore, ExchangePurpose
 from .exchange_queue import ExchangeQueue
 from .old_transport import OldStream, may_be_old
 from .post import Post
@@ -54,7 +54,7 @@ class ResponseJudge:
 
     # ---------------------------------------------------------------------------------- heads
 
-    def judge_head(self, exchange: Exchange, head: Head) -> None:
+    def judge_head(self, exchange: ExchangeCore, head: Head) -> None:
         """Decide what the head of a response means, and how its body is read."""
         status, owner = head.status, exchange.owner
         if owner.over or exchange.purpose is _DELETE:
@@ -72,7 +72,7 @@ class ResponseJudge:
         else:
             self._judge_body(exchange, head)
 
-    def _loses_session(self, exchange: Exchange) -> bool:
+    def _loses_session(self, exchange: ExchangeCore) -> bool:
         """Whether status 404 says that the server does not know the session.
 
         Servers without a standalone stream should answer GET with 405. Some send 404 instead, and
@@ -81,7 +81,7 @@ class ResponseJudge:
         is_new = exchange.purpose is ExchangePurpose.GET and not self._session.has_lasted()
         return self._session.is_named_by(exchange) and not is_new
 
-    def _judge_former(self, exchange: Exchange, post: Post, head: Head) -> None:
+    def _judge_former(self, exchange: ExchangeCore, post: Post, head: Head) -> None:
         """Judge the response to a request that was under way when its session was lost.
 
         A status that refuses it before it was run has it sent in the next session, once. Everything
@@ -93,7 +93,7 @@ class ResponseJudge:
         exchange.abort()
         self._session.take_refusal(post, head.status)
 
-    def _judge_body(self, exchange: Exchange, head: Head) -> None:
+    def _judge_body(self, exchange: ExchangeCore, head: Head) -> None:
         """Decide whether and how the body of a response is read."""
         owner = exchange.owner
         coding = head.fields.get("content-encoding")
@@ -113,7 +113,7 @@ class ResponseJudge:
 
     # ------------------------------------------------------------------------------ redirects
 
-    def _redirect(self, exchange: Exchange, head: Head) -> None:
+    def _redirect(self, exchange: ExchangeCore, head: Head) -> None:
         """Follow a redirect to a URL of the same origin."""
         owner = exchange.owner
         owner.redirects += 1
@@ -136,13 +136,13 @@ class ResponseJudge:
                 self._core.url = url
             owner.send()
 
-    def _refuse_redirect(self, exchange: Exchange, head: Head, text: str) -> None:
+    def _refuse_redirect(self, exchange: ExchangeCore, head: Head, text: str) -> None:
         self._core.report(Breach("OWN-040", text))
         exchange.owner.give_up(head.status, text)
 
     # ------------------------------------------------------------------------------- refusals
 
-    def judge_refusal(self, exchange: Exchange, head: Head, body: bytes) -> None:
+    def judge_refusal(self, exchange: ExchangeCore, head: Head, body: bytes) -> None:
         """Decide what a response with a status that refuses a message means, by its body."""
         post = exchange.owner
         assert isinstance(post, Post)  # streams do not read such a body
@@ -177,8 +177,8 @@ class ResponseJudge:
             self._core.report(Breach("OWN-019", text, tolerated=True))
         is_try = (
             responses.falls_back(status, wait)
-            if call._purpose is Purpose.DISCOVER
-            else call._purpose is Purpose.INITIALIZE and not says_little(status)
+            if purpose_of(call) is Purpose.DISCOVER
+            else purpose_of(call) is Purpose.INITIALIZE and not says_little(status)
         )
         if not is_try and (wait is not None or error is None):
             self._report_refusal(post, status, error, body)
@@ -186,10 +186,10 @@ class ResponseJudge:
         if wait is not None:
             text += f", and wants to be asked again in {wait:.4g} s"
         post.refusal = text if error is None else error
-        if call._purpose is Purpose.DISCOVER and wait and not is_modern_error(error):
+        if purpose_of(call) is Purpose.DISCOVER and wait and not is_modern_error(error):
             said = None if error is None else self._error_of(post, call, error)
             responses.fail_start(call, FailureCause.REFUSED, text, said)
-        elif call._purpose is Purpose.INITIALIZE and may_be_old(self._core, status, error):
+        elif purpose_of(call) is Purpose.INITIALIZE and may_be_old(self._core, status, error):
             OldStream(self._queue, post).send()
         elif error is not None:
             responses.answer_with(call, error)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..._connection.core import Core
 from ..._connection.events import ErrorReceived, FailureCause, FailureReason
-from ..._connection.handles import OutgoingRequest, Purpose
+from ..._connection.handles import OutgoingRequest, Purpose, purpose_of, subject_of
 from ..._connection.machine import ClientMachine
 from ..._rules.messages import is_error
 from ..._rules.sending import Breach
@@ -163,7 +163,7 @@ class Responses:
             status: The status, where it may depend on what the server speaks; else 0.
             text: What happened.
         """
-        if call._purpose is Purpose.DISCOVER and (
+        if purpose_of(call) is Purpose.DISCOVER and (
             not says_what_it_speaks(status)
             or (says_little(status) and not self.falls_back(status, None))
         ):
@@ -175,7 +175,7 @@ class Responses:
         """End a request, if it is still open, that has no proper answer and will not have one."""
         if not call.open:
             return
-        if call._purpose is Purpose.DISCOVER and reason is FailureReason.LOST:
+        if purpose_of(call) is Purpose.DISCOVER and reason is FailureReason.LOST:
             self.fail_start(call, FailureCause.LOST, text)
         else:
             self.machine.outgoing.abandon(call, reason, text, None)
@@ -197,7 +197,7 @@ class Responses:
             text: The same in words.
             error: What the server has said about it.
         """
-        start: Any = call._subject
+        start: Any = subject_of(call)
         if error is not None:
             text += f": {error.message[:300]} ({error.code})"
         self.machine.outgoing.conclude(call, RequestState.CANCELLED)
@@ -218,7 +218,7 @@ class Responses:
 
         `initialize` with them would open a server of both eras in the older one.
         """
-        start: Any = call._subject
+        start: Any = subject_of(call)
         self.machine.outgoing.conclude(call, RequestState.CANCELLED)
         self.machine.core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
         self.machine.discovery.probe(start, timeout)

@@ -13,7 +13,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from ..._connection.events import CancelCause, CloseCause
-from ..._connection.handles import Listing, OutgoingRequest, Purpose, Start
+from ..._connection.handles import (
+    Listing,
+    OutgoingRequest,
+    Purpose,
+    Start,
+    meta_of,
+    purpose_of,
+    subject_of,
+)
 from ..._rules.sending import Breach
 from ..._rules.state_tables import Phase, StateTrigger
 from ..._spec.errors import ErrorCode
@@ -23,7 +31,7 @@ from .authorization import Authorization
 from .connection import PostConnection
 from .core import EndpointCore
 from .events import SessionLost
-from .exchange import Exchange, ExchangeHost, ExchangeOwner, ExchangePurpose
+from .exchange import ExchangeCore, ExchangeHost, ExchangeOwner, ExchangePurpose
 from .exchange_queue import ExchangeQueue
 from .post import Post
 from .response_head import Head
@@ -59,8 +67,8 @@ def _may_move(call: OutgoingRequest) -> bool:
 
     Keeps PAGE-006.
     """
-    subject = call._subject
-    return call._purpose in _MOVABLE or (isinstance(subject, Listing) and subject.pages == 0)
+    subject = subject_of(call)
+    return purpose_of(call) in _MOVABLE or (isinstance(subject, Listing) and subject.pages == 0)
 
 
 class SessionDelete(ExchangeOwner):
@@ -77,12 +85,12 @@ class SessionDelete(ExchangeOwner):
 
     def send(self) -> None:
         url = self.url or self.host.core.url
-        self.host.add(Exchange(self, self.host, "DELETE", url, ExchangePurpose.DELETE))
+        self.host.add(ExchangeCore(self, self.host, "DELETE", url, ExchangePurpose.DELETE))
 
-    def fields(self, exchange: Exchange) -> Headers:
+    def fields(self, exchange: ExchangeCore) -> Headers:
         return ((b"mcp-session-id", self._session_id),)
 
-    def broken(self, exchange: Exchange, text: str) -> None:
+    def broken(self, exchange: ExchangeCore, text: str) -> None:
         self.over = True
 
 
@@ -168,7 +176,7 @@ class Session:
         """Open the conversation, and remember how, for the sessions that follow a lost one."""
         discovery = self._core.machine.discovery
         start = discovery.start(meta, timeout, probe_timeout, hint, data, now)
-        self._meta, self._timeout = start._meta, timeout
+        self._meta, self._timeout = meta_of(start), timeout
         return start
 
     def reopen(self) -> Start:
@@ -186,7 +194,7 @@ class Session:
         call = post.call
         if call is None or self._core.old_post_url is not None:
             return
-        if call._purpose is _INITIALIZE:
+        if purpose_of(call) is _INITIALIZE:
             self._take_id(head)
         elif not post.is_modern and not post.former:
             self._is_useful = True
@@ -229,7 +237,7 @@ class Session:
 
     # ---------------------------------------------------------------------------------- losing
 
-    def is_named_by(self, exchange: Exchange) -> bool:
+    def is_named_by(self, exchange: ExchangeCore) -> bool:
         """Whether an exchange was sent in a session, while there is one."""
         return self._core.session_id is not None and any(
             name == b"mcp-session-id" for name, _ in exchange.headers

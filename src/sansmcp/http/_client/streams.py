@@ -9,7 +9,7 @@ from typing import Final
 
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import StreamUnavailable
-from .exchange import Exchange, ExchangeHost, ExchangeOwner, ExchangePurpose
+from .exchange import ExchangeCore, ExchangeHost, ExchangeOwner, ExchangePurpose
 from .response_head import Head
 from .responses import Responses
 from .retries import StreamRetries
@@ -20,7 +20,7 @@ _TRY_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
 def opens_stream(
-    owner: ExchangeOwner, retries: StreamRetries, exchange: Exchange, head: Head, text: str
+    owner: ExchangeOwner, retries: StreamRetries, exchange: ExchangeCore, head: Head, text: str
 ) -> bool:
     """Begin to read a stream that a GET has opened, or arrange for the next attempt.
 
@@ -56,7 +56,7 @@ class StandaloneStream(ExchangeOwner):
         self._responses = responses
         self.retries = self._retries = StreamRetries(host.core)
 
-    def head(self, exchange: Exchange, head: Head) -> None:
+    def head(self, exchange: ExchangeCore, head: Head) -> None:
         text = f"the server answered GET with status {head.status}"
         if opens_stream(self, self._retries, exchange, head, text):
             return
@@ -73,10 +73,10 @@ class StandaloneStream(ExchangeOwner):
         if head.is_good:
             exchange.abort()
 
-    def event(self, exchange: Exchange, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         self._responses.receive_event(item, is_standalone=True)
 
-    def broken(self, exchange: Exchange, text: str) -> None:
+    def broken(self, exchange: ExchangeCore, text: str) -> None:
         head = exchange.head
         if head is None or not head.is_good:
             self._retries.attempts += 1
