@@ -1,8 +1,8 @@
-"""JSON in and out, with the limits that a parser must not leave to luck.
+"""The JSON codecs, and a decoder with limits on depth and on digits of integers.
 
-The standard library decides what a text means and what is refused. Another codec may be faster;
-it gives equal values and equal refusals because whatever it cannot do, or does differently, is
-handed to the standard one.
+The `json` module of Python defines the value of each text and which texts are refused. Another
+codec may be faster. It gives the same values and refusals, because it leaves to the standard codec
+all that it does differently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Scanner: TypeAlias = Callable[[str, int], tuple[Any, int]]
 
 
 class CodecError(ValueError):
-    """A text that is no acceptable JSON, or a value that has no JSON form. The message says why.
+    """A text is no valid JSON, or a value cannot be encoded. The message says why.
 
     Attributes:
         rule: The id of the rule that the text breaks.
@@ -36,7 +36,7 @@ class CodecError(ValueError):
 
 
 class Codec(Protocol):
-    """What a JSON codec must offer. Instances are immutable and may be shared."""
+    """The methods of a JSON codec. Instances are immutable and may be shared."""
 
     def decode(self, data: Data) -> JSONValue:
         """The value of one UTF-8 JSON text. Raises `ValueError` or `RecursionError`."""
@@ -58,7 +58,7 @@ def _refuse_constant(name: str) -> float:
 
 
 class _TooLarge(CodecError):
-    """JSON, but with a number that has no form here."""
+    """A text is JSON, but has a number that is too large for Python's `float`."""
 
 
 def _parse_float(text: str) -> float:
@@ -69,12 +69,13 @@ def _parse_float(text: str) -> float:
 
 
 def _scanner(decoder: JSONDecoder) -> Scanner:
-    make: Any = make_scanner  # the stubs take it for a class that wants itself
+    make: Any = make_scanner  # the type stubs describe it wrongly, as a class
     return cast(Scanner, make(decoder))
 
 
 def _one_text(scan: Scanner, text: str) -> JSONValue:
-    # `JSONDecoder.decode` runs two regular expressions for white space that is hardly ever there.
+    """The value of one JSON text; raises `ValueError` if there is text after it."""
+    # Faster than `JSONDecoder.decode`, which searches for white space with regular expressions.
     if text[:1] in _WHITE_SPACE:
         text = text.lstrip(_WHITE_SPACE)
     value: JSONValue
@@ -88,9 +89,9 @@ def _one_text(scan: Scanner, text: str) -> JSONValue:
 
 
 class StandardCodec:
-    """The standard library's JSON, made strict: no NaN, no infinities, nothing but JSON types.
+    """The codec on Python's `json`, made strict: no NaN, no infinities, only JSON types.
 
-    Strings leave as UTF-8; lone surrogates, which UTF-8 cannot carry, leave escaped.
+    Strings are encoded as UTF-8. Lone surrogates have no UTF-8 form and are escaped.
     """
 
     __slots__ = ()
@@ -113,9 +114,9 @@ class StandardCodec:
 
 
 def _chunks(encoder: JSONEncoder) -> Callable[[JSONValue, int], Iterable[str]]:
-    """What `encoder.iterencode` makes anew for every value, made once.
+    """The function behind `encoder.iterencode`, which would create it again for each value.
 
-    Where the interpreter has no compiled encoder, it is `iterencode` itself.
+    An interpreter without the compiled encoder gets `iterencode` itself.
     """
     make: Any = getattr(json.encoder, "c_make_encoder", None)
     if make is None:
@@ -129,7 +130,7 @@ def _chunks(encoder: JSONEncoder) -> Callable[[JSONValue, int], Iterable[str]]:
 _STRICT: Final[dict[str, Any]] = {
     "separators": (",", ":"),
     "allow_nan": False,
-    "check_circular": False,  # a cycle ends in RecursionError, which is refused like any value
+    "check_circular": False,  # a cycle raises RecursionError, which callers handle as a refusal
 }
 _ENCODER: Final = JSONEncoder(ensure_ascii=False, **_STRICT)
 _ASCII_ENCODER: Final = JSONEncoder(ensure_ascii=True, **_STRICT)
@@ -142,13 +143,13 @@ STANDARD_CODEC: Final = StandardCodec()
 # ------------------------------------------------------------------------------- another codec
 
 kind_of: Final = cast(Callable[[object], Any], type)
-"""The class of a value, with a shortcut in the interpreter that `value.__class__` has not."""
+"""The class of a value; the interpreter runs `type` faster than `value.__class__`."""
 
 _SCALARS: Final = frozenset({str, int, bool, type(None)})
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether the value is made of exact JSON types alone, so that any codec writes it alike."""
+    """Whether a value has only exact JSON types (no subclasses): all codecs encode it equally."""
     kind = kind_of(value)
     if kind is dict:
         for key, item in value.items():
@@ -159,7 +160,7 @@ def _is_plain(value: Any) -> bool:
                 return False
         return True
     if kind is list:
-        for item in value:  # `all()` would cost more than the rest of this
+        for item in value:  # faster than `all()`
             kind = kind_of(item)
             if kind is not str and kind not in _SCALARS and not _is_plain(item):
                 return False
@@ -168,7 +169,10 @@ def _is_plain(value: Any) -> bool:
 
 
 def _refuse_foreign_keys(value: Any) -> None:
-    """The standard encoder would turn them into strings, and two keys perhaps into one."""
+    """Raise `TypeError` for keys that are no strings.
+
+    The standard encoder would turn them into strings, and perhaps two keys into one.
+    """
     if isinstance(value, dict):
         for key, item in cast("dict[object, object]", value).items():
             if not isinstance(key, str):
@@ -180,7 +184,7 @@ def _refuse_foreign_keys(value: Any) -> None:
 
 
 class MsgspecCodec:
-    """The `msgspec` package as codec (extra `fast`): the same values and refusals, sooner.
+    """The codec on the package `msgspec` (extra `fast`): the same values and refusals, faster.
 
     Raises:
         ModuleNotFoundError: The extra is not installed.
@@ -190,7 +194,7 @@ class MsgspecCodec:
 
     def __init__(self) -> None:
         try:
-            import msgspec  # the extra is imported only where it is asked for
+            import msgspec  # imported only for those who use this codec
         except ModuleNotFoundError:
             text = "MsgspecCodec needs msgspec: pip install 'sansmcp[fast]'"
             raise ModuleNotFoundError(text, name="msgspec") from None
@@ -228,10 +232,10 @@ _SAMPLES: Final = 64
 
 
 def depth_of(data: bytes | bytearray) -> int:
-    """How deep the brackets of a JSON text nest, counted without recursion in linear time."""
+    """The depth of nested brackets in a JSON text, counted without recursion in linear time."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Two quotes with no bracket between them change for no bracket whether it is in a string.
+    # A pair of quotes without a bracket between them can be removed: it holds no bracket.
     marks = data.translate(None, _UNMARKED).replace(b'""', b"")
     outside = b"".join(marks.split(b'"')[::2])
     return max(accumulate(array("b", outside.translate(_STEPS))), default=0)
@@ -241,10 +245,10 @@ _SHORT_BYTES: Final = 2048
 
 
 def _has_more_openings(data: bytes | bytearray, limit: int) -> bool:
-    """Whether a text has more than `limit` opening brackets, wherever they stand.
+    """Whether a text has more than `limit` opening brackets, in strings or not.
 
-    `find` leaps over what lies between, at a twentieth of the cost of `count`; the loop ends at
-    the limit. In a short text the brackets lie close together, and one call counts them all.
+    In a long text `find` is about twenty times as fast as `count`, and the loop ends at the limit.
+    In a short text one call of `count` is faster than several of `find`.
     """
     if len(data) <= _SHORT_BYTES:
         return data.count(b"[") + data.count(b"{") > limit
@@ -260,11 +264,11 @@ def _has_more_openings(data: bytes | bytearray, limit: int) -> bool:
 
 
 class BoundedDecoder:
-    """A codec's `decode` with the limits on depth and on the digits of an integer.
+    """Decodes JSON with a codec, within limits on depth and on digits of integers.
 
     Attributes:
-        unlimited: A text of at most so many bytes is too short to break a limit, or not closed,
-            and then no JSON; the codec may decode it directly.
+        unlimited: A number of bytes. A text of at most this size cannot break a limit (or its
+            brackets are not closed, and it is no JSON): the codec may decode it directly.
     """
 
     __slots__ = ("_codec", "_max_depth", "_max_digits", "unlimited")
@@ -277,7 +281,7 @@ class BoundedDecoder:
 
     def decode(self, data: bytes | bytearray) -> JSONValue:
         """The value of one JSON text. Raises `ValueError` or `RecursionError`."""
-        # No text nests deeper than it has opening brackets, so most need no closer look.
+        # A text with few opening brackets cannot be deep: most texts need no exact count.
         limit = self._max_depth
         if _has_more_openings(data, limit):
             depth = depth_of(data)
@@ -289,7 +293,7 @@ class BoundedDecoder:
         return self._codec.decode(data)
 
     def _may_have_long_integer(self, data: bytes | bytearray) -> bool:
-        # A run of so many digits shows in every stride-th byte, too: nearly no text needs more.
+        # A long run of digits is visible in every stride-th byte: nearly no text needs a full scan.
         run = self._max_digits + 1
         stride = run // _SAMPLES
         if stride > 1 and b"0" * _SAMPLES not in data[::stride].translate(_DIGITS):
@@ -311,19 +315,19 @@ class BoundedDecoder:
 
 
 def refusal(error: ValueError | RecursionError) -> CodecError:
-    """What a decoder raised, as one kind of error that names its rule."""
+    """The error of any decoder as a `CodecError`, which names the rule."""
     if isinstance(error, CodecError):
         return error
     if isinstance(error, UnicodeDecodeError):
         return CodecError("not UTF-8")
     if isinstance(error, RecursionError):
-        # Only where a caller set a depth limit that the interpreter cannot reach.
+        # Reached only with a `max_json_depth` above the recursion limit of the interpreter.
         return CodecError("nested deeper than the interpreter can parse", "OWN-002")
     return CodecError(f"not JSON: {error}")
 
 
 def is_no_json(error: ValueError | RecursionError) -> bool:
-    """Whether what a decoder raised shows that the text is no JSON, for any other parser either."""
+    """Whether an error of a decoder proves that the text is no JSON for any parser."""
     if isinstance(error, CodecError):
         return error.rule == "ERR-001" and not isinstance(error, _TooLarge)
     return isinstance(error, JSONDecodeError | UnicodeDecodeError)

@@ -1,4 +1,4 @@
-"""Newline framing: bytes in any pieces to whole lines, in linear time and bounded space."""
+"""Newline framing: it cuts bytes, in pieces of any size, into lines of bounded size."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import attrs
 from .values import Record
 
 EXCERPT_BYTES: Final = 120
-"""How much of a bad line an event shows."""
+"""The number of bytes of a bad line that an event shows."""
 
 HEAD_BYTES: Final = 512
 TAIL_BYTES: Final = 512
-"""How much of the start and of the end of a line over the limit is kept, to read its id."""
+"""The bytes at start and end of a line over the limit that are kept, to read its id."""
 
 SPACE: Final = 32
-"""A line that ends in a byte up to this one needs a closer look (`Trimmer`)."""
+"""The largest byte of white space; `Trimmer` checks a line that ends in such a byte."""
 
 NO_NEWLINE: Final = "the stream ended without a newline"
 
 BOM: Final = b"\xef\xbb\xbf"
-"""A byte order mark in UTF-8. JSON has none (RFC 8259, section 8.1), and some writers begin so."""
+"""The byte order mark in UTF-8. JSON has none (RFC 8259, section 8.1), but some programs write it
+before the first message."""
 
 BOM_NOTE: Final = "a byte order mark came before a message"
 
@@ -29,21 +30,21 @@ _CR: Final = 13
 
 
 class Overlong(Record):
-    """What the reader gives in place of a line over the limit."""
+    """The base class of the items that `LineReader` returns for a line over the limit."""
 
     __slots__ = ()
 
 
 @attrs.frozen
 class OverlongLine(Overlong):
-    """A line has grown over the limit: its first bytes. The rest of it is discarded."""
+    """The first bytes of a line that has grown over the limit; the rest is discarded."""
 
     head: bytes
 
 
 @attrs.frozen
 class OverlongEnd(Overlong):
-    """A line over the limit has ended: its last bytes, and how many bytes it had."""
+    """The last bytes of a line over the limit, and its size in bytes."""
 
     tail: bytes
     size: int
@@ -54,10 +55,10 @@ Line: TypeAlias = bytes | bytearray | OverlongLine
 
 @attrs.define(eq=False, repr=False)
 class LineReader:
-    """Cuts a byte stream into lines of at most `max_bytes`, the newline not counted.
+    """Cuts a byte stream into lines of at most `max_bytes` bytes, without the newline.
 
-    A longer line is reported as soon as it is known to be longer, and again when it ends. Between
-    the two nothing of it is kept but its last bytes.
+    A longer line gives an `OverlongLine` as soon as it exceeds the limit, and an `OverlongEnd` at
+    its end. In between only its last bytes are kept.
     """
 
     max_bytes: int
@@ -66,7 +67,7 @@ class LineReader:
     _tail: bytes = attrs.field(default=b"", init=False)
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[Line | OverlongEnd]:
-        """The lines that `data` completes, without their newlines."""
+        """Take the next bytes; return the lines that they complete, without newlines."""
         if not isinstance(data, bytes):
             data = bytes(data)
         lines: list[Any] = data.split(b"\n")
@@ -76,13 +77,13 @@ class LineReader:
             for piece in pieces:
                 self._keep(piece, lines)
                 lines.append(self._complete())
-        # Else, as nearly always, they are whole lines, and none can be too long.
+        # Otherwise, in nearly all calls, these are whole lines, and none can be too long.
         if rest:
             self._keep(rest, lines)
         return lines
 
     def _complete(self) -> bytearray | OverlongEnd:
-        """The line is at its end."""
+        """Take the unfinished line, which has ended."""
         if self._discarded:
             end = OverlongEnd(self._tail, self._discarded)
             self._discarded, self._tail = 0, b""
@@ -91,7 +92,7 @@ class LineReader:
         return line
 
     def _keep(self, piece: bytes, lines: list[Line | OverlongEnd]) -> None:
-        """Add to the unfinished line, or discard it where it has grown too long."""
+        """Add bytes to the unfinished line, or discard it if it exceeds the limit."""
         if self._discarded:
             self._discarded += len(piece)
             self._tail = (self._tail + piece[-TAIL_BYTES:])[-TAIL_BYTES:]
@@ -109,13 +110,13 @@ class LineReader:
         self._partial = bytearray()
 
     def end(self) -> bytearray | OverlongEnd | None:
-        """What there is of an unfinished last line, once no more will come; None: nothing."""
+        """Take the unfinished last line at the end of the stream; None if there is none."""
         return self._complete() or None
 
 
 @attrs.define(eq=False, repr=False)
 class Trimmer:
-    """Takes off what may stand around a message: a byte order mark at first, white space.
+    """Removes a byte order mark at the start of a stream, and skips blank lines.
 
     Attributes:
         first: Whether the next line is the first of its stream.
@@ -126,9 +127,9 @@ class Trimmer:
     _seen_crlf: bool = attrs.field(default=False, init=False)
 
     def trim(self, line: bytes | bytearray) -> tuple[bytes | bytearray | None, list[str]]:
-        """The message in a line, None where it is blank, and what is odd about the line.
+        """The message in a line (None for a blank line), and notes for reports (OWN-017).
 
-        Blank lines and CR LF are told of once (OWN-017).
+        Blank lines and CR LF are noted once per stream.
         """
         line, notes = self.strip_bom(line)
         if is_blank(line):
@@ -142,7 +143,7 @@ class Trimmer:
         return line, notes
 
     def strip_bom(self, line: bytes | bytearray) -> tuple[bytes | bytearray, list[str]]:
-        """A line, or the start of one, without the mark that may stand before the first."""
+        """A line without the byte order mark of the first line, and notes for reports."""
         notes: list[str] = []
         if self.first:
             self.first = False
@@ -158,9 +159,9 @@ def excerpt_of(
     """The start of a message for an event, with a note where it is cut.
 
     Args:
-        data: The message, or the start of one that was not kept.
-        over: How many bytes the whole has at least, where it was not kept.
-        start: What to show instead of the first bytes, where these hold a secret.
+        data: The message, or its first bytes if the rest was not kept.
+        over: The least size of the message in bytes, if the rest was not kept.
+        start: The bytes to show instead of the first bytes, if these hold a secret.
     """
     if start is None:
         start = bytes(data[:EXCERPT_BYTES])
@@ -172,5 +173,5 @@ def excerpt_of(
 
 
 def is_blank(line: bytes | bytearray) -> bool:
-    """Whether a line holds nothing but white space."""
+    """Whether a line has only white space."""
     return not line.strip(b" \t\r")

@@ -1,4 +1,4 @@
-"""What the first and the last bytes of a message tell, where the rest of it was not kept."""
+"""Kind and id of a message over the limit, read from its first and last bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCALAR: Final = _NUMBER + rb'|true|false|null|"(?:[^"\\]|\\.)*"'
 # `re` compiles and keeps them when they are first used: few programs meet a message over the limit.
 _START: Final = rb"(?:\xef\xbb\xbf)?[ \t\r]*\{"
 _MEMBER: Final = rb'\s*"([^"\\]*)"\s*:\s*(?:(%b)\s*,)?' % _SCALAR
-"""Without the value where that is an object or a list, or is cut."""
+"""One member of an object; without a value if it is an object or a list, or is cut off."""
 _LAST_ID: Final = (
     rb'[,{]\s*"id"\s*:\s*(%b|"[^"\\]*")\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z' % _NUMBER
 )
@@ -23,7 +23,7 @@ _CALLS: Final = frozenset({b"method", b"params"})
 
 
 class Kind(enum.Enum):
-    """What a message is, as far as its start tells."""
+    """The kind of a message, as far as its first bytes show it."""
 
     ANSWER = "an answer"
     CALL = "a request or a notification"
@@ -31,10 +31,10 @@ class Kind(enum.Enum):
 
 
 def read_head(head: bytes) -> tuple[Kind, RequestId | None]:
-    """What a message is, and its id (None: it comes later), by the first bytes of the message.
+    """The kind and the id in the first bytes of a message; the id is None if it comes later.
 
-    They are read up to the first member that is an object or a list: most peers write the small
-    members before it, and the others after it (`read_tail`).
+    The bytes are read up to the first member that is an object or a list. Most peers write the id
+    before it; the others write it last (`read_tail`).
     """
     kind, id = Kind.UNKNOWN, None
     found = re.match(_START, head)
@@ -55,17 +55,17 @@ def read_head(head: bytes) -> tuple[Kind, RequestId | None]:
 
 
 def read_tail(tail: bytes) -> RequestId | None:
-    """The id that stands last in a JSON object, of which these are the last bytes; else None.
+    """The id in the last bytes of a message, if it is the last member or before `jsonrpc`.
 
-    The last brace closes the object, so that what stands before it is a member of the message
-    itself and of nothing within it.
+    The last brace closes the message, so that the member before it belongs to the message itself
+    and not to an object in it.
     """
     found = re.search(_LAST_ID, tail)
     return None if found is None else _id_of(found[1])
 
 
 def _id_of(text: bytes) -> RequestId | None:
-    """The id as it stands there: an error names it in the same form."""
+    """The id in its form on the wire, which an error response repeats; None if not valid."""
     try:
         value: Any = json.loads(text.decode())
     except ValueError:  # no UTF-8, or too many digits

@@ -1,6 +1,7 @@
-"""Checks of settings. Each says which setting is wrong, and what is accepted.
+"""Checks of settings. Each error names the wrong setting and the values that are accepted.
 
-`True` is no number here, although Python takes it for 1, and NaN is no time.
+`True` is not accepted as a number, although Python treats it as 1, and NaN is not accepted as a
+time.
 """
 
 from __future__ import annotations
@@ -14,18 +15,21 @@ import attrs
 Validator: TypeAlias = Callable[[object, "attrs.Attribute[Any]", Any], None]
 
 _OR_NONE: Final = ("", " or None")
-"""By whether None is accepted."""
+"""The end of an error text, by whether None is accepted."""
 
 
 def check_whole(name: str, value: object, least: int = 1) -> None:
-    """Raise `ValueError` unless a setting is an integer of at least this value, 0 or 1."""
+    """Raise `ValueError` unless a setting is an integer of at least `least`, which is 0 or 1."""
     if type(value) is not int or value < least:
         bound = "be greater than zero" if least else "not be negative"
         raise ValueError(f"{name} must {bound}, and an integer, not {value!r}")
 
 
 def check_seconds(name: str, value: object, *, endless: bool = False) -> None:
-    """Raise `ValueError` unless a setting is a time above zero; `endless`: infinity is one, too."""
+    """Raise `ValueError` unless a setting is a number of seconds above zero.
+
+    `endless` also accepts infinity.
+    """
     if (
         not is_number(value)
         or not value > 0  # which also refuses NaN
@@ -42,69 +46,75 @@ def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Raise `ValueError` unless a setting is true or false."""
+    """Raise `ValueError` unless a setting is True or False."""
     if not isinstance(value, bool):
         raise ValueError(f"{name} must be True or False, not {value!r}")
 
 
 def check_wait(name: str, value: object) -> None:
-    """Raise `ValueError` unless a setting is a time; zero is one, and infinity."""
+    """Raise `ValueError` unless a setting is a number of seconds, zero and infinity included."""
     if not is_number(value) or not value >= 0:  # which also refuses NaN
         raise ValueError(f"{name} must not be negative, and a number of seconds, not {value!r}")
 
 
 def check_clock(name: str, value: object) -> None:
-    """Raise `ValueError` unless it is a number; NaN is taken, and ignored as a time."""
+    """Raise `ValueError` unless a time is a number; NaN passes, and callers ignore it."""
     if not is_number(value):
         raise ValueError(f"{name} must be a number of seconds, not {value!r}")
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether it is an integer or a float, and no boolean."""
+    """Whether a value is an integer or a float, and not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def check_text(name: str, value: object, *, optional: bool = False) -> None:
-    """Raise `ValueError` unless a setting is a string; `optional`: or None."""
+    """Raise `ValueError` unless a setting is a string, or None if `optional`."""
     if not (isinstance(value, str) or (optional and value is None)):
         raise ValueError(f"{name} must be a string{_OR_NONE[optional]}, not {value!r}")
 
 
 def check_object(name: str, value: object, *, optional: bool = False) -> None:
-    """Raise `ValueError` unless a setting is a dict; `optional`: or None."""
+    """Raise `ValueError` unless a setting is a dict, or None if `optional`."""
     if not (isinstance(value, dict) or (optional and value is None)):
         raise ValueError(f"{name} must be a dict{_OR_NONE[optional]}, not {value!r:.80}")
 
 
 def check_mapping(name: str, value: object) -> None:
-    """Raise `ValueError` unless a setting is a mapping, of any kind."""
+    """Raise `ValueError` unless a setting is a mapping."""
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} must be a mapping, not {value!r:.80}")
 
 
 def check_function(name: str, value: object, *, optional: bool = False) -> None:
-    """Raise `ValueError` unless a setting can be called; `optional`: or is None."""
+    """Raise `ValueError` unless a setting is callable, or None if `optional`."""
     if not (callable(value) or (optional and value is None)):
         raise ValueError(f"{name} must be a callable{_OR_NONE[optional]}, not {value!r}")
 
 
 def check_kind(name: str, value: object, kind: type[object], *, optional: bool = False) -> None:
-    """Raise `ValueError` unless a setting is an instance of a class; `optional`: or None."""
+    """Raise `ValueError` unless a setting is an instance of a class, or None if `optional`."""
     if not (isinstance(value, kind) or (optional and value is None)):
         raise ValueError(f"{name} must be a {kind.__name__}{_OR_NONE[optional]}, not {value!r:.80}")
 
 
 def names_in(name: str, value: object) -> tuple[str, ...]:
-    """The strings of a setting that has several; raise `ValueError` for anything else."""
+    """The strings in a list or tuple of a setting; raise `ValueError` for anything else."""
     names: tuple[str, ...] = kinds_in(name, value, str, "strings")
     return names
 
 
 def kinds_in(name: str, value: Any, kind: type[object], what: str) -> tuple[Any, ...]:
-    """The instances of a class in a setting that has several.
+    """The instances of a class in a list or tuple of a setting.
+
+    Args:
+        name: The name of the setting, for the error.
+        value: The value of the setting; any iterable but a string or a mapping.
+        kind: The class of each item.
+        what: The plural of the items, for the error.
 
     Raises:
-        ValueError: It is none that can be iterated over, a lone string, or something else is in it.
+        ValueError: The value is not such an iterable, or an item has another class.
     """
     is_several = _is_several(value)
     items: tuple[Any, ...] = tuple(value) if is_several else ()
@@ -114,26 +124,27 @@ def kinds_in(name: str, value: Any, kind: type[object], what: str) -> tuple[Any,
 
 
 def _is_several(value: object) -> bool:
+    """Whether a value is an iterable, but no string and no mapping."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
 def whole(least: int = 1) -> Validator:
-    """The validator of an integer."""
+    """The validator of an integer of at least `least`."""
     return lambda _, attribute, value: check_whole(attribute.name, value, least)
 
 
 def seconds(*, endless: bool = False) -> Validator:
-    """The validator of a time."""
+    """The validator of a number of seconds."""
     return lambda _, attribute, value: check_seconds(attribute.name, value, endless=endless)
 
 
 def choice(*choices: str) -> Validator:
-    """The validator of a text out of a few."""
+    """The validator of a string that is one of `choices`."""
     return lambda _, attribute, value: check_choice(attribute.name, value, choices)
 
 
 def flag(_instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
-    """The validator of a setting that is on or off."""
+    """The validator of a boolean."""
     check_flag(attribute.name, value)
 
 

@@ -1,4 +1,4 @@
-"""The small words every other module uses: JSON types, sides, the missing value, records."""
+"""The basic types of all other modules: JSON values, ids, sides, the mark `MISSING`, records."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ JSONValue: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | N
 """Any JSON value."""
 
 RequestId: TypeAlias = int | str | float
-"""A request id as it stood on the wire: a string or an integer (`1.0` is the integer 1)."""
+"""A request id in its form on the wire: a string or an integer (`1.0` is the integer 1)."""
 
 IdKey: TypeAlias = int | str
-"""The form of an id under which tables file it: `1` and `1.0` are one key, `"1"` is another."""
+"""A request id as the key of a table: `1` and `1.0` are the same key, `"1"` is another."""
 
 GREATEST_OWN_HASH: Final = sys.hash_info.modulus - 1
 LEAST_OWN_HASH: Final = -GREATEST_OWN_HASH
-"""Between the two an integer is its own hash, but for -1, which shares that of -2."""
+"""The least and the greatest integer whose hash is the integer itself (but -1 has that of -2)."""
 
 RequestKey: TypeAlias = IdKey | tuple[object, IdKey]
-"""What files a request in flight: its id, with its route where many clients share one table."""
+"""The key of an open request: its id; with its route where many clients share one table."""
 
 ProgressToken: TypeAlias = int | str
-"""What ties progress to a request: a string or an integer."""
+"""A progress token, which connects progress with its request: a string or an integer."""
 
 
 class Side(enum.IntEnum):
-    """The two sides of a conversation. Rules apply to a message by the side that sent it."""
+    """The side of a conversation: client or server. Rules depend on the side of the sender."""
 
     CLIENT = 0
     SERVER = 1
 
     @property
     def other(self) -> Side:
-        """The side that this one talks to."""
+        """The opposite side."""
         return Side(1 - self)
 
 
 class Missing(enum.Enum):
-    """The type of `MISSING`, the mark of a member that is not there (`None` is JSON's null)."""
+    """The type of `MISSING`, which marks an absent member (`None` is JSON's null)."""
 
     MISSING = "missing"
 
 
 MISSING: Final[Literal[Missing.MISSING]] = Missing.MISSING
-"""The mark of a member that is not there."""
+"""The mark of an absent member."""
 
 
 def _fields(record: object) -> tuple[attrs.Attribute[Any], ...]:
@@ -60,10 +60,11 @@ def _fields(record: object) -> tuple[attrs.Attribute[Any], ...]:
 
 
 class Record:
-    """The base of attrs classes that are compared by their fields and have many siblings.
+    """The base class of attrs classes with equality by fields, which are quick to define.
 
     attrs compiles `__eq__`, `__hash__` and `__repr__` for each class, which takes more than half of
-    the time to define a small one. It leaves out what a class itself has: these, written once.
+    the time to define a small class. It skips the methods that a class already has, so this base
+    gives its subclasses methods that are written once.
     """
 
     __slots__ = ()
@@ -108,7 +109,7 @@ def is_list_of_strings(value: object) -> TypeGuard[list[str]]:
 
 
 def id_key(value: object) -> IdKey | None:
-    """The table key of a request id or progress token, or None where it is no legal one.
+    """The key of a request id or progress token; None if it is not valid.
 
     Strings and integers are ids; a float that is an integer is the same id as that integer;
     booleans, null, lists and objects are not ids (`True == 1` in Python, so the type decides).
@@ -123,23 +124,23 @@ def id_key(value: object) -> IdKey | None:
 
 
 class _LargeInt(int):
-    """An integer whose hash cannot be chosen.
+    """An integer whose hash a peer cannot choose.
 
-    That of `int` is the value modulo a prime: in a table of `k * prime` all keys would collide, and
-    each step would cost as much as there are keys.
+    The hash of `int` is the value modulo a prime. In a table of multiples of the prime all keys
+    would collide, and the cost of each look-up would grow with the number of keys.
     """
 
     __slots__ = ()
 
     def __hash__(self) -> int:
         size = self.bit_length() // 8 + 1
-        return hash(self.to_bytes(size, "little", signed=True))  # which has a secret of the process
+        return hash(self.to_bytes(size, "little", signed=True))  # Python seeds it per process
 
 
 def table_key(value: object) -> IdKey | None:
-    """What files an id or token in a table that a peer fills; None where `value` is no legal one.
+    """The key of an id or token in a table that a peer fills; None if `value` is not valid.
 
-    Integers that are their own hash stay as they are, as do strings.
+    Strings, and integers whose hash is the integer itself, stay unchanged.
     """
     key = id_key(value)
     if isinstance(key, int) and not LEAST_OWN_HASH <= key <= GREATEST_OWN_HASH:
