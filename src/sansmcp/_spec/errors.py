@@ -1,4 +1,4 @@
-"""What is raised at our own caller. The peer's mistakes are events, never exceptions."""
+"""The exceptions that callers of the library get. Faults of the peer are events instead."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any, Final
 
 
 class LocalProtocolError(Exception):
-    """A call would have broken the protocol. It changed nothing and queued nothing.
+    """A call would have broken the protocol; it has changed nothing and queued nothing.
 
     Attributes:
         rule: The id of the rule, as in the table of rules (`CANC-004`, `OWN-005`).
-        text: One sentence that says what was wrong.
-        needed: The capabilities that the client would have to declare, where `require_input` was
-            to ask for something that it did not: in 2026-07-28 they are the
-            `data.requiredCapabilities` of the error -32021. Else None.
+        text: The fault in one sentence.
+        needed: If `require_input` has asked for a capability that the client did not declare: the
+            capabilities that it must declare. In 2026-07-28 they are `data.requiredCapabilities`
+            of the error -32021. Else None.
     """
 
     def __init__(self, rule: str, text: str, needed: dict[str, Any] | None = None) -> None:
@@ -29,7 +29,7 @@ class LocalProtocolError(Exception):
 
 
 class InvalidCursor(ValueError):
-    """A pagination cursor that was not made by `encode_cursor`; answer it with -32602.
+    """A pagination cursor is not valid: `encode_cursor` has not made it. Answer with -32602.
 
     Keeps PAGE-008.
 
@@ -38,7 +38,7 @@ class InvalidCursor(ValueError):
 
 
 class ErrorCode:
-    """The error codes that the protocol gives a meaning to.
+    """The error codes that JSON-RPC and MCP define.
 
     Source: JSON-RPC 2.0, section 5.1; MCP 2026-07-28, basic/index, Error Codes.
     """

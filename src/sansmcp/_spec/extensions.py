@@ -1,4 +1,4 @@
-"""What a framework adds to the protocol: methods and kinds of results of its own.
+"""Extensions: methods and result types that a framework adds to the protocol.
 
 Source: MCP 2026-07-28, basic/index, Extensions.
 """
@@ -38,7 +38,7 @@ def _members(given: Mapping[str, _Kinds]) -> Members:
 
 
 def _beside(required: Mapping[str, _Kinds], members: OptionalMembers) -> OptionalMembers:
-    """The optional members that are not required ones."""
+    """The optional members of `members` that are not in `required`."""
     return tuple(member for member in members if member[0] not in required)
 
 
@@ -61,7 +61,7 @@ def _result_types(given: Iterable[str]) -> tuple[str, ...]:
 def _kinds(
     _instance: object, attribute: attrs.Attribute[Mapping[str, _Kinds]], value: object
 ) -> None:
-    """Check names of members, and the JSON types of each."""
+    """Raise `ValueError` unless a mapping gives JSON types for names of members."""
     check_mapping(attribute.name, value)
     given: Any = value
     for name, kinds in given.items():
@@ -80,18 +80,19 @@ class ExtensionMethod:
 
     Attributes:
         name: The method name.
-        kind: Which of the two it is.
-        sender: The side that sends it. One that both sides send is two of these.
-        revisions: Where it exists. In 2026-07-28 no server sends requests.
-        gate: The path of a capability that the receiver declares to be sent this, for example
-            `("extensions", "com.example/search")`. Sending it without raises, and a request that
-            comes without is refused with -32601. Empty: nothing is needed.
-        sender_gate: The same, to be declared by the sender; for notifications.
-        params: Members that the params must have, with the JSON type of each (`str`, `int`,
+        kind: `"request"` or `"notification"`.
+        sender: The side that sends it. A method that both sides send needs two objects.
+        revisions: The revisions in which it exists; None: all. In 2026-07-28 servers send no
+            requests.
+        gate: The path of a capability that the receiver must declare, for example
+            `("extensions", "com.example/search")`. Without it, sending raises, and a request of
+            the peer is refused with -32601. Empty: no capability is needed.
+        sender_gate: The path of a capability that the sender of a notification must declare.
+        params: The members that the params must have, with the JSON type of each (`str`, `int`,
             `float`, `dict`, `list`, a tuple of several, or None for any).
-        result: The same for the result of a request.
+        result: The members that the result of a request must have, in the same form.
         paginated: The member of the result with the items of a page, for `send_paginated`.
-        cancellable: Whether a request may be cancelled.
+        cancellable: Whether the request may be cancelled.
         asks: Whether the request may be answered with questions, by `require_input`.
     """
 
@@ -121,7 +122,7 @@ class ExtensionMethod:
         return self.kind == "request" and self.sender is Side.SERVER
 
     def in_revision(self, revision: str) -> Method | None:
-        """What the tables of a revision say of it."""
+        """The definition of the method in a revision; None if it does not exist there."""
         if self.revisions is not None and revision not in self.revisions:
             return None
         is_modern, is_paginated = revision == MODERN_REVISION, self.paginated is not None
@@ -157,12 +158,12 @@ def _tuple_of_methods(given: Iterable[ExtensionMethod]) -> tuple[ExtensionMethod
 
 @attrs.frozen(kw_only=True, eq=False)
 class Extension:
-    """Methods and kinds of results that go together; a connection has them by `Config.extensions`.
+    """A group of methods and result types that `Config.extensions` adds to a connection.
 
     Attributes:
-        methods: Each in one direction.
-        result_types: Values of `resultType`, beside those of the specification, with which a
-            result is delivered, and may be sent (MCP 2026-07-28, basic/index, EXT-004).
+        methods: The methods, each in one direction.
+        result_types: Values of `resultType` that the specification does not have. Results with
+            them may be sent, and are delivered (MCP 2026-07-28, basic/index, EXT-004).
     """
 
     methods: tuple[ExtensionMethod, ...] = attrs.field(default=(), converter=_tuple_of_methods)

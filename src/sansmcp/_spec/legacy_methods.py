@@ -1,4 +1,4 @@
-"""The methods of the revisions that open with a handshake, each as it came in or changed."""
+"""The methods of the legacy revisions: for each revision, those that are new or have changed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ _SINCE_2025_03_26: Final[tuple[Method, ...]] = (
     *both(progress, "notifications/progress", params_also=(("message", STRING),)),
 )
 
-# A question in another mode would be taken for a form (ELIC-007).
+# Clients of this revision treat every mode as a form (ELIC-007).
 _SINCE_2025_06_18: Final[tuple[Method, ...]] = (
     call(result_also=_STRUCTURED, member_rules=_ARGUMENTS_RULE),
     completion(gate="completions", params_optional=CONTEXT),
@@ -180,4 +180,4 @@ LEGACY_STEPS: Final = {
     "2025-06-18": _SINCE_2025_06_18,
     "2025-11-25": _SINCE_2025_11_25,
 }
-"""Revision by revision, the methods that are new or another than before."""
+"""By revision: the methods that are new or have changed."""

@@ -1,8 +1,8 @@
-"""What a method is, as data: who sends it, what it needs, what it is gated by.
+"""The definition of a method as data: its sender, members, capabilities and rules.
 
-A gate is the dotted path of a capability without the side (`resources.subscribe`); the empty gate
-is always open. The tables of the methods themselves are in `legacy_methods` and
-`modern_methods`.
+A gate is the dotted path of a capability (`resources.subscribe`). A side opens a gate when it
+declares the capability; the empty gate is always open. The tables of methods are in
+`legacy_methods` and `modern_methods`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .._wire.values import JSONObject, Record, Side
 
 _Types = tuple[type, ...]
 Kinds = _Types | None
-"""The JSON types a member may have; None for any."""
+"""The types that a member may have; None for any JSON type."""
 
 STRING: Final[_Types] = (str,)
 NUMBER: Final[_Types] = (int, float)
@@ -27,17 +27,17 @@ ANYTHING: Final[Kinds] = None
 
 Members = tuple[tuple[str, Kinds], ...]
 OptionalMembers = tuple[tuple[str, _Types], ...]
-"""Members that may be there; a null counts as absent."""
+"""Optional members with their types; null counts as absent."""
 
 META: Final[OptionalMembers] = (("_meta", OBJECT),)
-"""What any params and any result may have."""
+"""The optional member of all params and results."""
 CURSOR: Final[OptionalMembers] = (("cursor", STRING), *META)
 NEXT_CURSOR: Final[OptionalMembers] = (("nextCursor", STRING), *META)
 TASK_PARAM: Final[OptionalMembers] = (("task", OBJECT),)
 INPUTS: Final[OptionalMembers] = (("inputResponses", OBJECT), ("requestState", STRING))
-"""What a request has that is sent again with answers."""
+"""The members of a request that is sent again with answers."""
 QUESTIONS: Final[OptionalMembers] = (("inputRequests", OBJECT), ("requestState", STRING))
-"""What a result has that asks."""
+"""The members of a result with questions."""
 QUESTION: Final[OptionalMembers] = (("params", OBJECT),)
 FILTER: Final[OptionalMembers] = (
     ("toolsListChanged", BOOLEAN),
@@ -45,18 +45,26 @@ FILTER: Final[OptionalMembers] = (
     ("resourcesListChanged", BOOLEAN),
     ("resourceSubscriptions", ARRAY),
 )
-"""What a subscription asks for."""
+"""The members of the filter of a subscription."""
 WRITTEN: Final[OptionalMembers] = (
     ("resultType", STRING),
     ("ttlMs", NUMBER),
     ("cacheScope", STRING),
 )
-"""What the library writes into results of the modern revision, unless they have it."""
+"""The members that the library adds to modern results that do not have them."""
 
 
 @attrs.frozen
 class Condition(Record):
-    """A capability that is needed only when a member of params has a value (None: any value)."""
+    """A capability that a method needs only if a member of its params has a certain value.
+
+    Attributes:
+        member: The name of the member.
+        value: The value that needs the capability; None: any value.
+        default: The value that counts if the member is absent.
+        gate: The path of the capability.
+        rule: The rule that is broken without it.
+    """
 
     member: str
     value: str | None
@@ -90,7 +98,12 @@ def _name_as_json(method: Method) -> bytes:
 
 @attrs.frozen(kw_only=True)
 class Method(Record):
-    """One method in one direction, as some revisions define it."""
+    """One method in one direction, as one or more revisions define it.
+
+    `gate` is the capability that the receiver must declare, `sender_gate` that of the sender;
+    `paginated` is the member of the result with the items of a page. A method that is `early` may
+    be sent before the conversation is open.
+    """
 
     name: str
     kind: Literal["request", "notification"]
@@ -99,34 +112,35 @@ class Method(Record):
     sender_gate: str = ""
     paginated: str | None = None
     params: Members = ()
-    """The members that params must have; `params_optional` are those that they may have."""
+    """The required members of params; `params_optional` are the optional ones."""
     params_optional: OptionalMembers = META
     result: Members = ()
     result_optional: OptionalMembers = META
     params_rule: str = "OWN-014"
-    """The rule that params without these members break; `result_rule` is that of a result."""
+    """The rule on malformed params; `result_rule` is the rule on malformed results."""
     result_rule: str = "OWN-014"
     member_rules: Mapping[str, str] = attrs.field(factory=dict[str, str])
-    """The rules that optional params of the wrong type break, where they have their own."""
+    """The rules on single members of params, where these have their own."""
     cancellable: bool = True
     early: bool = False
     modes: Mapping[str, Members] = attrs.field(factory=dict[str, Members])
-    """The required params by the value of the member `mode`, which is `form` where absent."""
+    """The required params for each value of the member `mode`, which is `form` if absent."""
     conditions: tuple[Condition, ...] = ()
     task_gate: str | None = None
-    """What the receiver declares if it accepts this request as a task."""
+    """The capability that the receiver declares if it accepts this request as a task."""
     asks: bool = False
-    """Whether it may be answered with questions to the client (`input_required`)."""
+    """Whether the request may be answered with questions to the client (`input_required`)."""
     cacheable: bool = False
-    """Whether its result says for how long, and by whom, it may be kept."""
+    """Whether the result has caching hints (`ttlMs`, `cacheScope`)."""
     special: bool = False
-    """Whether the machine itself has to do with it: answers it, or acts on its answer."""
+    """Whether a part of the connection answers the request, or acts on the response."""
     wire: bytes = attrs.field(init=False, default=attrs.Factory(_name_as_json, takes_self=True))
     """The name as JSON."""
     params_kinds: Mapping[str, _Types] = attrs.field(
         init=False, default=attrs.Factory(_kinds_of_params, takes_self=True)
     )
-    """The types of all params that need no closer look; `result_kinds` are those of a result."""
+    """The types of all members of params, required and optional, for a fast check; `result_kinds`
+    are those of a result."""
     result_kinds: Mapping[str, _Types] = attrs.field(
         init=False, default=attrs.Factory(_kinds_of_result, takes_self=True)
     )
@@ -137,25 +151,25 @@ class Method(Record):
 
 @attrs.frozen(kw_only=True)
 class Dialect(Record):
-    """What one revision defines. Tables are indexed by the side that sends."""
+    """The methods and features of one revision. Tables are indexed by the side of the sender."""
 
     revision: str
     requests: tuple[Mapping[str, Method], Mapping[str, Method]]
     notifications: tuple[Mapping[str, Method], Mapping[str, Method]]
     inputs: Mapping[str, Method] = attrs.field(factory=dict[str, Method])
-    """What a server asks inside of results, in a revision where it sends no requests."""
+    """The questions that a server may put into a result (2026-07-28)."""
     is_modern: bool = False
-    """Whether each request says for itself what a handshake says for a connection."""
+    """Whether each request carries revision and capabilities, so that there is no handshake."""
     has_batches: bool = False
     has_idless_errors: bool = True
     added: frozenset[str] = frozenset()
-    """The names of all methods, of any revision and direction, that extensions have added."""
+    """The names of all methods that extensions have added to any revision."""
 
     def __deepcopy__(self, memo: object) -> Dialect:
         return self
 
 
-# ------------------------------------------------------------ what several revisions share
+# ---------------------------------------------------------- members that several methods share
 
 C: Final = Side.CLIENT
 S: Final = Side.SERVER
@@ -178,12 +192,12 @@ ELICITATION_CONDITIONS: Final = (
 
 
 def request(sender: Side, name: str, gate: str = "", **more: Any) -> Method:
-    """A request."""
+    """The definition of a request."""
     return Method(name=name, kind="request", sender=sender, gate=gate, **more)
 
 
 def notification(sender: Side, name: str, sender_gate: str = "", **more: Any) -> Method:
-    """A notification."""
+    """The definition of a notification."""
     return Method(
         name=name,
         kind="notification",
@@ -195,7 +209,7 @@ def notification(sender: Side, name: str, sender_gate: str = "", **more: Any) ->
 
 
 def listing_of(name: str, gate: str, items: str, **more: Any) -> Method:
-    """A request whose answer comes in pages."""
+    """The definition of a paginated request."""
     return request(
         C,
         name,
@@ -210,7 +224,7 @@ def listing_of(name: str, gate: str, items: str, **more: Any) -> Method:
 
 
 def completion(gate: str, **more: Any) -> Method:
-    """`completion/complete`, which has no capability in the oldest revision."""
+    """The definition of `completion/complete`; the oldest revision has no capability for it."""
     return request(
         C,
         "completion/complete",
@@ -224,7 +238,7 @@ def completion(gate: str, **more: Any) -> Method:
 def call(
     params_also: OptionalMembers = (), result_also: OptionalMembers = (), **more: Any
 ) -> Method:
-    """`tools/call`, with optional members beside those of the oldest revision."""
+    """The definition of `tools/call`; later revisions add optional members."""
     return request(
         C,
         "tools/call",
@@ -238,7 +252,7 @@ def call(
 
 
 def prompt(params_also: OptionalMembers = (), **more: Any) -> Method:
-    """`prompts/get`, with optional members beside those of the oldest revision."""
+    """The definition of `prompts/get`; later revisions add optional members."""
     return request(
         C,
         "prompts/get",
@@ -252,7 +266,7 @@ def prompt(params_also: OptionalMembers = (), **more: Any) -> Method:
 
 
 def sampling(params_also: OptionalMembers = (), **more: Any) -> Method:
-    """`sampling/createMessage`, with optional members beside those of the oldest revision."""
+    """The definition of `sampling/createMessage`; later revisions add optional members."""
     return request(
         S,
         "sampling/createMessage",
@@ -275,7 +289,7 @@ def sampling(params_also: OptionalMembers = (), **more: Any) -> Method:
 
 
 def elicitation(params_also: OptionalMembers = (), **more: Any) -> Method:
-    """`elicitation/create`, with optional members beside `_meta`."""
+    """The definition of `elicitation/create`, with optional members beside `_meta`."""
     return request(
         S,
         "elicitation/create",
@@ -289,7 +303,7 @@ def elicitation(params_also: OptionalMembers = (), **more: Any) -> Method:
 
 
 def progress(sender: Side, name: str, params_also: OptionalMembers = (), **more: Any) -> Method:
-    """`notifications/progress`."""
+    """The definition of `notifications/progress`."""
     return notification(
         sender,
         name,
@@ -300,7 +314,7 @@ def progress(sender: Side, name: str, params_also: OptionalMembers = (), **more:
 
 
 def cancelled(sender: Side, name: str) -> Method:
-    """`notifications/cancelled`."""
+    """The definition of `notifications/cancelled`."""
     return notification(
         sender,
         name,
@@ -311,7 +325,7 @@ def cancelled(sender: Side, name: str) -> Method:
 
 
 def log_message() -> Method:
-    """`notifications/message`."""
+    """The definition of `notifications/message`."""
     return notification(
         S,
         "notifications/message",
@@ -323,5 +337,5 @@ def log_message() -> Method:
 
 
 def both(make: Any, name: str, **more: Any) -> tuple[Method, Method]:
-    """The same for both sides."""
+    """The definitions of a method that both sides send: for the client, then for the server."""
     return make(C, name, **more), make(S, name, **more)

@@ -1,7 +1,8 @@
-"""The methods of the revision without a handshake.
+"""The methods of the modern revision, which has no handshake.
 
-Any request may be the first one, and its `_meta` (the envelope, `_envelope`) is required always:
-neither stands in these tables, nor does what the library puts into every result.
+The tables leave out what all messages share: the envelope in `_meta` of requests
+(`_rules.request_meta`), and the members that the library adds to results
+(`_connection.modern_messages`). Any request may be the first one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from .methods import (
 
 MODERN_REVISION: Final = "2026-07-28"
 META_PREFIX: Final = "io.modelcontextprotocol/"
-"""How the names begin of what the protocol itself says in `_meta`."""
+"""The prefix of the keys in `_meta` that the protocol defines."""
 MIRRORED_NAMES: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """The member of params that the header field `Mcp-Name` repeats, by method."""
 
@@ -49,7 +50,7 @@ _URL: Final[Members] = (("message", STRING), ("url", STRING))
 
 
 def _change(name: str, gate: str, **more: Any) -> Method:
-    """A notification that belongs to a subscription."""
+    """The definition of a notification that belongs to a subscription."""
     return notification(S, name, gate, early=True, **more)
 
 

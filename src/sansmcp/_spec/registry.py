@@ -1,7 +1,7 @@
-"""Which revisions there are, what each of them defines, and which gates open which methods.
+"""The registry of revisions, methods and capabilities, with those of extensions.
 
-`requirements.csv` and `methods.csv` in the folder `data` hold the same facts with their sources;
-a test compares them.
+`requirements.csv` and `methods.csv` in the folder `data` hold the same facts with their sources; a
+test compares them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LEGACY_REVISIONS: Final = tuple(LEGACY_STEPS)
 """The revisions that open with a handshake, oldest first."""
 
 MODERN_REVISIONS: Final = (MODERN_REVISION,)
-"""The revisions in which each request speaks for itself, oldest first."""
+"""The revisions without a handshake, in which each request has an envelope, oldest first."""
 
 ALL_REVISIONS: Final = (*LEGACY_REVISIONS, *MODERN_REVISIONS)
-"""The revisions that are spoken where none are named, oldest first."""
+"""All revisions, which are the default of `revisions`, oldest first."""
 
 LOG_LEVELS: Final[Mapping[str, int]] = {
     level: severity
@@ -34,11 +34,11 @@ LOG_LEVELS: Final[Mapping[str, int]] = {
         ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
     )
 }
-"""Log levels with their severity, rising (MCP 2025-11-25, server/utilities/logging)."""
+"""Each log level with its severity, in rising order (MCP 2025-11-25, server/utilities/logging)."""
 
 
 def _dialects() -> dict[str, Dialect]:
-    """The tables of the specification."""
+    """The methods and features of each revision, by its name."""
     requests: tuple[dict[str, Method], dict[str, Method]] = ({}, {})
     notifications: tuple[dict[str, Method], dict[str, Method]] = ({}, {})
     dialects: dict[str, Dialect] = {}
@@ -65,7 +65,7 @@ KNOWN_METHODS: Final = frozenset(
     for table in (*dialect.requests, *dialect.notifications, dialect.inputs)
     for name in table
 )
-"""Every method name of the specification, of any revision, in either direction."""
+"""The method names of all revisions, in both directions."""
 
 
 # -------------------------------------------------------------------------------- the gates
@@ -82,16 +82,16 @@ def _gates(dialects: Iterable[Dialect]) -> frozenset[str]:
 
 
 def _paths(gates: Iterable[str]) -> frozenset[str]:
-    """The gates and all that leads to them: `tasks.requests` leads to `tasks.requests.tools`."""
+    """The gates and their prefixes, such as `tasks.requests` of `tasks.requests.tools`."""
     parts = [gate.split(".") for gate in gates]
     return frozenset(".".join(names[: end + 1]) for names in parts for end in range(len(names)))
 
 
 OBJECTS: Final = frozenset({"experimental", "extensions", "sampling.context"})
-"""Capabilities that no method needs. Their values are objects all the same."""
+"""Capabilities that no method needs, and whose values are objects."""
 
 OPEN_GATES: Final = frozenset({""})
-"""The gates that are open before anything was declared."""
+"""The gates that are open before any capability was declared."""
 
 
 def _every_gate_of(registry: Registry) -> frozenset[str]:
@@ -104,32 +104,35 @@ def _every_path_of(registry: Registry) -> frozenset[str]:
 
 @attrs.frozen(eq=False, repr=False)
 class Registry:
-    """All that is known of the protocol: that of the specification, or more (`Extension`)."""
+    """The methods and capabilities of the specification, and those of extensions, if any.
+
+    `dialects` has the tables of each revision.
+    """
 
     dialects: Mapping[str, Dialect]
     gates: Mapping[str, tuple[str, ...]]
-    """The way to each capability that any method of any revision needs."""
+    """The capabilities that methods need: for each gate, its path as a tuple of names."""
     paths: Mapping[str, frozenset[str]]
-    """The capabilities that each revision has, with all that leads to them."""
+    """The capabilities of each revision, with the prefixes of their paths."""
     result_types: frozenset[str] = frozenset()
-    """Values of `resultType` beside those of the specification."""
+    """The values of `resultType` that extensions add."""
     every_gate: frozenset[str] = attrs.field(
         init=False, default=attrs.Factory(_every_gate_of, takes_self=True)
     )
-    """For whom it is not known what they declare."""
+    """All gates, for a side whose capabilities are unknown."""
 
     every_path: frozenset[str] = attrs.field(
         init=False, default=attrs.Factory(_every_path_of, takes_self=True)
     )
-    """The capabilities that any revision has."""
+    """The capabilities of all revisions, with the prefixes of their paths."""
 
     def capabilities_in(
         self, revision: str, capabilities: JSONObject, path: str = ""
     ) -> JSONObject:
-        """The capabilities without those that only other revisions have.
+        """The capabilities without those that exist in other revisions only.
 
-        What no revision knows is nobody's business here, and stays. A peer that is told of a
-        feature of a later revision would be right to use it.
+        Capabilities that no revision defines stay. A peer that learns of a capability of another
+        revision might use it: so these are left out.
         """
         kept: JSONObject = {}
         here = self.paths[revision]
@@ -142,7 +145,7 @@ class Registry:
         return kept
 
     def without_nulls(self, capabilities: JSONObject, path: str = "") -> JSONObject:
-        """The capabilities without known ones that are null, which count as absent."""
+        """The capabilities without defined ones that are null, which count as absent."""
         kept: JSONObject = {}
         for name, value in capabilities.items():
             inner = f"{path}.{name}" if path else name
@@ -155,9 +158,9 @@ class Registry:
     def open_gates(self, capabilities: JSONObject) -> frozenset[str]:
         """The gates that a capabilities object opens.
 
-        An object declares its capability even when it is empty. So does every other value but
-        false and null: to some languages an empty object is a list (OWN-047). An `elicitation`
-        without modes means form mode (MCP 2025-11-25, client/elicitation).
+        An object declares its capability even if it is empty. Other values but false and null do
+        the same, because some languages encode an empty object as a list (OWN-047). `elicitation`
+        without a mode means form mode (MCP 2025-11-25, client/elicitation).
         """
         found = {""}
         for gate, way in self.gates.items():
@@ -175,23 +178,23 @@ class Registry:
 
 
 GATES: Final = _gates(DIALECTS.values())
-"""Every gate that any method of any revision has."""
+"""The gates of all methods of all revisions."""
 
 SPECIFIED: Final = Registry(
     DIALECTS,
     {gate: tuple(gate.split(".")) for gate in GATES if gate},
     {revision: _paths(_gates([dialect])) for revision, dialect in DIALECTS.items()},
 )
-"""The specification, and nothing else."""
+"""The registry of the specification, without extensions."""
 
 open_gates: Final = SPECIFIED.open_gates
 
 
 def extended(extensions: Iterable[Extension]) -> Registry:
-    """The specification and what these extensions add.
+    """The registry of the specification and of these extensions.
 
     Raises:
-        ValueError: A method is one of the specification, or is added twice.
+        ValueError: A method of an extension is in the specification, or in two extensions.
     """
     registry = SPECIFIED
     for extension in extensions:
@@ -200,6 +203,7 @@ def extended(extensions: Iterable[Extension]) -> Registry:
 
 
 def _with(registry: Registry, extension: Extension) -> Registry:
+    """A copy of a registry with one more extension."""
     dialects = dict(registry.dialects)
     gates = dict(registry.gates)
     paths = dict(registry.paths)

@@ -1,4 +1,7 @@
-"""How binding each rule is that an observer may find broken; a test compares the table of rules."""
+"""The level (MUST, SHOULD, ...) of each rule that an observer checks.
+
+A test compares it with the table of rules.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 Level: TypeAlias = Literal["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "OWN"]
-"""How binding a rule is, in the words of its page; `OWN`: this library's reading or decision."""
+"""The level of a rule in the words of its page; `OWN`: a decision of this library."""
 
 _MUST: Final = (
     "BATCH-004 BATCH-005 CACHE-001 CACHE-002 CACHE-003 CANC-001 CANC-002 CANC-003 CANC-005 "

@@ -1,4 +1,4 @@
-"""Which tasks a message shows to be over. A task's progress token is in use until then.
+"""Tasks that a message shows as new or as over. A task uses its progress token until its end.
 
 Source: MCP 2025-11-25, basic/utilities/tasks, and basic/utilities/progress.
 """
@@ -14,7 +14,7 @@ _RELATED: Final = "io.modelcontextprotocol/related-task"
 
 
 def new_task(result: JSONObject) -> str | None:
-    """The id of the task that a `CreateTaskResult` announces, unless it is over already."""
+    """The id of the task in a `CreateTaskResult`; None if the task is over already."""
     task: Any = result.get("task")
     if not is_object(task) or _is_over(task):
         return None
@@ -23,8 +23,8 @@ def new_task(result: JSONObject) -> str | None:
 
 
 def finished_tasks(method: str, content: JSONObject) -> list[str]:
-    """The ids of tasks that are over, by a result or by the params of a notification."""
-    if method == "tasks/result":  # it is answered when the task is over, and not before
+    """The ids of tasks that a result, or the params of a notification, shows as over."""
+    if method == "tasks/result":  # its response comes at the end of the task
         meta: Any = content.get("_meta")
         related: Any = meta.get(_RELATED) if is_object(meta) else None
         return _ids([related])
