@@ -2,7 +2,6 @@
 
 import ast
 import contextlib
-import itertools
 import pkgutil
 import re
 from collections.abc import Iterable
@@ -25,7 +24,16 @@ import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
 import sansmcp_io.wsgi
-from docs._ext.diagrams import BOX_HEIGHT, Box, Drawing, Table, meanings
+from docs._ext.diagrams import (
+    Table,
+    direct,
+    dot_of_parts,
+    dot_of_rooms,
+    dot_of_table,
+    meanings,
+    rooms,
+    svg_of,
+)
 from docs._ext.limits import explanations
 from docs._ext.rules import AREAS, read_rules, span
 from docs._ext.sources import linked, url_of
@@ -178,61 +186,67 @@ def test_sources_are_links_to_the_pages_that_they_name() -> None:
     ]
 
 
+def shown_in(dot: str) -> tuple[list[str], list[tuple[str, ...]]]:
+    """The texts of the boxes in a picture, and both ends of each arrow."""
+    picture = ElementTree.fromstring(svg_of(dot))
+    groups = {
+        kind: [group for group in picture.iter(f"{SVG}g") if group.get("class") == kind]
+        for kind in ("node", "edge")
+    }
+    boxes = ["".join(text.itertext()) for box in groups["node"] for text in box.iter(f"{SVG}text")]
+    titles = [arrow.findtext(f"{SVG}title") or "" for arrow in groups["edge"]]
+    return boxes, [tuple(title.split("->")) for title in titles]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_diagram_shows_every_state_and_arrow(name: str) -> None:
     """A picture that leaves out a row of the table is worse than none."""
     table: Table = TABLES[name]
-    picture = ElementTree.fromstring(Drawing(table).svg(name))
-    states = [text.text for text in picture.iter(f"{SVG}text") if text.get("class") == "state"]
-    triggers = [text.text for text in picture.iter(f"{SVG}text") if text.get("class") == "trigger"]
-    paths = [path for path in picture.iter(f"{SVG}path") if path.get("class") == "arrow"]
+    dot = dot_of_table(table)
+    picture = ElementTree.fromstring(svg_of(dot))
+    boxes, arrows = shown_in(dot)
+    texts = ["".join(text.itertext()) for text in picture.iter(f"{SVG}text")]
 
-    assert states == [state.name for state in type(next(iter(table.values())))]
-    assert sorted(map(str, triggers)) == sorted(trigger.name for _, trigger in table)
-    assert len(paths) == len({(source, target) for (source, _), target in table.items()})
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_boxes_of_a_diagram_stand_apart_and_within_it(name: str) -> None:
-    """A table may grow; a state drawn upon another, or cut off, could not be read."""
-    drawing = Drawing(TABLES[name])
-    boxes = list(drawing.boxes.values())
-
-    for one, other in itertools.combinations(boxes, 2):
-        apart = abs(one.y - other.y) >= 40 or not (
-            one.x < other.x + other.width and other.x < one.x + one.width
-        )
-        assert apart, (one, other)
-    for box in boxes:
-        assert box.x >= 0
-        assert box.x + box.width <= drawing.width
-        assert 20 <= box.y <= drawing.height - 20
+    assert sorted(boxes) == sorted(state.name for state in type(next(iter(table.values()))))
+    assert sorted(texts) == sorted([*boxes, *(trigger.name for _, trigger in table)])
+    assert sorted(arrows) == sorted(
+        {(source.name, target.name) for (source, _), target in table.items()}
+    )
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_arrows_of_a_diagram_lead_from_box_to_box(name: str) -> None:
-    """An arrow that ends in empty space says nothing about where it leads."""
-    drawing = Drawing(TABLES[name])
-    picture = ElementTree.fromstring(drawing.svg(name))
-    boxes = list(drawing.boxes.values())
-    for path in picture.iter(f"{SVG}path"):
-        if path.get("class") != "arrow":
-            continue
-        shape = path.get("d", "")
-        numbers = [float(number) for number in re.findall(r"-?[0-9]+", shape)]
-        (x, y), (to_x, to_y) = numbers[:2], numbers[-2:]
-        if "c" in shape:  # a loop, with coordinates relative to where it begins
-            to_x, to_y = x + to_x, y + to_y
-        for end_x, end_y in ((x, y), (to_x, to_y)):
-            assert any(is_on_edge(box, end_x, end_y) for box in boxes), shape
+@pytest.mark.parametrize("package", [sansmcp, sansmcp_io])
+def test_diagram_shows_every_room(package: ModuleType) -> None:
+    """A newcomer looks for the folder in which the trail of a request goes on."""
+    name, folder = package.__name__, Path(package.__path__[0])
+    boxes, arrows = shown_in(dot_of_rooms(name))
+    folders = {path.parent.name for path in folder.glob("*/__init__.py")} - {"http"}
+
+    assert folders <= {box.rpartition(".")[2] for box in boxes}
+    assert arrows
 
 
-def is_on_edge(box: Box, x: float, y: float) -> bool:
-    """Whether a point is on the edge of a box, as far as rounded coordinates tell."""
-    across, down = abs(x - box.x - box.width / 2), abs(y - box.y)
-    half_width, half_height = box.width / 2, BOX_HEIGHT / 2
-    is_within = across <= half_width + 1 and down <= half_height + 1
-    return is_within and (across >= half_width - 1 or down >= half_height - 1)
+def test_rooms_know_each_other_one_way() -> None:
+    """What follows from other arrows is left out, which is possible without circles only."""
+    for package in ("sansmcp", "sansmcp_io"):
+        known = rooms(package)
+        drawn = direct(known)
+        reached = {name: set(drawn[name]) for name in drawn}
+        for _ in drawn:
+            for targets in reached.values():
+                targets |= {far for near in tuple(targets) for far in reached.get(near, set())}
+        for name, others in known.items():
+            assert others <= reached[name]
+            assert name not in reached[name]
+
+
+def test_diagram_shows_every_part_of_a_connection() -> None:
+    """The parts are the map of the core: whoever reads one wants to know the others."""
+    boxes, arrows = shown_in(dot_of_parts())
+
+    assert {"OutgoingRequests", "IncomingRequests", "Discovery", "Listeners"} <= set(boxes)
+    assert len(boxes) == len(set(boxes))
+    assert {name for arrow in arrows for name in arrow} <= set(boxes)
+    assert ("Listings", "OutgoingRequests") in arrows
 
 
 @pytest.mark.parametrize("name", TABLES)
