@@ -381,6 +381,16 @@ def test_a_call_is_sent_again_with_the_fields_it_needs(is_stream: bool) -> None:
     assert kinds(events_of(client)) == [ResponseReceived]
 
 
+def test_a_call_is_sent_again_whatever_ids_its_stream_had() -> None:
+    """Streams of the modern revision are not resumed: a GET would answer nothing."""
+    client = knowing(tool(a=marked("Old")))
+    call, exchange = ask(client, "tools/call", {"name": "t", "arguments": {"a": "x"}})
+    stream(exchange, b"id: 1\ndata:\n\n", event(refusal(call, MISMATCH)))
+    page(take(client), [tool(a=marked("New"))])
+    again = take(client)
+    assert (again.method, params_of(again)) == ("POST", {"new": "x"})
+
+
 def test_it_is_sent_again_once() -> None:
     """A server that is never content is believed the second time."""
     client, call, listing = mismatched()
