@@ -1,4 +1,4 @@
-"""What a server wants to be told before it serves: the field WWW-Authenticate.
+"""The ways to authenticate that a server names in the header WWW-Authenticate.
 
 Source: RFC 9110, section 11; MCP 2026-07-28, basic/authorization.
 """
@@ -28,12 +28,12 @@ _MAX_CHALLENGES: Final = 32
 @final
 @attrs.frozen
 class Challenge(Record):
-    """One way in that a server names.
+    """One way to authenticate that a server names.
 
     Attributes:
         scheme: The scheme in lower case: `bearer`, `basic`.
         parameters: Values by name in lower case: `resource_metadata`, `scope`, `error`.
-        token: What stands in place of parameters; None where nothing does.
+        token: The one value that some schemes have in place of parameters; None without it.
     """
 
     scheme: str
@@ -42,7 +42,7 @@ class Challenge(Record):
 
 
 def read_challenges(fields: Iterable[str]) -> tuple[Challenge, ...]:
-    """The challenges in all lines of the field; what cannot be read ends its line.
+    """Return the challenges in all lines of the header, each line up to its first syntax error.
 
     Keeps AUTH-036.
     """
@@ -76,5 +76,5 @@ def _read_line(text: str, found: list[Challenge]) -> None:
 
 def _skip(text: str, at: int) -> int:
     match = _COMMAS.match(text, at)
-    assert match is not None  # it matches nothing, too
+    assert match is not None  # it matches the empty text, too
     return match.end()
