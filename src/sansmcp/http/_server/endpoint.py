@@ -688,7 +688,9 @@ class ServerEndpoint:
     def _settle(self) -> None:
         self._core.settle()
 
-    def _own(self, connection: Any, what: object, now: float | None) -> Any:
+    def _own(
+        self, connection: RoutedConnection | None, what: object, now: float | None
+    ) -> RoutedConnection:
         """The connection of a handle, at the time `now`; raise if the handle is none of ours."""
         core = self._core
         if connection is None or connection.endpoint is not core:
@@ -711,7 +713,8 @@ class ServerEndpoint:
 
     def _at_session(self, session: Session, now: float | None) -> SessionConnection:
         """The connection of a session."""
-        connection: SessionConnection = self._own(state_of(session), session, now)
+        connection: SessionConnection = state_of(session)
+        self._own(connection, session, now)
         return connection
 
     def _connection_for(
