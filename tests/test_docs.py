@@ -343,3 +343,71 @@ def test_places_lead_to_what_acts_and_not_to_what_is_beside_it(rule: str, name: 
     """Both ids once stood only in a check of settings, far from what they are about."""
     assert WHERE[rule].places[0].endswith(f".{name}")
     assert name in {place.rpartition(".")[2] for place in places_that_name(rule)}
+
+
+# ------------------------------------------------------------------------------- the house
+
+
+ROOT: Final = Path(__file__).parent.parent
+
+
+def tables_under(page: str, heading: str) -> list[list[str]]:
+    """The cells of all rows of the tables in one section of a page."""
+    section = (ROOT / page).read_text("utf-8").partition(f"## {heading}\n")[2]
+    lines = section.partition("\n## ")[0].splitlines()
+    return [line.strip("| ").split(" | ") for line in lines if line.startswith("| `")]
+
+
+def code_in(cell: str) -> list[str]:
+    """What stands as code in a cell."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_contributing_lists_every_room() -> None:
+    """Whoever looks for a place to begin reads this table first."""
+    listed = {
+        name for row in tables_under("CONTRIBUTING.md", "The house") for name in code_in(row[0])
+    }
+    folders = {
+        path.parent.name
+        for package in (sansmcp, sansmcp_io)
+        for path in Path(package.__path__[0]).glob("*/__init__.py")
+    }
+
+    assert folders <= listed
+    assert [name for name in listed if name.endswith("/") and not (ROOT / name).is_dir()] == []
+
+
+def test_modules_to_begin_with_are_there() -> None:
+    """A newcomer who does not find the first file goes elsewhere."""
+    for rooms_listed, _, modules in (
+        row for row in tables_under("CONTRIBUTING.md", "The house") if len(row) == 3
+    ):
+        places = [
+            Path(package.__path__[0], room)
+            for package in (sansmcp, sansmcp_io)
+            for room in code_in(rooms_listed)
+        ]
+        for module in code_in(modules):
+            path = module.replace(".", "/")
+            assert any(
+                (place / f"{path}.py").is_file() or (place.parent / f"{path}.py").is_file()
+                for place in places
+            ), (rooms_listed, module)
+
+
+def test_rooms_that_answer_questions_are_there() -> None:
+    """The page "where does it live" is no use where it leads to nothing."""
+    page = (ROOT / "docs" / "where.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.count(" | ") == 2]
+    rooms_named = {code_in(row[1])[0] for row in rows if code_in(row[1])}
+
+    assert len(rooms_named) > 8
+    for _, room, modules in (row for row in rows if code_in(row[1])):
+        folder = next(
+            base / code_in(room)[0]
+            for base in (ROOT / "src", ROOT / "adapters")
+            if (base / code_in(room)[0]).is_dir()
+        )
+        for module in code_in(modules):
+            assert (folder / f"{module}.py").is_file(), (room, module)
