@@ -1,6 +1,5 @@
-"""Judgements that change nothing: is a message well formed, may this side send it now.
+"""The rules of the protocol as functions without side effects, and the tables of states.
 
-Begin with `messages` (a message by itself) and `sending` (a message in its conversation). The
-tables of states are in `state_tables`. This room
-knows `_wire` and `_spec`.
+Begin with `messages` (is a message well formed?) and `sending` (may this side send the message
+now?). The tables of states are in `state_tables`. This room imports `_wire` and `_spec`.
 """

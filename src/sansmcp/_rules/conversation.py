@@ -1,4 +1,4 @@
-"""What both sides of one conversation have agreed on, and what is known of the other side."""
+"""The state on which both sides of a conversation agree, and the `Peer` as this side knows it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from .state_tables import PHASES, Phase, PhaseTrigger
 
 @attrs.define(eq=False, repr=False)
 class Conversation:
-    """Phase of the handshake, the revision, and the gates that each side has opened.
+    """The phase of the opening, the revision, and the capabilities of each side.
 
-    `gates` is indexed by side. Before a revision is agreed, `dialect` is the newest that our side
-    supports.
+    Attributes:
+        dialect: The tables of the agreed revision; before one is agreed, those of the newest that
+            this side supports.
+        phase: How far the opening has come.
+        gates: The gates that each side has opened by its capabilities, indexed by side.
     """
 
     dialect: Dialect
@@ -30,25 +33,26 @@ class Conversation:
         return self.phase >= Phase.AGREED
 
     def move(self, trigger: PhaseTrigger) -> None:
-        """Take one step of the handshake; `judge_*` has been asked whether it is legal."""
+        """Move to the next phase; a function `judge_*` has allowed the step."""
         self.phase = PHASES[self.phase, trigger]
 
 
 class Peer:
-    """What is known of the other side, in the conversation that a request belongs to.
+    """The other side of a conversation, as far as this side knows it.
 
     Attributes:
-        revision: The agreed revision, or None before there is one.
-        info: The `Implementation` object the peer gave, or None. Do not change it.
-        capabilities: The capabilities object the peer gave, whole. Do not change it.
-        instructions: What a server said about how to use it, or None.
-        supported_versions: The revisions that a server named in its answer to `server/discover`,
-            in its order; `()` where it was not asked.
-        principal: Who the peer is, as the transport found out; None where it did not.
-        principal_key: A string that stands for the principal and for nobody else, as the
-            application gave it; a sealed state is bound to it.
-        log_level: The least severe level the peer wants logged, or None for no wish.
-        session: The `sansmcp.http.Session` that the conversation is; None elsewhere.
+        revision: The agreed revision; None before one is agreed.
+        info: The `Implementation` object of the peer, or None. Do not change it.
+        capabilities: The capabilities object of the peer. Do not change it.
+        instructions: The server's instructions on how to use it, or None.
+        supported_versions: The revisions in a server's response to `server/discover`, in its
+            order; `()` without such a response.
+        principal: The authenticated peer, as the transport has given it; None if unknown.
+        principal_key: A string that identifies the principal, as the application has given it. A
+            sealed state is bound to it.
+        log_level: The least severe level of log messages that the peer wants; None if it has not
+            said.
+        session: The `sansmcp.http.Session` of the conversation; None on other transports.
     """
 
     __slots__ = (
@@ -75,7 +79,7 @@ class Peer:
         self.session: Any = None
 
     def _as(self, principal: object, key: str | None) -> Peer:
-        """A copy of the peer with the principal of one request."""
+        """A copy of this peer with the principal of one request."""
         peer = Peer()
         for name in Peer.__slots__:
             setattr(peer, name, getattr(self, name))
@@ -83,7 +87,7 @@ class Peer:
         return peer
 
     def __repr__(self) -> str:
-        """Name and revision; nothing that may be a secret, as the principal or the session id."""
+        """Name and revision, but no possible secrets such as the principal or the session id."""
         name: Any = None if self.info is None else self.info.get("name")
         shown = name[:80] if isinstance(name, str) else None
         return f"<Peer {shown!r} revision={self.revision}>"

@@ -1,4 +1,4 @@
-"""Sets of resource URIs, of which each also stands for the parts of its resource."""
+"""Sets of subscribed resource URIs, in which each URI also covers the parts of its resource."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .._wire.values import Record
 
 
 def _without_parts(uris: Iterable[str]) -> tuple[str, ...]:
-    """The URIs in order, without those that continue another one of them."""
+    """The URIs in order, without those that begin with another URI of the set."""
     kept: list[str] = []
     for uri in sorted(uris):
         if not kept or not uri.startswith(kept[-1]):
@@ -22,15 +22,15 @@ def _without_parts(uris: Iterable[str]) -> tuple[str, ...]:
 
 @attrs.frozen
 class Resources(Record):
-    """URIs that a subscription names. A URI that continues one of them is covered by it.
+    """The URIs that a subscription names; each also covers all URIs that begin with it.
 
-    Only the server knows what is part of a resource, so any continuation may be a part of it.
+    Only the server knows the parts of a resource, so every longer URI may be a part of it.
 
     Keeps RES-009.
     """
 
     _roots: tuple[str, ...] = attrs.field(default=(), converter=_without_parts)
-    """In order, and none continues another: only the last root up to a URI can cover that."""
+    """The URIs in order; none begins with another. Only the last one up to a URI can cover it."""
 
     def covers(self, uri: str) -> bool:
         """Whether an update of this URI may be sent.

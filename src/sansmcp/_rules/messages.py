@@ -1,8 +1,7 @@
-"""The rules on a message by itself, whoever sends it and whatever was said before.
+"""The rules on a message by itself, which do not depend on its sender or on earlier messages.
 
-Like those of `sending`, they change nothing, and are asked by connections and observers alike. A
-connection looks at the one or two members that are nearly always right by itself, and asks here
-for the verdict when they are not: good messages cost no call.
+Connections and observers call these functions; none has side effects. For speed a connection checks
+the members that are nearly always right by itself, and calls a function here only if one is wrong.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ UNKNOWN_WISH: Final = Breach("LOG-002", f"the log level is none of {', '.join(LO
 
 
 def null_member(name: str) -> Breach:
-    """An optional member is there, and null: it counts as absent."""
+    """The breach for an optional member that is null, which counts as absent."""
     return Breach("OWN-015", f"{name} is null", tolerated=True)
 
 
 def judge_call(message: JSONObject) -> Breach | None:
-    """What is wrong with the envelope of a request (it has an id) or a notification.
+    """The fault of the envelope of a request or a notification, or None.
 
     Keeps JSON-003.
     """
@@ -59,7 +58,7 @@ def judge_call(message: JSONObject) -> Breach | None:
 
 
 def judge_answer(message: JSONObject) -> Breach | None:
-    """What is wrong with the envelope of an answer, but for its id."""
+    """The fault of the envelope of a response, except its id, or None."""
     result: Any = message.get("result", MISSING)
     error: Any = message.get("error", MISSING)
     if error is MISSING:
@@ -87,7 +86,10 @@ def is_error(error: object) -> bool:
 
 
 def judge_error_without_id(message: JSONObject, dialect: Dialect | None) -> Breach | None:
-    """What is wrong with a well-formed error that has no id, or null; None: unknown revision."""
+    """The fault of a well-formed error whose id is absent or null, or None.
+
+    Without a `dialect` the revision is unknown, and an absent id is no fault.
+    """
     if "id" in message:
         return Breach("JSON-003", "an error has the id null", tolerated=True)
     if dialect is not None and not dialect.has_idless_errors:
@@ -96,14 +98,14 @@ def judge_error_without_id(message: JSONObject, dialect: Dialect | None) -> Brea
 
 
 def judge_unknown_object(message: JSONObject) -> Breach:
-    """What is wrong with an object that is neither a call nor an answer."""
+    """The fault of an object that is no request, no notification and no response."""
     if "method" in message:
         return Breach("ERR-001", "method is not a string")
     return Breach("ERR-001", "a message has neither method nor result nor error")
 
 
 def judge_batch(dialect: Dialect, values: list[Any]) -> Breach | None:
-    """Whether an array may be a message of this revision; its elements are judged one by one."""
+    """The fault of a batch as a whole in this revision, or None."""
     if not dialect.has_batches:
         return Breach("BATCH-008", "batches exist only in revision 2025-03-26")
     if not values:
@@ -112,7 +114,7 @@ def judge_batch(dialect: Dialect, values: list[Any]) -> Breach | None:
 
 
 def judge_posted_batch(values: list[Any]) -> Breach | None:
-    """What is wrong with an array as the body of a POST: calls and answers are not mixed in it."""
+    """The fault of a batch in a POST that mixes responses with other messages, or None."""
     objects = [value for value in values if is_object(value)]
     calls = sum("method" in value for value in objects)
     answers = sum(
@@ -125,7 +127,7 @@ def judge_posted_batch(values: list[Any]) -> Breach | None:
 
 
 def judge_reserved_code(code: int, data: object) -> Breach | None:
-    """What is wrong with an error code of the range that 2026-07-28 keeps, or with its `data`.
+    """The fault of an error code that 2026-07-28 reserves, or of its `data`; None without one.
 
     Keeps ERR-007.
     """
@@ -148,7 +150,7 @@ def judge_reserved_code(code: int, data: object) -> Breach | None:
 
 
 def judge_caching_hints(result: JSONObject) -> Breach | None:
-    """What is wrong with the hints in a result that may be kept."""
+    """The fault of the caching hints of a result, or None."""
     ttl: Any = result.get("ttlMs", MISSING)
     scope: Any = result.get("cacheScope", MISSING)
     if ttl is MISSING or scope is MISSING:
@@ -164,7 +166,7 @@ def judge_caching_hints(result: JSONObject) -> Breach | None:
 
 
 def judge_input_required(result: JSONObject) -> Breach | None:
-    """What is wrong with the members of a result that asks, but for the questions themselves."""
+    """The fault of a result with questions, except the questions themselves, or None."""
     questions: Any = result.get("inputRequests", {})
     state: Any = result.get("requestState", MISSING)
     if not is_object(questions) or (state is not MISSING and not isinstance(state, str)):
@@ -175,7 +177,7 @@ def judge_input_required(result: JSONObject) -> Breach | None:
 
 
 def judge_inputs(params: JSONObject) -> Breach | None:
-    """What is wrong with the answers to questions that come along with a request.
+    """The fault of `inputResponses` and `requestState` in a request, or None.
 
     Keeps MRTR-028.
     """
@@ -189,7 +191,7 @@ def judge_inputs(params: JSONObject) -> Breach | None:
 
 
 def id_of_other_type(key: IdKey) -> IdKey | None:
-    """The id that this one would be with the other JSON type: 7 for "7", and "7" for 7."""
+    """The same id in the other JSON type: 7 for "7", and "7" for 7; None if there is none."""
     if not isinstance(key, str):
         return str(key)
     other = int(key) if key.isdecimal() and len(key) < 20 else None
@@ -197,7 +199,7 @@ def id_of_other_type(key: IdKey) -> IdKey | None:
 
 
 def token_in(meta: object) -> ProgressToken | Breach | None:
-    """The progress token in a `_meta`, None where there is none, or what is wrong."""
+    """The progress token in a `_meta`, or its fault; None without a token."""
     if not is_object(meta):
         return Breach("OWN-014", "_meta is not an object", ErrorCode.INVALID_PARAMS)
     raw: Any = meta.get("progressToken", MISSING)
@@ -211,12 +213,12 @@ def token_in(meta: object) -> ProgressToken | Breach | None:
 
 
 def token_in_use(token: ProgressToken) -> Breach:
-    """A request has the token of another one that is in flight."""
+    """The breach for a request with the progress token of another open request."""
     return Breach("PROG-002", f"the progress token {token!r} is in use", tolerated=True)
 
 
 def judge_progress(params: JSONObject) -> Breach | None:
-    """What is wrong with the required params of a progress notification."""
+    """The fault of the required params of `notifications/progress`, or None."""
     if id_key(params.get("progressToken")) is None:
         return Breach("PROG-001", "a progress token is no string and no integer")
     progress: Any = params.get("progress")
@@ -226,12 +228,12 @@ def judge_progress(params: JSONObject) -> Breach | None:
 
 
 def no_increase(last: float, progress: float) -> Breach:
-    """Progress that is not above the last one for its request."""
+    """The breach for progress that is not larger than the last progress of its request."""
     return Breach("PROG-003", f"progress went from {last} to {progress}")
 
 
 def judge_cancellation(params: JSONObject, dialect: Dialect) -> Breach | None:
-    """What is wrong with the id in a cancellation."""
+    """The fault of the request id in `notifications/cancelled`, or None."""
     raw: Any = params.get("requestId", MISSING)
     if id_key(raw) is not None:
         return None
@@ -253,7 +255,7 @@ _FLAGS: Final = frozenset({"listChanged", "subscribe"})
 def judge_capabilities(
     registry: Registry, revision: str | None, capabilities: JSONObject
 ) -> list[Breach]:
-    """What is wrong with the capabilities that a side declares in a revision (None: in any)."""
+    """The faults of the capabilities that a side declares in a revision (None: in any)."""
     paths = registry.every_path if revision is None else registry.paths[revision]
     named = ["experimental"]
     objects = OBJECTS
@@ -274,7 +276,7 @@ def _judge_known(paths: Collection[str], capabilities: JSONObject, path: str) ->
     for name, value in capabilities.items():
         inner = f"{path}.{name}" if path else name
         if inner not in paths:
-            continue  # a side may declare what it likes besides (CAP-005)
+            continue  # a side may declare other capabilities (CAP-005)
         if value is None:
             found.append(null_member(f"the capability {inner}"))
         elif path and name in _FLAGS:
@@ -289,7 +291,7 @@ def _judge_known(paths: Collection[str], capabilities: JSONObject, path: str) ->
 
 
 def _judge_named(path: str, declared: JSONObject) -> Breach | None:
-    """The first fault of capabilities that anybody may name, and whose values are objects."""
+    """The first fault in `experimental` or `extensions`, or None: free names, with objects."""
     for name, value in declared.items():
         if path == "extensions" and re.fullmatch(_EXTENSION, name) is None:
             text = f"{name[:80]!r} is no name of an extension: a prefix and a slash are needed"

@@ -1,4 +1,4 @@
-"""What each message of the modern revision says for itself in `_meta`.
+"""The envelope of a modern request: revision, capabilities and info in its `_meta`.
 
 Source: MCP 2026-07-28, basic/index, `_meta`.
 """
@@ -28,18 +28,18 @@ SUBSCRIPTION_ID: Final = META_PREFIX + "subscriptionId"
 _NAMED: Final = ("name", "version")
 
 LIBRARY_KEYS: Final = frozenset({PROTOCOL_VERSION, CLIENT_CAPABILITIES, CLIENT_INFO})
-"""What the library writes into every request of a client; nobody else may."""
+"""The keys that the library writes into each request of a client; the application may not."""
 
 
 OPTIONAL: Final[OptionalMembers] = ((CLIENT_INFO, OBJECT), (LOG_LEVEL, STRING))
-"""What a request may say of its sender, and may leave out."""
+"""The optional keys of an envelope."""
 
 
 @attrs.frozen
 class Envelope(Record):
-    """What one request says of its sender, read once.
+    """The envelope of a request: revision, capabilities, info and log level of its client.
 
-    `peer` is shared by all requests with equal envelopes, so nobody may change it.
+    All requests with equal envelopes share `peer`, which must not be changed.
     """
 
     version: str
@@ -48,13 +48,13 @@ class Envelope(Record):
     level: str | None
     peer: Peer
     meta: JSONObject | Missing
-    """All of a `_meta` that says just this, where a look at it is enough to know another one.
+    """The whole `_meta` of the envelope, to recognise an equal one by one comparison.
 
-    MISSING if there is a number or boolean in it: to Python, `True`, `1` and `1.0` are equal.
+    MISSING if it has a number or a boolean: for Python, `True`, `1` and `1.0` are equal.
     """
 
     def matches(self, meta: JSONObject) -> bool:
-        """Whether another request says the same, which spares reading it."""
+        """Whether the `_meta` of another request has an equal envelope."""
         return (
             meta.get(PROTOCOL_VERSION) == self.version
             and meta.get(CLIENT_CAPABILITIES) == self.capabilities
@@ -71,12 +71,12 @@ class Envelope(Record):
 
 
 def read_envelope(meta: JSONObject, speaks: tuple[str, ...], shape: bool) -> Envelope | Breach:
-    """The envelope of a request, or what is wrong with it.
+    """The envelope of a request, or its fault.
 
     Args:
         meta: The request's `params._meta`.
         speaks: The modern revisions that the server speaks.
-        shape: Whether the members of the client's info are looked at.
+        shape: Whether the members of the client's info are checked.
     """
     version: Any = meta.get(PROTOCOL_VERSION)
     if not isinstance(version, str):
@@ -115,6 +115,7 @@ def read_envelope(meta: JSONObject, speaks: tuple[str, ...], shape: bool) -> Env
 
 
 def _has_text_only(value: object) -> bool:
+    """Whether a JSON value has no numbers and no booleans."""
     if is_object(value):
         return all(map(_has_text_only, value.values()))
     if is_list(value):
@@ -123,7 +124,7 @@ def _has_text_only(value: object) -> bool:
 
 
 def _has_same_types(value: object, equal: object) -> bool:
-    """Whether two equal values are the same JSON."""
+    """Whether two values that are equal for Python have the same JSON types."""
     if is_object(value):
         assert is_object(equal)
         return all(_has_same_types(member, equal[name]) for name, member in value.items())

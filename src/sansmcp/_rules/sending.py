@@ -1,7 +1,7 @@
-"""The rules that decide whether a message may be sent, by the side that sends it.
+"""The rules on whether a side may send a message in a conversation.
 
-Nothing here changes anything. The same judgement becomes an exception for our caller and an event
-for the peer's message; what a side may send never depends on which of the two we are.
+The functions have no side effects and are the same for both directions. A connection turns their
+verdict into an exception for its caller, or into an event about a message of the peer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .state_tables import Phase
 _OPERATING = Phase.OPERATING
 
 RESOURCES: Final = "resourceSubscriptions"
-"""The member of a subscription's filter that lists URIs."""
+"""The member with the URIs in the filter of a subscription."""
 
 FILTERS: Final = {
     "notifications/tools/list_changed": "toolsListChanged",
@@ -40,7 +40,7 @@ FILTERS: Final = {
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/resources/updated": RESOURCES,
 }
-"""The member of a subscription's filter that asks for a notification."""
+"""By notification: the member in the filter of a subscription that asks for it."""
 
 
 _BROKEN_BY_SENDER: Final = {"MRTR-027": "MRTR-020", "PAGE-008": "OWN-014", "TOOL-026": "OWN-014"}
@@ -48,9 +48,14 @@ _BROKEN_BY_SENDER: Final = {"MRTR-027": "MRTR-020", "PAGE-008": "OWN-014", "TOOL
 
 @attrs.frozen
 class Breach(Record):
-    """A rule that a message breaks. `tolerated`: it is reported, and handled all the same.
+    """A rule that a message breaks.
 
-    `data` goes into the error that answers it.
+    Attributes:
+        rule: The id of the rule.
+        text: The fault in one sentence.
+        code: The code of the error response.
+        tolerated: Whether the message is handled all the same, after a report.
+        data: The data of the error response.
     """
 
     rule: str
@@ -60,17 +65,17 @@ class Breach(Record):
     data: JSONValue | Missing = MISSING
 
     def error(self) -> LocalProtocolError:
-        """The same breach as an exception for our own caller."""
+        """The breach as an exception for the caller who wants to send the message."""
         return LocalProtocolError(self.rule_of_sender, self.text)
 
     @property
     def rule_of_sender(self) -> str:
-        """The rule that the sender broke, where `rule` is how its receiver has to answer."""
+        """The rule that the sender breaks; `rule` may be the one on the receiver's response."""
         return _BROKEN_BY_SENDER.get(self.rule, self.rule)
 
 
 def server_request_error(method: str) -> LocalProtocolError:
-    """What is raised where a server sends a request to a client of 2026-07-28.
+    """The error for a request of a server to a client of 2026-07-28.
 
     Keeps STDIO-008, SSE-005, MRTR-001.
 
@@ -84,7 +89,7 @@ def server_request_error(method: str) -> LocalProtocolError:
 
 
 def unrelated_notification_error(method: str) -> LocalProtocolError:
-    """What is raised where a notification to a client of 2026-07-28 belongs to nothing.
+    """The error for a notification to a client of 2026-07-28 that belongs to no request.
 
     Source: MCP 2026-07-28, basic/patterns/index.
     """
@@ -105,9 +110,17 @@ def judge_request(
     params: JSONObject,
     shape: bool,
 ) -> Breach | None:
-    """Whether `sender` may send this request now; `spec` is what the agreed revision says of it.
+    """The rule that a request of `sender` breaks now, or None.
 
     Keeps ERR-002, COMP-003, ROOT-005, ROOT-006, ELIC-021.
+
+    Args:
+        conversation: The state of the conversation.
+        sender: The side that sends the request.
+        method: The method name.
+        spec: The definition of the method in the agreed revision; None: it has none.
+        params: The params, `{}` if there are none.
+        shape: Whether the members of the params are checked.
     """
     early: Breach | None = None
     if conversation.phase is not _OPERATING:
@@ -144,7 +157,7 @@ def judge_request(
 
 
 def judge_phase(phase: Phase, sender: Side, method: str) -> Breach | None:
-    """Whether a request comes too early; `phase` is one before `OPERATING`."""
+    """The rule that a request breaks in a phase before `OPERATING`, or None."""
     if phase is Phase.PROBING:
         text = f"not open: {method} came before the answer to server/discover"
         return Breach("LIFE-005", text)
@@ -162,14 +175,15 @@ def judge_phase(phase: Phase, sender: Side, method: str) -> Breach | None:
 
 
 def too_early(method: str) -> Breach:
-    """The client goes on before it has said `notifications/initialized`."""
+    """The breach for a message of a client before `notifications/initialized`."""
     return Breach("LIFE-004", f"{method} came before notifications/initialized", tolerated=True)
 
 
 def _unknown_request(conversation: Conversation, sender: Side, method: str) -> Breach | None:
-    """A method of another revision or direction is a breach.
+    """The breach for a request that the agreed revision does not define, or None.
 
-    One that no revision has is an extension, which only the receiver can judge.
+    A method of another revision or of the other direction is a breach. A method that no revision
+    defines belongs to an extension, and only the receiver can judge it.
     """
     if method in KNOWN_METHODS or method in conversation.dialect.added:
         return Breach(
@@ -189,7 +203,7 @@ def judge_notification(
     params: JSONObject,
     shape: bool,
 ) -> Breach | None:
-    """Whether `sender` may send this notification now."""
+    """The rule that a notification of `sender` breaks now, or None; as `judge_request`."""
     early: Breach | None = None
     if method == "notifications/initialized" and sender is Side.CLIENT:
         if conversation.phase is Phase.AGREED:
@@ -210,7 +224,7 @@ def judge_notification(
     if shape and (breach := judge_params(spec, params)) is not None:
         return breach
     if not conversation.agreed:
-        return early  # what either side declares is not known before
+        return early  # capabilities are unknown before a revision is agreed
     for side, gate in ((sender, spec.sender_gate), (sender.other, spec.gate)):
         if gate not in conversation.gates[side]:
             return Breach(
@@ -223,13 +237,13 @@ def judge_notification(
 
 
 def _has_protocol_meta(params: JSONObject) -> bool:
-    """Whether there is something in `_meta` that requests say for themselves."""
+    """Whether `_meta` has a key that the protocol defines."""
     meta: Any = params.get("_meta")
     return is_object(meta) and any(name.startswith(META_PREFIX) for name in meta)
 
 
 def missing_gates(spec: Method, gates: frozenset[str], params: JSONObject) -> list[str]:
-    """The gates that a question with these params needs, and a client with `gates` lacks."""
+    """The gates that a question with these params needs, and that are not in `gates`."""
     needed = [spec.gate]
     needed += [condition.gate for condition in spec.conditions if condition.applies(params)]
     return [gate for gate in needed if gate not in gates]
@@ -238,7 +252,7 @@ def missing_gates(spec: Method, gates: frozenset[str], params: JSONObject) -> li
 def judge_question(
     dialect: Dialect, gates: frozenset[str], question: object, shape: bool
 ) -> Breach | None:
-    """Whether a server may ask this of a client with these gates, inside of a result.
+    """The rule that a question in a result breaks, for a client with these gates, or None.
 
     Keeps ROOT-006, SAMP-004, ELIC-005.
     """
@@ -262,7 +276,7 @@ def judge_question(
 
 
 def judge_filter(value: JSONObject) -> Breach | None:
-    """Whether this is a filter of a subscription, as far as its members are known."""
+    """The fault of the filter of a subscription, or None; unknown members are no fault."""
     for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
         if not isinstance(value.get(name, False), bool):
             return Breach("OWN-014", f"{name} is no boolean", ErrorCode.INVALID_PARAMS)
@@ -273,7 +287,7 @@ def judge_filter(value: JSONObject) -> Breach | None:
 
 
 def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | None:
-    """Whether a filter that was acknowledged is one that was asked for, or less."""
+    """The breach for an acknowledged filter that has more than the requested one, or None."""
     for name in FILTERS.values():
         value: Any = honoured.get(name)
         wish: Any = asked.get(name)
@@ -287,7 +301,7 @@ def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | N
 
 
 def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
-    """Whether a request may ask for a task, where the receiver has opened these gates.
+    """The breach for a request for a task, if the receiver has not declared it, or None.
 
     Keeps TASK-003, TASK-005.
     """
@@ -299,7 +313,7 @@ def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
 
 
 def capability_rule(conversation: Conversation) -> str:
-    """The rule on undeclared capabilities: a SHOULD until 2025-03-26, a MUST since.
+    """The rule on undeclared capabilities: a SHOULD until 2025-03-26, a MUST in later revisions.
 
     Keeps PROMPT-015.
     """
@@ -309,9 +323,9 @@ def capability_rule(conversation: Conversation) -> str:
 
 
 def judge_params(spec: Method, params: JSONObject) -> Breach | None:
-    """Whether params have the required members, and the known ones their JSON types.
+    """The fault of the members of params, or None: one is missing, or has the wrong JSON type.
 
-    `NULLS` where an optional member is null: it is to be left out, and the rest judged.
+    `NULLS` if an optional member is null: the caller removes such members and judges again.
 
     Keeps OWN-014.
     """
@@ -334,7 +348,7 @@ def judge_params(spec: Method, params: JSONObject) -> Breach | None:
 
 
 def mistyped_member(optional: OptionalMembers, value: JSONObject) -> str | None:
-    """The first optional member of an object that has the wrong type; null counts as absent."""
+    """The name of the first optional member with the wrong type, or None; null is no fault."""
     for name, kinds in optional:
         member: Any = value.get(name)
         if member is not None and _has_wrong_type(member, kinds):
@@ -343,12 +357,12 @@ def mistyped_member(optional: OptionalMembers, value: JSONObject) -> str | None:
 
 
 def null_members(optional: OptionalMembers, value: JSONObject) -> list[str]:
-    """The optional members of an object that are null, and so count as absent.
+    """The names of optional members that are null, and so count as absent.
 
     Keeps OWN-015.
     """
     for name, _ in optional:
-        if value.get(name, MISSING) is None:  # never ==, which values of our caller may refuse
+        if value.get(name, MISSING) is None:  # not ==, which objects of the caller may define
             break
     else:
         return []
@@ -356,7 +370,7 @@ def null_members(optional: OptionalMembers, value: JSONObject) -> list[str]:
 
 
 def without_nulls(optional: OptionalMembers, value: JSONObject) -> JSONObject:
-    """An object as it is sent: optional members that are null are left out.
+    """An object without optional members that are null.
 
     Keeps OWN-015.
     """
@@ -366,7 +380,7 @@ def without_nulls(optional: OptionalMembers, value: JSONObject) -> JSONObject:
 
 
 def question_without_nulls(dialect: Dialect, question: JSONObject) -> tuple[JSONObject, list[str]]:
-    """A question without the optional members that are null, and their names."""
+    """A question without optional members that are null, and the names of these."""
     nulls = null_members(QUESTION, question)
     question = without_nulls(QUESTION, question)
     method, params = question.get("method"), question.get("params")
@@ -380,19 +394,19 @@ def question_without_nulls(dialect: Dialect, question: JSONObject) -> tuple[JSON
 
 
 def _has_wrong_type(member: object, kinds: tuple[type, ...]) -> bool:
-    """Our own caller may hand over subclasses; a bool is no number in JSON."""
+    """Whether a member has none of these types; subclasses match, but a bool is no number."""
     return not isinstance(member, kinds) or (isinstance(member, bool) and bool not in kinds)
 
 
 NULL: Final = "an optional member is null"
-"""What `shape_fault` says where it is to be asked again without such members."""
+"""The verdict of `shape_fault` for null members: the caller removes them and judges again."""
 NULLS: Final = Breach("OWN-015", NULL, tolerated=True)
 
 
 def is_plain(members: Members, kinds: Mapping[str, tuple[type, ...]], value: JSONObject) -> bool:
-    """Whether an object has the members that it must have, and none that needs a closer look.
+    """Whether an object has all required members, and only known members of exact types.
 
-    Most messages are so, and `shape_fault` finds what is wrong with the others, if anything is.
+    This fast check passes for most messages; `shape_fault` judges the others.
     """
     for name, _ in members:
         if name not in value:
@@ -407,7 +421,7 @@ def is_plain(members: Members, kinds: Mapping[str, tuple[type, ...]], value: JSO
 
 
 def shape_fault(members: Members, optional: OptionalMembers, value: JSONObject) -> str | None:
-    """What is wrong with the members of an object, or None: it begins with the member's name."""
+    """The fault of the members of an object as a text that begins with the name, or None."""
     for name, kinds in members:
         if name not in value:
             return f"{name} is missing"
@@ -432,9 +446,9 @@ _TASK_RESULT: Members = (("task", OBJECT),)
 
 
 def result_shape_fault(spec: Method, as_task: object, result: JSONObject) -> str | None:
-    """What is wrong with a result of a method, or None.
+    """The fault of a result as a text, or None.
 
-    Where a task was accepted, a `CreateTaskResult` may stand in its place (MCP 2025-11-25,
+    The result of a request for a task may be a `CreateTaskResult` (MCP 2025-11-25,
     basic/utilities/tasks).
 
     Keeps TASK-013, OWN-014.
@@ -450,7 +464,7 @@ def result_shape_fault(spec: Method, as_task: object, result: JSONObject) -> str
 def result_without_nulls(
     optional: OptionalMembers, as_task: object, result: JSONObject
 ) -> JSONObject:
-    """A result as it is sent: optional members that are null are left out, also in its task."""
+    """A result without optional members that are null, also in its task."""
     result = without_nulls(optional, result)
     if as_task and is_object(task := result.get("task")):
         return {**result, "task": without_nulls(TASK_OPTIONAL, task)}

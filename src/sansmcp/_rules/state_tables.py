@@ -1,8 +1,8 @@
-"""Which state may follow which: for the connection, the handshake, and one request.
+"""The tables of states: of a connection, of the opening of a conversation, and of a request.
 
-Rule 1: whether a step is legal is decided by these tables and nowhere else.
-Rule 2: no table knows which role we play; both sides walk the same ones.
-Rule 3: a missing pair is a mistake of whoever tried the step, and the state stays as it was.
+Rule 1: only these tables decide whether a step is legal.
+Rule 2: the tables are the same for client and server.
+Rule 3: a pair that is missing is an illegal step: the state does not change.
 
 The diagrams in the documentation are drawn from these tables.
 """
@@ -15,20 +15,20 @@ from typing import Final
 
 
 class State(enum.IntEnum):
-    """What still works on the connection."""
+    """The state of a connection: which directions still work."""
 
     OPEN = 0
-    """Both directions."""
+    """Both directions work."""
     DRAINING = 1
-    """The peer has ended its stream; requests already read are being finished."""
+    """The peer has ended its stream; the requests that were received may still be answered."""
     SEND_CLOSED = 2
-    """Sending has failed; answers that are on their way may still arrive."""
+    """Sending has failed; responses of the peer may still arrive."""
     CLOSED = 3
-    """Nothing; output queued before may still be written."""
+    """No direction works; output that was queued before may still be written."""
 
 
 class StateTrigger(enum.IntEnum):
-    """What moves a connection."""
+    """The causes of a step from one `State` to another."""
 
     EOF = 0
     EOF_WITH_DRAIN = 1
@@ -54,24 +54,25 @@ STATES: Final[Mapping[tuple[State, StateTrigger], State]] = {
 class Phase(enum.IntEnum):
     """How far the opening of a conversation has come.
 
-    A legacy one opens with a handshake, which both sides see. A modern one needs none: a server
-    never has a phase of it, and a client only until it knows what the server speaks.
+    A legacy conversation opens with a handshake, and both sides have these phases. A modern one has
+    no handshake: a server is in `OPERATING` from the start, and a client is in `PROBING` until it
+    knows the revisions of the server.
     """
 
     NEW = 0
-    """Nothing agreed."""
+    """No revision is agreed."""
     PROBING = 1
-    """`server/discover` was sent to find out what the server speaks, and is not answered."""
+    """`server/discover` was sent and is not answered."""
     NEGOTIATING = 2
     """`initialize` was sent and is not answered."""
     AGREED = 3
     """`initialize` was answered with a result; `notifications/initialized` is still to come."""
     OPERATING = 4
-    """Everything that was negotiated, or that each request declares, may be used."""
+    """The conversation is open: all that was agreed, or that requests declare, may be used."""
 
 
 class PhaseTrigger(enum.IntEnum):
-    """The messages that move the opening."""
+    """The messages that cause a step from one `Phase` to another."""
 
     INITIALIZE = 0
     INITIALIZE_RESULT = 1
@@ -94,20 +95,20 @@ PHASES: Final[Mapping[tuple[Phase, PhaseTrigger], Phase]] = {
 
 
 class RequestState(enum.IntEnum):
-    """Where one request stands, seen from either of its ends."""
+    """The state of one request, on the side that sent it and on the side that received it."""
 
     OPEN = 0
-    """Sent or received, and not over."""
+    """The request was sent or received, and has not ended."""
     ANSWERED = 1
-    """Over by an answer: a result or an error."""
+    """The request has ended with a response: a result or an error."""
     CANCELLED = 2
-    """Over without one: cancelled, timed out, or lost with the connection."""
+    """The request has ended without a response: cancelled, timed out or lost."""
     REFUSED = 3
-    """Over by an error of the library, which found a fault when the application had it already."""
+    """The library has answered the request with an error after the application had received it."""
 
 
 class RequestTrigger(enum.IntEnum):
-    """What happens to a request."""
+    """The causes of a step from one `RequestState` to another."""
 
     ANSWER = 0
     CANCEL = 1
@@ -117,12 +118,12 @@ class RequestTrigger(enum.IntEnum):
 REQUESTS: Final[Mapping[tuple[RequestState, RequestTrigger], RequestState]] = {
     (RequestState.OPEN, RequestTrigger.ANSWER): RequestState.ANSWERED,
     (RequestState.OPEN, RequestTrigger.CANCEL): RequestState.CANCELLED,
-    # Losing a race is no mistake: an answer may cross a cancellation, either way round.
+    # A response and a cancellation may cross: the later of the two changes nothing.
     (RequestState.CANCELLED, RequestTrigger.ANSWER): RequestState.CANCELLED,
     (RequestState.CANCELLED, RequestTrigger.CANCEL): RequestState.CANCELLED,
     (RequestState.ANSWERED, RequestTrigger.CANCEL): RequestState.ANSWERED,
     (RequestState.OPEN, RequestTrigger.REFUSE): RequestState.REFUSED,
-    # The application need not look whether what it has read was good.
+    # The application may answer a refused request as usual: nothing is sent.
     (RequestState.REFUSED, RequestTrigger.ANSWER): RequestState.REFUSED,
     (RequestState.REFUSED, RequestTrigger.CANCEL): RequestState.REFUSED,
 }
