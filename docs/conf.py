@@ -58,6 +58,7 @@ nitpick_ignore = [
     ("py:class", "sansmcp._connection.cursors.Item"),  # a type variable
     ("py:class", "sansmcp.testing._checker.HandleT"),  # a type variable
     ("py:class", "sansmcp.testing._pair.EventT"),  # a type variable
+    ("py:class", "sansmcp.testing._http_pair.EventT"),  # a type variable
 ]
 nitpick_ignore_regex = [
     (

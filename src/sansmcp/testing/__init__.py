@@ -1,4 +1,4 @@
-"""Tools for tests: connections with a wire in memory, comparable forms, strategies, an explorer.
+"""Tools for tests: pairs with a wire in memory, comparable forms, strategies, an explorer.
 
 The strategies and the state machine need hypothesis (the extra `testing`), which is imported when
 one of them is first asked for; everything else works without.
@@ -14,6 +14,7 @@ from ._bounds import check_bounds, check_tables
 from ._checker import Checker
 from ._choices import SMALL_LIMITS
 from ._explorer import Exploration, ExplorationFailed, Flight, World, explore
+from ._http_pair import HTTPExchange, HTTPPair
 from ._pair import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -108,6 +109,8 @@ __all__ = [
     "Exploration",
     "ExplorationFailed",
     "Flight",
+    "HTTPExchange",
+    "HTTPPair",
     "Handle",
     "InvariantBroken",
     "Pair",

@@ -6,7 +6,7 @@ import enum
 from collections import deque
 from collections.abc import Hashable, Iterable
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -27,10 +27,13 @@ from sansmcp._connection.events import EventQueue
 from sansmcp._spec.methods import Dialect, Method
 from sansmcp._wire.codec import BoundedDecoder
 
+if TYPE_CHECKING:
+    from sansmcp.http import ClientHTTPEvent, HTTPEvent
+
 # ------------------------------------------------------------------------------------- events
 
 
-def plain(events: Iterable[Event | Observation]) -> list[str]:
+def plain(events: Iterable[Event | ClientHTTPEvent | HTTPEvent | Observation]) -> list[str]:
     """Each event as a text that says all of it, and nothing of where it lies in memory.
 
     Two lists of events say the same exactly if their plain forms are equal, also between processes
