@@ -6,8 +6,6 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from .values import Record
-
 EXCERPT_BYTES: Final = 120
 """The number of bytes of a bad line that an event shows."""
 
@@ -29,7 +27,7 @@ BOM_NOTE: Final = "a byte order mark came before a message"
 _CR: Final = 13
 
 
-class Overlong(Record):
+class Overlong:
     """The base class of the items that `LineReader` returns for a line over the limit."""
 
     __slots__ = ()
