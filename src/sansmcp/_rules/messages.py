@@ -43,10 +43,7 @@ def null_member(name: str) -> Breach:
 
 
 def judge_call(message: JSONObject) -> Breach | None:
-    """The fault of the envelope of a request or a notification, or None.
-
-    Keeps JSON-003.
-    """
+    """The fault of the envelope of a request or a notification, or None."""
     if message.get("jsonrpc") != "2.0":
         return _VERSION
     if "id" in message and ("result" in message or "error" in message):

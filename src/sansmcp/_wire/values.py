@@ -113,6 +113,7 @@ def id_key(value: object) -> IdKey | None:
 
     Strings and integers are ids; a float that is an integer is the same id as that integer;
     booleans, null, lists and objects are not ids (`True == 1` in Python, so the type decides).
+    Keeps JSON-003, ID-005.
 
     Source: MCP 2026-07-28, schema, RequestId and ProgressToken.
     """
