@@ -43,8 +43,12 @@ from sansmcp.http import (
 from sansmcp.http._client.authorization import Authorization
 from sansmcp.http._client.connection import PostConnection, ToolRefresh
 from sansmcp.http._client.core import EndpointCore
-from sansmcp.http._client.exchange import ExchangeCore, ExchangeOwner, ExchangePurpose
-from sansmcp.http._client.exchange_queue import ExchangeQueue
+from sansmcp.http._client.exchange import (
+    ExchangeCore,
+    ExchangeOwner,
+    ExchangePurpose,
+    ExchangeQueue,
+)
 from sansmcp.http._client.headers import RequestHeaders
 from sansmcp.http._client.old_transport import OldStream, may_be_old
 from sansmcp.http._client.post import Post

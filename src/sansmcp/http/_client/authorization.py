@@ -14,8 +14,7 @@ from .._headers import Headers
 from .auth_challenges import read_challenges
 from .core import EndpointCore
 from .events import AuthorizationRequired
-from .exchange import ExchangeCore, ExchangeOwner
-from .exchange_queue import ExchangeQueue
+from .exchange import ExchangeCore, ExchangeOwner, ExchangeQueue
 from .post import Post
 from .response_head import Head
 
@@ -25,17 +24,17 @@ _MAX_CHALLENGED: Final = 5
 An application that always supplies the same would go on for ever, as fast as the server can."""
 
 
+@attrs.define(eq=False, repr=False)
 class Authorization:
     """The exchanges that wait for credentials, and what is known of refused probes."""
 
-    __slots__ = ("_core", "_holds", "_probe_timeout", "_queue", "_refused_probes")
-
-    def __init__(self, core: EndpointCore, queue: ExchangeQueue, *, holds: bool) -> None:
-        self._core = core
-        self._queue = queue
-        self._holds = holds  # whether the application wants to supply credentials
-        self._refused_probes = 0  # whose credentials were refused, so that `initialize` followed
-        self._probe_timeout: float | None = None  # of the last of them
+    _core: EndpointCore
+    _queue: ExchangeQueue
+    _holds: bool = attrs.field(
+        kw_only=True, alias="holds"
+    )  # for the application to supply credentials
+    _refused_probes: int = attrs.field(default=0, init=False)  # after which `initialize` followed
+    _probe_timeout: float | None = attrs.field(default=None, init=False)  # of the last of them
 
     def session_opened(self) -> None:
         """Forget the probes before a start that was successful."""

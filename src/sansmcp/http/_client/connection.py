@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
+import attrs
+
 from ..._connection.config import Config
 from ..._connection.core import Core
 from ..._connection.events import (
@@ -32,8 +34,7 @@ from ..._rules.state_tables import STATES, State, StateTrigger
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, Side, id_key, is_list, is_object
 from .._headers import Headers
-from .exchange import ExchangePurpose
-from .exchange_queue import ExchangeQueue
+from .exchange import ExchangePurpose, ExchangeQueue
 from .post import Post, post_of
 from .responses import Responses
 from .tool_headers import ToolHeaders, message_fields
@@ -62,6 +63,7 @@ class SessionKeeper(Protocol):
         ...
 
 
+@attrs.define(eq=False, repr=False)
 class ToolRefresh:
     """The second try of a tool call whose headers the server has refused (-32020).
 
@@ -69,11 +71,8 @@ class ToolRefresh:
     repeat its arguments. If that changes the headers, the call is sent again, once.
     """
 
-    __slots__ = ("_responses", "_tool_headers")
-
-    def __init__(self, responses: Responses, tool_headers: ToolHeaders) -> None:
-        self._responses = responses
-        self._tool_headers = tool_headers
+    _responses: Responses
+    _tool_headers: ToolHeaders
 
     def begins(self, call: OutgoingRequest, message: JSONObject) -> bool:
         """List the tools again if an answer is a reason for that; return whether it is.

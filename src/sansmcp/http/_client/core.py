@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+import attrs
+
 from ..._connection.config import Config
 from ..._connection.events import EventQueue
 from ..._connection.machine import ClientMachine
@@ -21,6 +23,7 @@ class Work(Protocol):
         ...
 
 
+@attrs.define(eq=False, repr=False)
 class EndpointCore:
     """What all parts of a client endpoint share.
 
@@ -33,44 +36,27 @@ class EndpointCore:
         timers: All deadlines of the endpoint and of its machine.
         told_work: Whether the caller knows that there are exchanges to take.
         url: The URL of the server. A permanent redirect changes it.
+        wake: What the caller wants to be called when there is news.
         work: The exchanges of the endpoint, which set it.
     """
 
-    __slots__ = (
-        "_told_deadline",
-        "_told_events",
-        "_waking",
-        "config",
-        "events",
-        "machine",
-        "old_post_url",
-        "session_id",
-        "timers",
-        "told_work",
-        "url",
-        "wake",
-        "work",
-    )
-
-    machine: ClientMachine
-    work: Work
-
-    def __init__(self, url: URL, config: Config, wake: Callable[[], None] | None) -> None:
-        self.config: Config = config
-        self.events: EventQueue[Any] = EventQueue()
-        self.old_post_url: URL | None = None
-        self.session_id: bytes | None = None
-        self.timers: Timers = Timers()
-        self.told_work: bool = False
-        self.url: URL = url
-        self.wake: Callable[[], None] | None = wake
-        self._waking = False
-        self._told_events = False
-        self._told_deadline: float | None = None
+    url: URL
+    config: Config
+    wake: Callable[[], None] | None
+    events: EventQueue[Any] = attrs.field(factory=EventQueue[Any], init=False)
+    machine: ClientMachine = attrs.field(init=False)
+    old_post_url: URL | None = attrs.field(default=None, init=False)
+    session_id: bytes | None = attrs.field(default=None, init=False)
+    timers: Timers = attrs.field(factory=Timers, init=False)
+    told_work: bool = attrs.field(default=False, init=False)
+    work: Work = attrs.field(init=False)
+    _told_deadline: float | None = attrs.field(default=None, init=False)
+    _told_events: bool = attrs.field(default=False, init=False)
+    _waking: bool = attrs.field(default=False, init=False)
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """All state is plain data, except the caller's `wake`, which copies do without."""
-        state = {name: getattr(self, name) for name in self.__slots__}
+        state = {field.name: getattr(self, field.name) for field in attrs.fields(EndpointCore)}
         state["wake"] = None
         return None, state
 

@@ -24,8 +24,7 @@ from ..._wire.values import MISSING, JSONObject, JSONValue, Missing, is_object
 from .authorization import Authorization
 from .core import EndpointCore
 from .events import ClientHTTPEvent
-from .exchange import ClientExchange
-from .exchange_queue import ExchangeQueue
+from .exchange import ClientExchange, ExchangeQueue
 from .headers import RequestHeaders, read_headers
 from .response_judge import ResponseJudge
 from .session import Session

@@ -1,16 +1,21 @@
-"""One HTTP request of a client, and the response to it: bytes in, and what they are for."""
+"""HTTP exchanges of a client: a request and its response, what each is for, and the queue."""
 
 from __future__ import annotations
 
 import enum
+from collections import OrderedDict
+from collections.abc import Collection
 from typing import Final, Protocol, final
+
+import attrs
 
 from ..._connection.timers import Timed
 from ..._rules.sending import Breach
+from ..._rules.state_tables import State
 from .._headers import GivenHeaders, Headers
 from .._sse import OverlongEvent, ServerSentEvent, SSEDecoder
 from .core import EndpointCore
-from .events import Asked
+from .events import Asked, AuthorizationRequired
 from .headers import RequestHeaders, event_id_value
 from .response_head import Head
 from .retries import StreamRetries
@@ -21,6 +26,16 @@ _MAY_HAVE_RUN = (
 )
 _NOT_REPEATED = "It was not sent again."
 _REPEATED = "It was sent again once, and is not sent a third time."
+_SPARE: Final = 8
+"""Streams that may be open beside the exchanges of requests and other messages."""
+_LINGER: Final = 5.0
+"""Seconds that an exchange has to end by itself when everything of use has come.
+
+The connection of an exchange that ended by itself can be used again."""
+_TRAILING: Final = 2.0
+"""Seconds for which the stream of a request that was given up is read on."""
+_MAX_TRAILING: Final = 8
+"""Such streams that are read on. With one more, the oldest is closed."""
 _ACCEPT_STREAM: Final[Headers] = ((b"accept", b"text/event-stream"),)
 
 
@@ -205,32 +220,7 @@ class HeadJudge(Protocol):
         ...
 
 
-class ExchangeHost(Protocol):
-    """What an exchange and its owner need of the queue that holds the exchange.
-
-    Attributes:
-        core: What all parts of the endpoint share.
-        headers: The headers of the caller, whose secrets no excerpt shows.
-        judge: Decides what responses mean.
-    """
-
-    core: EndpointCore
-    headers: RequestHeaders
-    judge: HeadJudge
-
-    def add(self, exchange: ExchangeCore) -> None:
-        """Put an exchange in line; it becomes the current one of its owner."""
-        ...
-
-    def close_later(self, exchange: ExchangeCore) -> None:
-        """Close an exchange that nothing waits for, unless it ends by itself before."""
-        ...
-
-    def remove(self, exchange: ExchangeCore) -> None:
-        """Take an exchange that is over out of all tables."""
-        ...
-
-
+@attrs.define(eq=False, repr=False)
 class ExchangeOwner:
     """What an exchange is made for: a message to POST, or a stream.
 
@@ -241,37 +231,24 @@ class ExchangeOwner:
     Attributes:
         challenged: How often in a row the server wanted authorization.
         exchange: The current exchange; None: there is none now.
-        host: The queue of exchanges.
         is_modern: It belongs to the modern revision, whose headers repeat what the message says.
         over: Nothing that still comes is of use.
+        queue: The queue of exchanges.
         redirects: How often in a row the server has redirected the exchange.
         repeated: The exchange was sent again, since the connection was closed as it was sent.
         retries: When the stream is resumed, and where; None for what is no such stream.
         url: The URL to which the server has redirected the exchange; None: the usual one.
     """
 
-    __slots__ = (
-        "challenged",
-        "exchange",
-        "host",
-        "is_modern",
-        "over",
-        "redirects",
-        "repeated",
-        "retries",
-        "url",
-    )
-
-    def __init__(self, host: ExchangeHost, *, is_modern: bool = False) -> None:
-        self.host: ExchangeHost = host
-        self.is_modern: bool = is_modern
-        self.exchange: ExchangeCore | None = None
-        self.url: URL | None = None
-        self.over: bool = False
-        self.redirects: int = 0
-        self.repeated: bool = False
-        self.challenged: int = 0
-        self.retries: StreamRetries | None = None
+    queue: ExchangeQueue
+    is_modern: bool = attrs.field(default=False, kw_only=True)
+    challenged: int = attrs.field(default=0, kw_only=True)
+    exchange: ExchangeCore | None = attrs.field(default=None, kw_only=True)
+    over: bool = attrs.field(default=False, kw_only=True)
+    redirects: int = attrs.field(default=0, kw_only=True)
+    repeated: bool = attrs.field(default=False, kw_only=True)
+    retries: StreamRetries | None = attrs.field(default=None, kw_only=True)
+    url: URL | None = attrs.field(default=None, kw_only=True)
 
     @property
     def request(self) -> Asked | None:
@@ -299,9 +276,9 @@ class ExchangeOwner:
 
     def get(self) -> None:
         """Put a GET in line that opens the stream, or resumes it where that is possible."""
-        url = self.url or self.host.core.url
+        url = self.url or self.queue.core.url
         purpose = ExchangePurpose.RESUME if self.last_event_id else ExchangePurpose.GET
-        self.host.add(ExchangeCore(self, self.host, "GET", url, purpose))
+        self.queue.add(ExchangeCore(self, self.queue, "GET", url, purpose))
 
     def fields(self, exchange: ExchangeCore) -> Headers:
         """Return the headers of an exchange, except those that all exchanges have.
@@ -344,6 +321,7 @@ class ExchangeOwner:
         """End because the stream cannot be resumed."""
 
 
+@attrs.define(eq=False, repr=False)
 class ExchangeCore:
     """One HTTP request and the response to it, as the parts of an endpoint see them.
 
@@ -352,63 +330,34 @@ class ExchangeCore:
         body: The body to send.
         head: The head of the response; None before it came.
         headers: The headers to send, once the exchange is given out.
-        host: The queue that holds it.
         is_given_out: The caller has it.
         method: The HTTP method.
         over: It has ended, failed, or was aborted.
         owner: What it is made for.
         purpose: What it is for, as the caller sees it.
+        queue: The queue that holds it.
         reading: How the body of the response is read.
         url: The URL to send it to.
         version: `RequestHeaders.version` as it was given out.
     """
 
-    __slots__ = (
-        "_deadline",
-        "_decoder",
-        "_parts",
-        "_size",
-        "aborted",
-        "body",
-        "head",
-        "headers",
-        "host",
-        "is_given_out",
-        "method",
-        "over",
-        "owner",
-        "purpose",
-        "reading",
-        "url",
-        "version",
-    )
-
-    def __init__(
-        self,
-        owner: ExchangeOwner,
-        host: ExchangeHost,
-        method: str,
-        url: URL,
-        purpose: ExchangePurpose,
-        body: bytes = b"",
-    ) -> None:
-        self.owner: ExchangeOwner = owner
-        self.host: ExchangeHost = host
-        self.method: str = method
-        self.url: URL = url
-        self.purpose: ExchangePurpose = purpose
-        self.body: bytes = body
-        self.headers: Headers = ()
-        self.version: int = 0
-        self.is_given_out: bool = False
-        self.over: bool = False
-        self.aborted: bool = False
-        self.head: Head | None = None
-        self.reading: Reading = _NOTHING
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._decoder: SSEDecoder | None = None
-        self._deadline: float | None = None
+    owner: ExchangeOwner
+    queue: ExchangeQueue
+    method: str
+    url: URL
+    purpose: ExchangePurpose
+    body: bytes = b""
+    aborted: bool = False
+    head: Head | None = None
+    headers: Headers = ()
+    is_given_out: bool = False
+    over: bool = False
+    reading: Reading = _NOTHING
+    version: int = 0
+    _deadline: float | None = None
+    _decoder: SSEDecoder | None = None
+    _parts: list[bytes] | None = None
+    _size: int = 0
 
     @property
     def awaited(self) -> bool:
@@ -426,21 +375,21 @@ class ExchangeCore:
         self, status: int, headers: GivenHeaders, now: float | None, at: float | None
     ) -> None:
         """Take the head of the response: see `ClientExchange`, as for all `receive_*`."""
-        host = self.host
+        queue = self.queue
         if now is not None:
-            host.core.tell(now)
+            queue.core.tell(now)
         if self.over or self.head is not None or status < 200:
             return
         self.head = head = Head(status, headers, at)
         self.owner.repeated = False
-        host.judge.judge_head(self, head)
+        queue.judge.judge_head(self, head)
         if self.reading is not _STREAM and not self.awaited:
-            host.close_later(self)
-        host.core.settle()
+            queue.close_later(self)
+        queue.core.settle()
 
     def receive_data(self, data: bytes | bytearray | memoryview, now: float | None) -> None:
         """Take the next bytes of the body."""
-        core = self.host.core
+        core = self.queue.core
         if now is not None:
             core.tell(now)
         if self.over or self.reading is _NOTHING:
@@ -451,18 +400,20 @@ class ExchangeCore:
             self._size += len(data)
             if self._size > core.config.max_message_bytes:
                 self._refuse_body(data)
+            elif self._parts is None:
+                self._parts = [bytes(data)]
             else:
                 self._parts.append(bytes(data))
         core.settle()
 
     def receive_end(self, now: float | None) -> None:
         """Take the end of a complete response."""
-        core = self.host.core
+        core = self.queue.core
         if now is not None:
             core.tell(now)
         if self.over:
             return
-        head, parts, reading = self.head, self._parts, self.reading
+        head, parts, reading = self.head, self._parts or (), self.reading
         self._end()
         if head is None:
             self.owner.broken(self, "the connection ended before there was an answer")
@@ -473,12 +424,12 @@ class ExchangeCore:
             if reading is _WHOLE:
                 self.owner.whole(head, body)
             else:
-                self.host.judge.judge_refusal(self, head, body)
+                self.queue.judge.judge_refusal(self, head, body)
         core.settle()
 
     def receive_failure(self, text: str, now: float | None, *, kept: bool) -> None:
         """Take the news that the request could not be made, or that the response broke off."""
-        core, owner = self.host.core, self.owner
+        core, owner = self.queue.core, self.owner
         if now is not None:
             core.tell(now)
         if self.over:
@@ -508,7 +459,7 @@ class ExchangeCore:
     def read_stream(self) -> None:
         """Give each event of the body to `ExchangeOwner.event`."""
         self.reading = _STREAM
-        limit = self.host.core.config.max_message_bytes
+        limit = self.queue.core.config.max_message_bytes
         self._decoder = SSEDecoder(limit, self.owner.last_event_id)
 
     def _feed(self, decoder: SSEDecoder, data: bytes | bytearray | memoryview) -> None:
@@ -530,13 +481,13 @@ class ExchangeCore:
 
     def _refuse_body(self, data: bytes | bytearray | memoryview) -> None:
         """Report that the body exceeds the limit, and end the exchange."""
-        core, head = self.host.core, self.head
+        core, head = self.queue.core, self.head
         assert head is not None  # a body comes after it
         limit, length = core.config.max_message_bytes, head.length or 0
         size = length if length > limit else f"more than {limit}"
         text = f"the body has {size} bytes; the limit of Config.max_message_bytes is {limit}"
         first = self._parts[0] if self._parts else bytes(data)
-        start = self.host.headers.excerpt(first, core.session_id, over=limit)
+        start = self.queue.headers.excerpt(first, core.session_id, over=limit)
         core.report(Breach("OWN-001", text), excerpt=start)
         self.owner.unreadable(head, text)
         self.abort()
@@ -558,5 +509,179 @@ class ExchangeCore:
 
     def _end(self) -> None:
         self.over = True
-        self._parts = []
-        self.host.remove(self)
+        self._parts = None
+        self.queue.remove(self)
+
+
+@attrs.define(eq=False, repr=False)
+class ExchangeQueue:
+    """The exchanges of an endpoint.
+
+    Attributes:
+        barrier: The message that is sent before all others: `notifications/initialized`, until the
+            server has it.
+        core: What all parts of the endpoint share.
+        headers: The headers of all requests.
+        held: Owners whose exchange waits until the application supplies credentials.
+        judge: Decides what responses mean.
+        moved: Requests of a lost session that wait for the next session.
+        standalone: The stream for messages that belong to no request; None: there is none.
+    """
+
+    core: EndpointCore
+    headers: RequestHeaders
+    barrier: ExchangeOwner | None = attrs.field(default=None, init=False)
+    held: dict[ExchangeOwner, AuthorizationRequired] = attrs.field(
+        factory=dict[ExchangeOwner, AuthorizationRequired], init=False
+    )
+    judge: HeadJudge = attrs.field(init=False)
+    moved: dict[ExchangeOwner, None] = attrs.field(factory=dict[ExchangeOwner, None], init=False)
+    standalone: ExchangeOwner | None = attrs.field(default=None, init=False)
+    _waiting: OrderedDict[ExchangeCore, None] = attrs.field(
+        factory=OrderedDict[ExchangeCore, None], init=False
+    )
+    _live: dict[ExchangeCore, ClientExchange] = attrs.field(
+        factory=dict[ExchangeCore, ClientExchange], init=False
+    )
+    # Streams of requests that were given up.
+    _trailing: dict[ExchangeCore, None] = attrs.field(factory=dict[ExchangeCore, None], init=False)
+    _aborted: list[ClientExchange] = attrs.field(factory=list[ClientExchange], init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.core.work = self
+
+    # -------------------------------------------------------------------------- to the caller
+
+    def take(self) -> ClientExchange | None:
+        """Give out the next exchange; None: there is none now."""
+        if not self._has_next():
+            if not self._aborted:
+                self.core.told_work = False
+            return None
+        exchange, _ = self._waiting.popitem(last=False)
+        core = self.core.machine.core
+        core.unsent -= len(exchange.body)
+        exchange.is_given_out = True
+        exchange.version = self.headers.version
+        exchange.headers = self._headers_of(exchange)
+        self._live[exchange] = face = ClientExchange(exchange)
+        return face
+
+    def take_aborted(self) -> list[ClientExchange]:
+        """Return the exchanges that were given out and aborted since the last call."""
+        aborted, self._aborted = self._aborted, []
+        if not self._has_next():
+            self.core.told_work = False
+        return aborted
+
+    def is_there(self) -> bool:
+        """Whether `take` or `take_aborted` has something for the caller now."""
+        return bool(self._aborted) or self._has_next()
+
+    @property
+    def under_way(self) -> tuple[ClientExchange, ...]:
+        """The exchanges that were given out and are not over, oldest first."""
+        return tuple(self._live.values())
+
+    def _has_next(self) -> bool:
+        """Whether an exchange may be given out now, which is the first that waits."""
+        waiting = self._waiting
+        return (
+            bool(waiting)
+            and (self.barrier is None or next(iter(waiting)).owner is self.barrier)
+            # Each request has one, and so may as many other messages, and a few streams.
+            and len(self._live) < 2 * self.core.config.max_requests + _SPARE
+        )
+
+    def _headers_of(self, exchange: ExchangeCore) -> Headers:
+        fields = exchange.owner.fields(exchange)
+        if exchange.owner.is_modern:
+            return self.headers.modern(fields)
+        revision = self.core.machine.core.peer.revision
+        return self.headers.legacy(fields, revision, self.core.session_id)
+
+    # ----------------------------------------------------------------------------- for owners
+
+    def add(self, exchange: ExchangeCore) -> None:
+        """Put an exchange in line; it becomes the current one of its owner."""
+        owner = exchange.owner
+        owner.exchange = exchange
+        self.core.machine.core.unsent += len(exchange.body)
+        self._waiting[exchange] = None
+        if owner is self.barrier:
+            self._waiting.move_to_end(exchange, last=False)
+
+    def remove(self, exchange: ExchangeCore) -> None:
+        """Take an exchange that is over out of all tables."""
+        self.core.timers.drop(exchange)
+        self._trailing.pop(exchange, None)
+        if exchange.is_given_out:
+            face = self._live.pop(exchange)
+            if exchange.aborted:
+                self._aborted.append(face)
+        else:
+            del self._waiting[exchange]
+            self.core.machine.core.unsent -= len(exchange.body)
+        if exchange.owner.exchange is exchange:
+            exchange.owner.exchange = None
+
+    def passed(self, owner: ExchangeOwner) -> None:
+        """Send what waits for a message that the server has, or will never have."""
+        if self.barrier is owner:
+            self.barrier = None
+
+    def drop(self, owner: ExchangeOwner) -> None:
+        """End an owner, whatever still comes."""
+        owner.over = True
+        self.held.pop(owner, None)
+        if owner.retries is not None:
+            owner.retries.stop()
+        if owner.exchange is not None:
+            owner.exchange.abort()
+
+    def drop_all(self, but: Collection[ExchangeOwner] = ()) -> None:
+        """End all exchanges and owners except `but`: nothing else is of use any more."""
+        self.barrier = None
+        for exchange in [*self._live, *self._waiting]:
+            if exchange.owner not in but:
+                self.drop(exchange.owner)
+                exchange.abort()
+        owners = [*self.held] if self.standalone is None else [*self.held, self.standalone]
+        self.standalone = None
+        for owner in owners:
+            self.drop(owner)
+
+    def undecided(self) -> list[ExchangeOwner]:
+        """Return the owners of requests under way to which no response has come."""
+        return [exchange.owner for exchange in self._live if exchange.is_undecided]
+
+    def unsent(self) -> list[ExchangeOwner]:
+        """Return the owners of the exchanges that were not given out yet."""
+        return [exchange.owner for exchange in self._waiting]
+
+    # ------------------------------------------------------------------------------- responses
+
+    def close_later(self, exchange: ExchangeCore) -> None:
+        """Close an exchange that nothing waits for, unless it ends by itself before."""
+        now = self.core.now
+        if now is not None and not exchange.over:
+            self.core.timers.arm(self, exchange, now + _LINGER)
+
+    def read_on(self, exchange: ExchangeCore) -> None:
+        """Read the stream of a request that was given up a little longer, in a legacy session.
+
+        Some servers and gateways send the next notifications on it. Nothing waits for its end, so
+        only a few are kept, and each for a short time.
+        """
+        core = self.core.machine.core
+        if core.now is None or core.state is not State.OPEN:
+            exchange.abort()
+            return
+        if len(self._trailing) == _MAX_TRAILING:
+            next(iter(self._trailing)).abort()
+        self._trailing[exchange] = None
+        self.core.timers.arm(self, exchange, core.now + _TRAILING)
+
+    def _timer_fired(self, subject: Timed) -> None:
+        assert isinstance(subject, ExchangeCore)  # an owner that waits has its own deadline
+        subject.expire()

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from ..._rules.sending import Breach
 from ..._wire.values import JSONObject
 from .._sse import OverlongEvent, ServerSentEvent
 from .core import EndpointCore
 from .exchange import ExchangeCore, ExchangeOwner
-from .exchange_queue import ExchangeQueue
 from .post import Post
 from .response_head import Head
 from .responses import is_modern_error
@@ -41,15 +42,11 @@ def may_be_old(core: EndpointCore, status: int, error: JSONObject | None) -> boo
     return status in _STATUSES
 
 
+@attrs.define(eq=False, repr=False)
 class OldStream(ExchangeOwner):
     """The one stream of HTTP+SSE: it names the URL to POST to, and brings all messages."""
 
-    __slots__ = ("_post", "_queue")
-
-    def __init__(self, queue: ExchangeQueue, post: Post) -> None:
-        super().__init__(queue)
-        self._queue = queue
-        self._post = post  # initialize, which the server has refused at the URL of the stream
+    _post: Post  # initialize, which the server has refused at the URL of the stream
 
     def head(self, exchange: ExchangeCore, head: Head) -> None:
         if head.status == 200 and head.media_type == SSE:
@@ -60,7 +57,7 @@ class OldStream(ExchangeOwner):
             exchange.abort()
 
     def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
-        if self._queue.core.old_post_url is not None:
+        if self.queue.core.old_post_url is not None:
             self._post.responses.receive_event(item)
         elif isinstance(item, ServerSentEvent) and item.type == "endpoint":
             self._read_endpoint(item.data)
@@ -69,7 +66,7 @@ class OldStream(ExchangeOwner):
 
     def _read_endpoint(self, data: bytes) -> None:
         # Keeps HSSE-003.
-        core = self._queue.core
+        core = self.queue.core
         base = self.url or core.url
         try:
             url = resolve(base, data.decode("utf-8", "replace"))
@@ -87,16 +84,16 @@ class OldStream(ExchangeOwner):
         self._post.send()
 
     def broken(self, exchange: ExchangeCore, text: str) -> None:
-        if self._queue.core.old_post_url is None:
+        if self.queue.core.old_post_url is None:
             self._failed(text)
         else:
             self.over = True
-            self._queue.core.machine.receive_eof()
+            self.queue.core.machine.receive_eof()
 
     def give_up(self, status: int, text: str) -> None:
         self._failed(text)
 
     def _failed(self, text: str | None = None) -> None:
         """End as no usable server of HTTP+SSE: what POST was answered with counts."""
-        self._queue.drop(self)
+        self.queue.drop(self)
         self._post.refused_for_good(text)

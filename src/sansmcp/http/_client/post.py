@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import attrs
+
 from ..._connection.events import FailureReason
 from ..._connection.handles import (
     Listing,
@@ -28,7 +30,6 @@ from .._server.events import MessageUndelivered
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import Asked, MessageRefused
 from .exchange import ExchangeCore, ExchangeOwner, ExchangePurpose, Reading
-from .exchange_queue import ExchangeQueue
 from .headers import event_id_value
 from .response_head import Head
 from .responses import Responses
@@ -57,12 +58,14 @@ _IDEMPOTENT_NOTES: Final = tuple(
     b'{"jsonrpc":"2.0","method":"notifications/%b"' % name
     for name in (b"initialized", b"cancelled", b"progress", b"roots/list_changed")
 )
+_POST: Final = ExchangePurpose.POST
 _RESUME: Final = ExchangePurpose.RESUME  # looking a member up in its enum takes time
 _STREAM: Final = Reading.STREAM
 _LOST: Final = FailureReason.LOST
 _INVALID: Final = FailureReason.INVALID_ANSWER
 
 
+@attrs.define(eq=False, repr=False)
 class Post(ExchangeOwner):
     """A message that is POSTed. A request has it as its route.
 
@@ -86,54 +89,22 @@ class Post(ExchangeOwner):
         wait: Seconds after which the server wants the next try; None: it did not say.
     """
 
-    __slots__ = (
-        "_queue",
-        "body",
-        "call",
-        "former",
-        "heard",
-        "is_cancelled",
-        "more",
-        "moved",
-        "not_run",
-        "pages",
-        "purpose",
-        "refresh",
-        "refusal",
-        "responses",
-        "retried",
-        "status",
-        "wait",
-    )
-
-    def __init__(
-        self,
-        queue: ExchangeQueue,
-        responses: Responses,
-        call: OutgoingRequest | None,
-        more: Headers,
-        *,
-        is_modern: bool,
-        purpose: ExchangePurpose = ExchangePurpose.POST,
-    ) -> None:
-        super().__init__(queue, is_modern=is_modern)
-        self._queue = queue
-        self.responses: Responses = responses
-        self.call: OutgoingRequest | None = call
-        self.more: Headers = more
-        self.purpose: ExchangePurpose = purpose
-        self.body: bytes | None = None
-        self.former: bool = False
-        self.heard: bool = False
-        self.is_cancelled: bool = False
-        self.moved: bool = False
-        self.not_run: bool = False
-        self.retried: bool = False
-        self.status: int | None = None
-        self.wait: float | None = None
-        self.pages: int = 0
-        self.refresh: OutgoingRequest | None = None
-        self.refusal: JSONObject | str = ""
+    responses: Responses
+    call: OutgoingRequest | None
+    more: Headers
+    purpose: ExchangePurpose = attrs.field(default=_POST, kw_only=True)
+    body: bytes | None = None
+    former: bool = False
+    heard: bool = False
+    is_cancelled: bool = False
+    moved: bool = False
+    not_run: bool = False
+    pages: int = 0
+    refresh: OutgoingRequest | None = None
+    refusal: JSONObject | str = ""
+    retried: bool = False
+    status: int | None = None
+    wait: float | None = None
 
     @property
     def awaited(self) -> bool:
@@ -152,7 +123,7 @@ class Post(ExchangeOwner):
         """Whether the server cannot know the message yet."""
         exchange = self.exchange
         if exchange is None:
-            return self in self._queue.held or self in self._queue.moved
+            return self in self.queue.held or self in self.queue.moved
         return exchange.method == "POST" and not exchange.is_given_out
 
     @property
@@ -170,7 +141,7 @@ class Post(ExchangeOwner):
     @property
     def _is_on_old_transport(self) -> bool:
         """Whether answers come on the one stream of HTTP+SSE, and not in responses."""
-        return self._queue.core.old_post_url is not None
+        return self.queue.core.old_post_url is not None
 
     # -------------------------------------------------------------------------------- sending
 
@@ -178,11 +149,9 @@ class Post(ExchangeOwner):
         if self.last_event_id:
             self.get()
             return
-        core = self._queue.core
+        core = self.queue.core
         url = self.url or core.old_post_url or core.url
-        self._queue.add(
-            ExchangeCore(self, self._queue, "POST", url, self.purpose, self.body or b"")
-        )
+        self.queue.add(ExchangeCore(self, self.queue, "POST", url, self.purpose, self.body or b""))
 
     def fields(self, exchange: ExchangeCore) -> Headers:
         if exchange.method == "GET":
@@ -207,14 +176,14 @@ class Post(ExchangeOwner):
         form = head.media_type
         if form == SSE:
             if self.retries is None and not self.is_modern:  # in which no stream is resumed
-                self.retries = StreamRetries(self._queue.core)
+                self.retries = StreamRetries(self.queue.core)
             exchange.read_stream()
         elif form == JSON:
             exchange.read_whole()
         else:
             form = form[:80] or "no form"
             text = f"{call.method} was answered with status {head.status} and {form}"
-            self._queue.core.report(Breach("HTTP-018", text))
+            self.queue.core.report(Breach("HTTP-018", text))
             self.responses.fail(call, _INVALID, text)
             exchange.abort()
 
@@ -224,7 +193,7 @@ class Post(ExchangeOwner):
             self.over = True
             if head.status != 202 and not self.is_modern and not self._is_on_old_transport:
                 text = f"a message without an answer got the status {head.status}"
-                self._queue.core.report(Breach("HTTP-014", text, tolerated=True))
+                self.queue.core.report(Breach("HTTP-014", text, tolerated=True))
         if head.media_type == SSE:
             exchange.abort()  # it would never end
 
@@ -236,10 +205,10 @@ class Post(ExchangeOwner):
             and call.open
             and read_head(item.excerpt)[0] is not Kind.CALL
         ):
-            core = self._queue.core
+            core = self.queue.core
             limit = core.config.max_message_bytes
             text = self.responses.machine.answers.overlong_text(call, f"more than {limit}")
-            excerpt = self._queue.headers.excerpt(item.excerpt, core.session_id, over=limit)
+            excerpt = self.queue.headers.excerpt(item.excerpt, core.session_id, over=limit)
             core.report(Breach("OWN-001", text), excerpt=excerpt, request=call)
             self.responses.fail(call, _INVALID, text)
         elif not self.former or self._still_counts(item):
@@ -269,7 +238,7 @@ class Post(ExchangeOwner):
 
     def broken(self, exchange: ExchangeCore, text: str) -> None:
         call, head = self.call, exchange.head
-        self._queue.passed(self)
+        self.queue.passed(self)
         if self.over:
             return
         if exchange.purpose is _RESUME:
@@ -283,9 +252,9 @@ class Post(ExchangeOwner):
             self.over = True
             if head is None:
                 lost = MessageUndelivered(session=None, is_answer=self._is_answer)
-                self._queue.core.events.append(lost)
+                self.queue.core.events.append(lost)
             else:
-                self._queue.core.events.append(MessageRefused(status=head.status))
+                self.queue.core.events.append(MessageRefused(status=head.status))
         elif self._can_be_resumed(exchange):
             self._resumed.later(self, text)
         else:
@@ -335,15 +304,15 @@ class Post(ExchangeOwner):
         if self.call is None:
             self.give_up(head.status, text)
         else:
-            self._queue.passed(self)
+            self.queue.passed(self)
             self.responses.fail(self.call, _INVALID, f"{self.call.method}: {text}")
 
     def give_up(self, status: int, text: str) -> None:
-        self._queue.passed(self)
+        self.queue.passed(self)
         self.status, self.wait = status, None
         if self.call is None:
             self.over = True
-            self._queue.core.events.append(MessageRefused(status=status))
+            self.queue.core.events.append(MessageRefused(status=status))
         else:
             self.responses.refuse(self.call, 0, f"{self.call.method}: {text}")
 
@@ -351,7 +320,7 @@ class Post(ExchangeOwner):
 
     def concluded(self, *, is_answered: bool) -> None:
         """End the exchange of a request that has had its ending."""
-        queue, exchange = self._queue, self.exchange
+        queue, exchange = self.queue, self.exchange
         self.over = True
         self.body = b""  # the handle may be kept for long, so that a late answer is recognised
         if self.retries is not None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from ..._connection.events import ErrorReceived, FailureCause
 from ..._connection.handles import OutgoingRequest, Purpose, purpose_of
 from ..._rules.sending import Breach
@@ -15,8 +17,7 @@ from ..._wire.values import JSONObject, id_key
 from .authorization import Authorization
 from .core import EndpointCore
 from .events import MessageRefused
-from .exchange import ExchangeCore, ExchangePurpose
-from .exchange_queue import ExchangeQueue
+from .exchange import ExchangeCore, ExchangePurpose, ExchangeQueue
 from .old_transport import OldStream, may_be_old
 from .post import Post
 from .response_head import Head
@@ -35,22 +36,14 @@ _NOT_RUN: Final = frozenset({307, 308, 401, 404})
 """Statuses of requests that a server has not run."""
 
 
+@attrs.define(eq=False, repr=False)
 class ResponseJudge:
     """Decides what the status of a response means, and which part deals with it."""
 
-    __slots__ = ("_authorization", "_core", "_queue", "_session")
-
-    def __init__(
-        self,
-        core: EndpointCore,
-        queue: ExchangeQueue,
-        session: Session,
-        authorization: Authorization,
-    ) -> None:
-        self._core = core
-        self._queue = queue
-        self._session = session
-        self._authorization = authorization
+    _core: EndpointCore
+    _queue: ExchangeQueue
+    _session: Session
+    _authorization: Authorization
 
     # ---------------------------------------------------------------------------------- heads
 

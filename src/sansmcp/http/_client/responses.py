@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import attrs
+
 from ..._connection.core import Core
 from ..._connection.events import ErrorReceived, FailureCause, FailureReason
 from ..._connection.handles import OutgoingRequest, Purpose, purpose_of, subject_of
@@ -68,6 +70,7 @@ def error_in(body: bytes, core: Core) -> JSONObject | None:
     return None
 
 
+@attrs.define(eq=False, repr=False)
 class Responses:
     """What responses mean for the requests of a connection.
 
@@ -79,13 +82,10 @@ class Responses:
         machine: The protocol machine of the connection.
     """
 
-    __slots__ = ("body_of", "is_replaying", "is_standalone", "machine")
-
-    def __init__(self, machine: ClientMachine) -> None:
-        self.machine: ClientMachine = machine
-        self.body_of: object = None
-        self.is_replaying: bool = False
-        self.is_standalone: bool = False
+    machine: ClientMachine
+    body_of: object = attrs.field(default=None, init=False)
+    is_replaying: bool = attrs.field(default=False, init=False)
+    is_standalone: bool = attrs.field(default=False, init=False)
 
     # ------------------------------------------------------------------------------- received
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+import attrs
+
 from ..._connection.timers import Timed
 from .core import EndpointCore
 
@@ -39,6 +41,7 @@ class Retried(Protocol):
         ...
 
 
+@attrs.define(eq=False, repr=False)
 class StreamRetries:
     """When a stream is resumed, and where.
 
@@ -49,15 +52,12 @@ class StreamRetries:
         retry_ms: Milliseconds that the server wants a client to wait; None: it has not said.
     """
 
-    __slots__ = ("_core", "_deadline", "_opened_at", "attempts", "last_event_id", "retry_ms")
-
-    def __init__(self, core: EndpointCore) -> None:
-        self._core = core
-        self._deadline: float | None = None
-        self._opened_at: float | None = None  # None, too, where there was no clock
-        self.attempts: int = 0
-        self.last_event_id: str = ""
-        self.retry_ms: int | None = None
+    _core: EndpointCore
+    attempts: int = 0
+    last_event_id: str = ""
+    retry_ms: int | None = None
+    _deadline: float | None = None
+    _opened_at: float | None = None  # None without a clock, too
 
     def opened(self) -> None:
         """Note that a GET has opened the stream, in vain unless it brings something."""

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+import attrs
+
 from ..._connection.events import CancelCause, CloseCause
 from ..._connection.handles import (
     Listing,
@@ -31,8 +33,7 @@ from .authorization import Authorization
 from .connection import PostConnection
 from .core import EndpointCore
 from .events import SessionLost
-from .exchange import ExchangeCore, ExchangeHost, ExchangeOwner, ExchangePurpose
-from .exchange_queue import ExchangeQueue
+from .exchange import ExchangeCore, ExchangeOwner, ExchangePurpose, ExchangeQueue
 from .post import Post
 from .response_head import Head
 from .streams import StandaloneStream
@@ -71,21 +72,18 @@ def _may_move(call: OutgoingRequest) -> bool:
     return purpose_of(call) in _MOVABLE or (isinstance(subject, Listing) and subject.pages == 0)
 
 
+@attrs.define(eq=False, repr=False)
 class SessionDelete(ExchangeOwner):
     """The DELETE that tells the server of the end of a session. Nothing depends on it.
 
     Keeps SESS-010.
     """
 
-    __slots__ = ("_session_id",)
-
-    def __init__(self, host: ExchangeHost, session_id: bytes) -> None:
-        super().__init__(host)
-        self._session_id = session_id
+    _session_id: bytes
 
     def send(self) -> None:
-        url = self.url or self.host.core.url
-        self.host.add(ExchangeCore(self, self.host, "DELETE", url, ExchangePurpose.DELETE))
+        url = self.url or self.queue.core.url
+        self.queue.add(ExchangeCore(self, self.queue, "DELETE", url, ExchangePurpose.DELETE))
 
     def fields(self, exchange: ExchangeCore) -> Headers:
         return ((b"mcp-session-id", self._session_id),)

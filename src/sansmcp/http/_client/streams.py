@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import StreamUnavailable
-from .exchange import ExchangeCore, ExchangeHost, ExchangeOwner, ExchangePurpose
+from .exchange import ExchangeCore, ExchangeOwner, ExchangePurpose
 from .response_head import Head
 from .responses import Responses
 from .retries import StreamRetries
@@ -46,15 +48,15 @@ def opens_stream(
     return False
 
 
+@attrs.define(eq=False, repr=False)
 class StandaloneStream(ExchangeOwner):
     """The stream for messages that belong to no request, in a legacy revision."""
 
-    __slots__ = ("_responses", "_retries")
+    _responses: Responses
+    _retries: StreamRetries = attrs.field(init=False)
 
-    def __init__(self, host: ExchangeHost, responses: Responses) -> None:
-        super().__init__(host)
-        self._responses = responses
-        self.retries = self._retries = StreamRetries(host.core)
+    def __attrs_post_init__(self) -> None:
+        self.retries = self._retries = StreamRetries(self.queue.core)
 
     def head(self, exchange: ExchangeCore, head: Head) -> None:
         text = f"the server answered GET with status {head.status}"
@@ -92,4 +94,4 @@ class StandaloneStream(ExchangeOwner):
 
     def _unavailable(self, status: int | None, text: str) -> None:
         self.over = True
-        self.host.core.events.append(StreamUnavailable(status=status, text=text))
+        self.queue.core.events.append(StreamUnavailable(status=status, text=text))

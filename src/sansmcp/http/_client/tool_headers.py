@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final, TypeAlias
 
+import attrs
+
 from ..._connection.events import LimitReached
 from ..._rules.sending import Breach
 from ..._spec.errors import LocalProtocolError
@@ -155,14 +157,12 @@ def _text_of(value: object, header: bytes) -> str | None:
     return str(value)
 
 
+@attrs.define(eq=False, repr=False)
 class ToolHeaders:
     """The tools that a server has listed, as far as headers repeat their arguments."""
 
-    __slots__ = ("_core", "_mirrored")
-
-    def __init__(self, core: EndpointCore) -> None:
-        self._core = core
-        self._mirrored: dict[str, Mirrored] = {}  # by the name of the tool
+    _core: EndpointCore
+    _mirrored: dict[str, Mirrored] = attrs.field(factory=dict[str, Mirrored], init=False)  # by tool
 
     def fields_of(self, method: str, params: JSONObject) -> Headers:
         """Return the headers that repeat what a request or a notification says.
