@@ -77,7 +77,6 @@ class SessionConnection(RoutedConnection):
         revision_field: The agreed revision, as it stands in the field for it; empty before.
         session: The handle of the session.
         streams: The streams of the session.
-        tag: A short name of the session that is no secret.
     """
 
     __slots__ = (
@@ -95,7 +94,6 @@ class SessionConnection(RoutedConnection):
         "revision_field",
         "session",
         "streams",
-        "tag",
     )
 
     def __init__(
@@ -126,14 +124,18 @@ class SessionConnection(RoutedConnection):
         self.streams: SessionStreams = SessionStreams(
             self, settings, field, principal, is_old=is_old
         )
-        self.tag: str = self.streams.tag
-        self.session: Session = Session(field, self)
+        self.session: Session = Session(self)
         core = self.core
         core.peer.session = self.session
         core.peer.principal = principal
         core.info, core.capabilities = whole.info, whole.capabilities
         core.decoder = whole.decoder
         core.conversation.gates[core.side] = whole.conversation.gates[core.side]
+
+    @property
+    def tag(self) -> str:
+        """A short name of the session that is no secret."""
+        return self.streams.tag
 
     # -------------------------------------------------------------------------------- output
 

@@ -81,16 +81,21 @@ class SessionState(Protocol):
     """What the handle of a session reads: the end of the session's conversation.
 
     Attributes:
+        field: The id of the session, as it stands in the field for it.
         machine: The parts of the connection of the session.
         principal: Who opened the session.
         is_open: Whether requests of the client are still served.
-        tag: A short name of the session that is no secret.
     """
 
+    field: bytes
     machine: ServerMachine
     principal: Any
     is_open: bool
-    tag: str
+
+    @property
+    def tag(self) -> str:
+        """A short name of the session that is no secret."""
+        ...
 
 
 @final
@@ -101,17 +106,16 @@ class Session:
         data: Anything; the slot is the caller's.
     """
 
-    __slots__ = ("__weakref__", "_field", "_state", "data")
+    __slots__ = ("__weakref__", "_state", "data")
 
-    def __init__(self, field: bytes, state: SessionState) -> None:
-        self._field = field  # the id as it stands in the field for it
+    def __init__(self, state: SessionState) -> None:
         self._state = state
         self.data: Any = None
 
     @property
     def id(self) -> str:
         """The session id. It is a secret: whoever knows it is in the session."""
-        return self._field.decode()
+        return self._state.field.decode()
 
     @property
     def principal(self) -> Any:

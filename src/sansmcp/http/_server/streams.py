@@ -308,7 +308,7 @@ class Stream:
         if self.over or after < self.events or self._has_to_give_way():
             exchange.behind = self
             exchange.is_resting = False
-            self.streams.followers[self] = None
+            self.streams.follow_log(self)
 
     def missed(self) -> bytes:
         """The next portion of the events that its exchange has missed; it may be empty.
@@ -338,7 +338,7 @@ class Stream:
     def _follow_no_more(self, exchange: ExchangeCore) -> None:
         """The exchange reads no more events out of the log."""
         exchange.behind = None
-        self.streams.followers.pop(self, None)
+        self.streams.leave_log(self)
 
     def _has_to_give_way(self) -> bool:
         """Whether another stream is to follow in the same exchange.
@@ -377,7 +377,6 @@ class SessionStreams:
         closing: As for any route. It has no effect, since this route never closes.
         connection: The connection of the session.
         context: The context of the exchange that a client of 2024-11-05 has opened its stream by.
-        followers: Streams that are read out of the log, since their exchanges have missed events.
         has_log: Whether events are kept, so that a client can resume a stream.
         is_batch: As for any route.
         is_old: Whether the session is that of a client of 2024-11-05, with one stream only.
@@ -393,11 +392,11 @@ class SessionStreams:
     __slots__ = (
         "_begun",
         "_count",
+        "_followers",
         "_history",
         "closing",
         "connection",
         "context",
-        "followers",
         "has_log",
         "is_batch",
         "is_old",
@@ -427,7 +426,6 @@ class SessionStreams:
         self.tag: str = f"{crc32(id):08x}"
         self.context: Any = None
         self.listening: list[Stream] = []
-        self.followers: dict[Stream, None] = {}
         self.closing: bool = False
         self.over: bool = True
         self.is_batch: bool = False
@@ -435,7 +433,9 @@ class SessionStreams:
         self.status: int = 200
         self._begun: dict[int, Stream] = {}  # streams with an event that are not over, by number
         self._count = 0  # of streams that have had an event
-        self._history: History | None = None  # most sessions never have an event
+        # Most sessions never have an event, and few streams are ever read out of the log.
+        self._history: History | None = None
+        self._followers: dict[Stream, None] | None = None
 
     @property
     def can_poll(self) -> bool:
@@ -498,6 +498,17 @@ class SessionStreams:
             assert factory is not None  # else no event is kept
             self._history = History(self.connection, factory)
         return self._history
+
+    def follow_log(self, stream: Stream) -> None:
+        """A stream is read out of the log, since its exchange has missed events."""
+        if self._followers is None:
+            self._followers = {}
+        self._followers[stream] = None
+
+    def leave_log(self, stream: Stream) -> None:
+        """The exchange of a stream has all events that the log has, or has left the stream."""
+        assert self._followers is not None  # the stream is one of them
+        del self._followers[stream]
 
     def open_old(self, exchange: ExchangeCore) -> None:
         """Open the one stream of a client of 2024-11-05."""
@@ -563,7 +574,7 @@ class SessionStreams:
         for stream in list(self.listening):
             stream.finish()
         self._history = None
-        for stream in list(self.followers):
+        for stream in list(self._followers or ()):
             exchange = stream.exchange
             assert exchange is not None  # which follows
             stream.detach()
