@@ -338,7 +338,7 @@ def test_contradictions_are_told_at_once(make: Any, said: str) -> None:
 
 def test_names_are_not_letters() -> None:
     """`gate="tools"` would be a path of five steps."""
-    with pytest.raises(ValueError, match="gate must be several strings"):
+    with pytest.raises(ValueError, match="gate must be a list or a tuple of strings"):
         ExtensionMethod(name="x", kind="request", sender=Side.CLIENT, gate="tools")
 
 

@@ -145,11 +145,17 @@ def test_a_field_that_comes_twice_is_refused(field: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"hosts": "api.example"}, "^hosts must be several strings.* not 'api.example'$"),
-        ({"origins": "https://x"}, "^origins must be several strings.* not 'https://x'$"),
-        ({"hosts": [None]}, r"^hosts must be several strings.* not \[None\]$"),
-        ({"hosts": None}, "^hosts must be several strings.* not None$"),
-        ({"origins": [APP, 5]}, "^origins must be several strings, as a list or a tuple"),
+        (
+            {"hosts": "api.example"},
+            "^hosts must be a list or a tuple of strings.* not 'api.example'$",
+        ),
+        (
+            {"origins": "https://x"},
+            "^origins must be a list or a tuple of strings.* not 'https://x'$",
+        ),
+        ({"hosts": [None]}, r"^hosts must be a list or a tuple of strings.* not \[None\]$"),
+        ({"hosts": None}, "^hosts must be a list or a tuple of strings.* not None$"),
+        ({"origins": [APP, 5]}, "^origins must be a list or a tuple of strings"),
     ],
 )
 def test_one_name_instead_of_several_raises(settings: dict[str, Any], text: str) -> None:

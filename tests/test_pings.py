@@ -35,7 +35,7 @@ def test_a_ping_times_out_and_is_lost_like_a_request() -> None:
         PingEnded(
             ping=silent,
             failure=FailureReason.TIMED_OUT,
-            text="ping was not answered, and 2 s passed in silence",
+            text="no response to ping and no progress came for 2 s",
         ),
         PingEnded(
             ping=lost,

@@ -46,10 +46,13 @@ WRONG: Final[dict[str, tuple[list[object], str]]] = {
     "text or None": ([True, 5, b"x", ["x"]], "must be a string or None"),
     "strings": (
         [None, True, 5, math.nan, "x", b"x", {}, [5], ["x", None], THING],
-        "several strings",
+        "a list or a tuple of strings",
     ),
-    "strings or None": ([True, 5, "x", b"x", [5], THING], "several strings"),
-    "objects": ([None, True, 5, "x", b"x", [5], ["x"], {"x": 5}, THING], "several .* objects"),
+    "strings or None": ([True, 5, "x", b"x", [5], THING], "a list or a tuple of strings"),
+    "objects": (
+        [None, True, 5, "x", b"x", [5], ["x"], {"x": 5}, THING],
+        "a list or a tuple of .* objects",
+    ),
     "dict": ([None, True, 5, "x", [("name", "x")], THING], "must be a dict, not"),
     "dict or None": ([True, 5, "x", [("name", "x")], THING], "must be a dict or None"),
     "mapping": ([None, True, 5, "x", ["x"]], "must be a mapping"),

@@ -177,7 +177,7 @@ def test_numbers_of_things_are_integers() -> None:
 Wrong: TypeAlias = tuple[list[Any], str]
 STRINGS: Final[Wrong] = (
     [None, True, 5, "x", b"x", {}],
-    "must be several strings, as a list or a tuple",
+    "must be a list or a tuple of strings",
 )
 OBJECT_OR_NONE: Final[Wrong] = ([True, 5, "x", ["x"]], "must be a dict or None")
 FUNCTION: Final[Wrong] = ([True, 5, "x", {}], "must be a callable or None")
@@ -189,7 +189,7 @@ WRONG: Final[dict[str, Wrong]] = {
     "revisions": ([*STRINGS[0], iter(["2025-11-25"])], STRINGS[1]),  # each session reads them
     "requires": STRINGS,
     "hosts": STRINGS,
-    "origins": ([True, 5, "x", b"x", {5: 5}], "must be several strings, as a list or a tuple"),
+    "origins": ([True, 5, "x", b"x", {5: 5}], "must be a list or a tuple of strings"),
     "config": ([True, 5, "x", {}], "must be a Config or None"),
     "handler": ([None, 5, "x"], "must be a callable, not"),
     **dict.fromkeys(

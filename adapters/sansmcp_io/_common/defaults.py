@@ -147,7 +147,7 @@ def _is_port(value: object) -> bool:
 
 
 _MAX_PORT: Final = 65_535
-_STRINGS: Final = "several strings, as a list or a tuple"
+_STRINGS: Final = "a list or a tuple of strings"
 _FUNCTION: Final = (_is_function_or_none, "a callable or None")
 _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "handler": (callable, "a callable"),

@@ -300,8 +300,7 @@ class IncomingRequests(MethodPart):
     def receive_cancelled(self, params: JSONObject) -> None:
         """Handle `notifications/cancelled` of the peer."""
         if self._core.is_shared:
-            text = "a cancellation that was posted: many clients share the ids, so it cancels "
-            text += "nothing"
+            text = "a posted cancellation has no effect: many clients use the same request ids"
             self.ignore_cancel("OWN-034", text, params.get("requestId"))
             return
         breach = judge_cancellation(params, self._core.conversation.dialect)

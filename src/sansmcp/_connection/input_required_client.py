@@ -121,7 +121,7 @@ class InputRequiredClient:
             if self._core.state is State.OPEN:
                 self._ask_again(call, state)
                 return None, None
-            text = f"{call._method} is to be sent again, and sending has failed"
+            text = f"the server asked to send {call._method} again, but sending has failed"
             return RequestFailed(request=call, reason=FailureReason.LOST, text=text), None
         asked = {name: question["method"] for name, question in questions.items()}
         call._asked = asked, state, self._core.peer
@@ -145,7 +145,7 @@ class InputRequiredClient:
             if not is_object(given):
                 raise LocalProtocolError("MRTR-020", f"the answer to {name!r} is no object")
             if alien := _ALIEN & given.keys():
-                text = f"the answer to {name!r} is a bare result, and has no {min(alien)}"
+                text = f"the answer to {name!r} must be a bare result, without {min(alien)}"
                 raise LocalProtocolError("MRTR-020", text)
             given = without_nulls(spec.result_optional, given)
             fault = result_shape_fault(spec, False, given)
@@ -188,7 +188,10 @@ class InputRequiredClient:
         if call._spec is None or not call._spec.asks:
             return Breach("MRTR-003", f"{call._method} was answered with questions")
         if call._body is None:
-            return Breach("MRTR-026", f"{call._method} was sent with inputs of the caller's own")
+            return Breach(
+                "MRTR-026",
+                f"{call._method} was sent with inputResponses or requestState of the application",
+            )
         fault = judge_input_required(result)
         if fault is not None:
             return fault

@@ -578,12 +578,12 @@ class OutgoingRequests:
         assert isinstance(subject, OutgoingRequest)
         now = self._core.now or 0.0
         if subject._last_deadline is not None and subject._last_deadline <= now:
-            text = f"{subject._method} was not answered within its longest time"
+            text = f"no response to {subject._method} came in the time allowed for it"
         elif self._postpone_for_pauses(subject, now):
             return
         else:
             seconds = f"{subject._timeout:.4g} s"
-            text = f"{subject._method} was not answered, and {seconds} passed in silence"
+            text = f"no response to {subject._method} and no progress came for {seconds}"
         if subject._purpose in _NOT_CANCELLED or subject._task:
             message = None  # CANC-004, CANC-005
         else:

@@ -341,7 +341,9 @@ class Listeners(MethodPart):
         if change in held or len(held) < self._core.config.max_held_changes:
             held[change] = message
             return True
-        text = f"{len(held)} changes wait for the acknowledgement of {listener!r}, the limit"
+        text = (
+            f"{len(held)} changes wait for the acknowledgement of {listener!r}, which is the limit"
+        )
         self._core.events.append(LimitReached(rule="OWN-010", text=text))
         return False
 

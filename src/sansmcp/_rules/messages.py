@@ -169,7 +169,9 @@ def judge_input_required(result: JSONObject) -> Breach | None:
     if not is_object(questions) or (state is not MISSING and not isinstance(state, str)):
         return Breach("OWN-014", "inputRequests is no object, or requestState no string")
     if not questions and state is MISSING:
-        return Breach("MRTR-004", "neither inputRequests nor requestState is there")
+        return Breach(
+            "MRTR-004", "a result with questions lacks both inputRequests and requestState"
+        )
     return None
 
 

@@ -260,7 +260,7 @@ def judge_question(
         return Breach("MRTR-007", "a question is an object with a method")
     params: Any = question.get("params", {})
     if not is_object(params) or _has_protocol_meta(params):
-        text = f"{method[:80]}: a question has params, and no fields of a request in _meta"
+        text = f"{method[:80]}: a question has params, and no protocol fields in their _meta"
         return Breach("MRTR-007", text)
     spec = dialect.inputs.get(method)
     if spec is None:
@@ -270,7 +270,7 @@ def judge_question(
     if shape and (breach := judge_params(spec, without_nulls(spec.params_optional, params))):
         return breach
     if "id" in question or "jsonrpc" in question:
-        text = f"{method}: a question has method and params, and nothing of an envelope"
+        text = f"{method}: a question has method and params, but no id and no jsonrpc"
         return Breach("MRTR-007", text, tolerated=True)
     return None
 
@@ -295,7 +295,7 @@ def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | N
         if value.__class__ is list:
             beyond = not set(value).issubset(wish or ())
         if beyond:
-            text = f"{name} is honoured beyond what was asked for"
+            text = f"the acknowledgement grants more of {name} than was asked for"
             return Breach("SUBS-007", text, tolerated=True)
     return None
 
@@ -335,7 +335,7 @@ def judge_params(spec: Method, params: JSONObject) -> Breach | None:
         if mode is None:
             mode = "form"
         if not isinstance(mode, str) or mode not in spec.modes:
-            text = f"{spec.name} in an unknown mode"
+            text = f"{spec.name}: the mode is unknown"
             return Breach("ELIC-005", text, ErrorCode.INVALID_PARAMS)
         members = spec.modes[mode]
     fault = shape_fault(members, spec.params_optional, params)

@@ -113,7 +113,7 @@ class ExtensionMethod:
     def __attrs_post_init__(self) -> None:
         unknown = [name for name in self.revisions or () if name not in _REVISIONS]
         if unknown:
-            raise ValueError(f"{self.name} is to exist in {', '.join(unknown)}, which are unknown")
+            raise ValueError(f"{self.name}: unknown revisions: {', '.join(unknown)}")
         if self.revisions == (MODERN_REVISION,) and self._is_of_a_server:
             raise ValueError(f"{self.name}: no server sends requests in {MODERN_REVISION}")
 

@@ -119,7 +119,7 @@ def kinds_in(name: str, value: Any, kind: type[object], what: str) -> tuple[Any,
     is_several = _is_several(value)
     items: tuple[Any, ...] = tuple(value) if is_several else ()
     if not is_several or not all(isinstance(item, kind) for item in items):
-        raise ValueError(f"{name} must be several {what}, as a list or a tuple, not {value!r:.80}")
+        raise ValueError(f"{name} must be a list or a tuple of {what}, not {value!r:.80}")
     return items
 
 

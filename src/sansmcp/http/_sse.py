@@ -224,11 +224,13 @@ def encode_event(
     for name, value in ((b"id", id), (b"event", type)):
         if value is not None:
             if "\r" in value or "\n" in value or "\0" in value:
-                raise LocalProtocolError("OWN-036", f"{value[:40]!r} has no form in an event")
+                raise LocalProtocolError(
+                    "OWN-036", f"an event cannot hold a line break or NUL: {value[:40]!r}"
+                )
             lines.append(b"%b: %b" % (name, value.encode("utf-8", "replace")))
     if retry_ms is not None:
         if retry_ms < 0:
-            raise LocalProtocolError("OWN-036", f"nobody can wait {retry_ms} ms")
+            raise LocalProtocolError("OWN-036", f"retry_ms must not be negative, not {retry_ms}")
         lines.append(b"retry: %d" % retry_ms)
     if data is not None:
         lines += [b"data: %b" % line if line else b"data:" for line in _LINE_END.split(data)]

@@ -152,7 +152,7 @@ class InputRounds:
         responses: JSONObject = params.get("inputResponses", {})
         for name, response in responses.items():
             if wrong := _NOT_IN_RESPONSES & response.keys():
-                text = f"the answer to {name!r:.80} is a bare result, and has no {min(wrong)}"
+                text = f"the answer to {name!r:.80} must be a bare result, without {min(wrong)}"
                 return Breach("MRTR-020", text)
         client = self._client
         if self._rounds.has_forgotten or not client.is_complete or not self._server.is_readable:

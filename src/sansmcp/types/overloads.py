@@ -15,7 +15,7 @@ from .sampling import SamplingMembers
 from .tasks import TaskMetadata
 
 UncheckedParams: TypeAlias = dict[str, Never]
-"""Params in a variable of type `JSONObject`, whose `Any` fits; a dict literal with values does not."""
+"""Params in a variable of type `JSONObject`, whose `Any` fits. No dict literal with values fits."""
 
 WrittenOutParams: TypeAlias = dict[str, object]
 """Params in a dict literal; a variable fits only if its values have the type `object` or `Any`."""
