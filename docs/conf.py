@@ -56,7 +56,6 @@ add_module_names = False
 nitpick_ignore = [
     ("py:class", "PrincipalKey"),  # a function from a principal to text, as the argument says
     ("py:class", "sansmcp._connection.cursors.Item"),  # a type variable
-    ("py:class", "sansmcp.testing._checker.HandleT"),  # a type variable
     ("py:class", "sansmcp.testing._pair.EventT"),  # a type variable
     ("py:class", "sansmcp.testing._http_pair.EventT"),  # a type variable
 ]

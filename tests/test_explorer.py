@@ -27,7 +27,6 @@ from sansmcp.testing import (
     ask,
     cancel,
     close,
-    explore,
     fail_sending,
     listen,
     progress,
@@ -36,6 +35,7 @@ from sansmcp.testing import (
     request,
     require_input,
 )
+from tests.support.exploring import explore, explore_from_outside
 from tests.support.tracing import without_tracing
 
 TOOL: dict[str, Any] = {"name": "slow"}
@@ -440,3 +440,10 @@ def test_local_errors_are_those_of_the_library() -> None:
 
     assert isinstance(raised, LocalProtocolError)
     assert actor.waiting == []
+
+
+def test_nothing_needs_to_be_checked_besides() -> None:
+    """The books of both sides are compared all along."""
+    found = explore_from_outside(Pair(), client=[asking("call", "tools/call", TOOL)], eof=False)
+
+    assert found.states > 1

@@ -31,7 +31,6 @@ from sansmcp.testing import (
     ask,
     cancel,
     end_listener,
-    explore,
     listen,
     progress,
     provide_input,
@@ -39,6 +38,7 @@ from sansmcp.testing import (
     request,
     require_input,
 )
+from tests.support.exploring import explore
 
 MODERN = MODERN_REVISIONS[-1]
 BOTH = (*LEGACY_REVISIONS, *MODERN_REVISIONS)

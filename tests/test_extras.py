@@ -27,7 +27,6 @@ PROGRAMS: dict[str, tuple[str, str]] = {
     },
     "codec": ("msgspec", "import sansmcp\nsansmcp.MsgspecCodec()"),
     "strategies": ("hypothesis", "from sansmcp.testing import wire_bytes"),
-    "state machine": ("hypothesis", "import sansmcp.testing as m\nm.ConnectionMachine"),
 }
 EXTRAS = {"msgspec": "fast", "hypothesis": "testing"}
 

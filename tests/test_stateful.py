@@ -28,10 +28,11 @@ from sansmcp import (
     State,
     SubscriptionEnded,
 )
-from sansmcp.testing import ConnectionMachine, InvariantBroken, Pair
-from sansmcp.testing._choices import PROVISIONS
-from sansmcp.testing._stateful_wire import methods_of
+from sansmcp.testing import InvariantBroken, Pair
+from tests.support.choices import PROVISIONS
+from tests.support.connection_machine import ConnectionMachine
 from tests.support.tracing import without_tracing
+from tests.support.wire_machine import methods_of
 
 THOROUGH = settings(
     stateful_step_count=50,

@@ -18,14 +18,12 @@ from sansmcp import (
     Side,
 )
 from sansmcp.testing import (
-    Checker,
     InvariantBroken,
     Pair,
-    check_bounds,
-    check_message,
-    check_tables,
-    demand,
 )
+from sansmcp.testing._checker import Checker
+from sansmcp.testing._promises import check_message, demand
+from tests.support.bounds import check_bounds, check_tables
 
 CALL: dict[str, Any] = {"name": "slow"}
 RESULT: dict[str, Any] = {"content": []}
@@ -293,8 +291,8 @@ def test_every_table_has_a_bound_that_is_checked() -> None:
     check_tables(books.pair.server)
 
     forged: Any = Pair().client
-    forged._core.fault = {}
-    broken(lambda: check_tables(forged), "what bounds core.fault")
+    forged._core.last_fault = {}
+    broken(lambda: check_tables(forged), "what bounds core.last_fault")
 
 
 def test_many_deadlines_that_no_longer_matter_are_thrown_away() -> None:

@@ -23,7 +23,9 @@ from sansmcp import (
     Subscription,
     ToolsListChanged,
 )
-from sansmcp.testing import Checker, InvariantBroken, Pair, check_bounds
+from sansmcp.testing import InvariantBroken, Pair
+from sansmcp.testing._checker import Checker
+from tests.support.bounds import check_bounds
 
 MODERN = MODERN_REVISIONS[-1]
 CALL: dict[str, Any] = {"name": "slow"}

@@ -31,7 +31,7 @@ def test_no_other_name_is_there() -> None:
         getattr(sansmcp.testing, "Pear")  # noqa: B009  # not an attribute for the type checkers
 
 
-def test_only_strategies_and_the_machine_need_hypothesis() -> None:
+def test_only_strategies_need_hypothesis() -> None:
     """The pair is for everyone's tests, whatever they are written with."""
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_HYPOTHESIS], capture_output=True, text=True, check=False

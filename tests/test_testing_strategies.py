@@ -19,7 +19,6 @@ from sansmcp.testing import (
     answers,
     bad_request_ids,
     batches,
-    check_message,
     drain,
     encoded,
     envelopes,
@@ -35,6 +34,7 @@ from sansmcp.testing import (
     wire_bytes,
     wire_lines,
 )
+from sansmcp.testing._promises import check_message
 from tests.support.budget import examples
 from tests.support.schema import Sender, Transcript
 

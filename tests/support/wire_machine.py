@@ -26,14 +26,13 @@ from sansmcp import (
 )
 from sansmcp._spec.modern_methods import MODERN_DIALECT
 from sansmcp._spec.registry import DIALECTS
+from sansmcp.testing import Handle, Pair, encoded, wire_lines
+from sansmcp.testing._checker import Checker
+from sansmcp.testing._examples import requests_of
+from sansmcp.testing._promises import check_message, demand
 
-from ._books import Handle
-from ._checker import Checker
-from ._choices import CONFIGS, FOREIGN, STARTS
-from ._examples import requests_of
-from ._pair import Pair
-from ._promises import check_message, demand
-from ._strategies import encoded, wire_lines
+from .bounds import check_bounds
+from .choices import CONFIGS, FOREIGN, STARTS
 
 SIDES: Final = tuple(Side)
 # Every draw costs, so that a rule makes few of them: a side and a choice come as one.
@@ -267,6 +266,7 @@ class WireMachine(RuleBasedStateMachine):
             for event in self.checkers[side].take_events():
                 self.happened(side, event)
                 self._remember_handles(side, event)
+            check_bounds(self.pair.side(side))
         transcript = self.pair.transcript
         for side, message in transcript[self._seen :]:
             value = check_message(message)

@@ -19,8 +19,7 @@ from sansmcp import (
 from sansmcp._connection.notifications import LISTEN
 from sansmcp._rules.request_meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
 from sansmcp._spec.modern_methods import MODERN_REVISION
-
-from ._examples import PARAMS, QUESTIONS
+from sansmcp.testing._examples import PARAMS, QUESTIONS
 
 SMALL_LIMITS: Final = Config(
     max_message_bytes=3_000,

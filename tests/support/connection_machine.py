@@ -21,8 +21,9 @@ from sansmcp import (
     Subscription,
 )
 from sansmcp._connection.notifications import LISTEN
+from sansmcp.testing._examples import PARAMS, RESULTS, TASK_RESULT, notifications_of
 
-from ._choices import (
+from .choices import (
     ANSWERS,
     CHANGES,
     HONOURED,
@@ -31,8 +32,7 @@ from ._choices import (
     REQUESTS,
     ROUNDS,
 )
-from ._examples import PARAMS, RESULTS, TASK_RESULT, notifications_of
-from ._stateful_wire import ANY_SIDE, SIDES, WireMachine, asking_methods, methods_of, remember
+from .wire_machine import ANY_SIDE, SIDES, WireMachine, asking_methods, methods_of, remember
 
 # Rules are few, and each does much: of a run's steps every rule gets an equal share, some are not
 # used in a run at all, and most of what is worth seeing needs several things one after the other.
