@@ -752,3 +752,15 @@ def test_methods_serve_nothing_when_the_endpoint_closes() -> None:
     served.core.closing = True
 
     assert whole(served.receive("POST", CALL))[1]["error"]["code"] == -32603
+
+
+def test_post_reads_a_body_with_a_byte_order_mark() -> None:
+    """Some clients write one; the text after it is the message."""
+    served = Served()
+    exchange = new_exchange(served.core, headers=[("mcp-protocol-version", LEGACY)])
+    served.post.receive(exchange, b"\xef\xbb\xbf" + json.dumps(call(1, "ping")).encode())
+
+    assert whole(exchange) == (200, {"jsonrpc": "2.0", "id": 1, "result": {}})
+    assert [
+        event.rule for event in events_of(served.core) if isinstance(event, ProtocolViolation)
+    ] == ["OWN-017"]

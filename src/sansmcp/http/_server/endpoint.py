@@ -58,7 +58,7 @@ from .streams import Stream
 class ServerEndpoint:
     """A server behind HTTP: requests come in as exchanges, and events and responses come out.
 
-    It is the unit of locking: it and its exchanges are used by one thread at a time, and no call
+    The endpoint is the unit of locking: use it and its exchanges in one thread at a time. No call
     waits.
 
     Args:
@@ -71,22 +71,22 @@ class ServerEndpoint:
         origins: Origins of web pages that may call, and no others, such as
             `"https://app.example"`, or `"*"` for all; they get the CORS fields. None: pages from
             loopback addresses only, without CORS.
-        sessions: How sessions of the legacy revisions are kept; None: they are not, and each of
-            their requests is served by itself. Then `listChanged`, `resources.subscribe` and
+        sessions: How sessions of the legacy revisions are kept; None: there are none, and each
+            legacy request is served by itself. Then `listChanged`, `resources.subscribe` and
             `logging` are not declared to these clients: they need a stream or a log level that
             lasts.
         streams: Whether there are streams that outlast a request: those of GET and of
             `subscriptions/listen`. Without them GET gets 405 and `subscriptions/listen` -32601,
             `listChanged` and `resources.subscribe` are not declared to any client, and no event
             log is kept.
-        answers: `auto` answers with one JSON object where nothing comes before it, else with a
-            stream; `sse` always with a stream where the client takes one, which begins at once in
-            the legacy revisions, and in 2026-07-28, where errors have statuses, with the first
-            message or `start_stream`.
+        answers: `auto` answers with one JSON object if no message comes before the answer, else
+            with a stream. `sse` answers every client that takes a stream with one; it begins at
+            once in the legacy revisions, and with the first message or `start_stream` in
+            2026-07-28, where errors have statuses.
         keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
         tool_schema: Gives the `inputSchema` of a tool, to check its `Mcp-Param-*` fields; None:
-            they are not checked. What it raises comes out of the exchange's `receive_end`, after
-            the request was answered with 500.
+            they are not checked. An exception that it raises comes out of the exchange's
+            `receive_end`, after the request was answered with 500.
         old_paths: Where clients of 2024-11-05 are served; needs `sessions`.
         config: Limits and policies. Each session has the limits of a connection.
         wake: Called when output, an event or an earlier deadline appears where none was.
@@ -184,9 +184,9 @@ class ServerEndpoint:
             target: Path and query, as in the request line.
             headers: A mapping, or pairs, of names in any case and values, as text or bytes. For
                 HTTP/2, `:authority` belongs here as `host`.
-            principal: Who sends it, as the transport has found out. A session is open to the one
-                that has opened it only, compared by `==`.
-            principal_key: A string that stands for the principal and for nobody else, such as an
+            principal: Who sends it, as the transport has found out. A session is open only to the
+                principal that has opened it, compared by `==`.
+            principal_key: A string that stands for the principal and for no one else, such as an
                 account's id. Needed with a principal where `Config.state_keys` are set: sealed
                 states are bound to it. It may be set later, as `ServerExchange.principal`.
             context: Anything; it becomes `IncomingRequest.context`.
@@ -219,8 +219,8 @@ class ServerEndpoint:
     ) -> tuple[int, Headers, bytes]:
         """The response for a request that the transport refuses before there is an exchange.
 
-        For another path, or a head that cannot be read. Pages of `origins` can read it; where a
-        browser asks before it sends the request (a preflight of CORS), it is told to send it.
+        For another path, or a head that cannot be read. Pages of `origins` can read the response;
+        a browser that asks before it sends a request (a preflight of CORS) is told to send it.
 
         Args:
             status: From 400 to 599.
@@ -234,7 +234,7 @@ class ServerEndpoint:
         return self._heads.refusal(status, text, method, headers)
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`: fire what is due, in all sessions and exchanges."""
+        """The time is `now`: fire the timers that are due, in all sessions and exchanges."""
         core = self._core
         core.tell(now)
         if core.now is not None:
@@ -244,11 +244,11 @@ class ServerEndpoint:
     # ------------------------------------------------------------------------- to the caller
 
     def ready(self) -> list[ServerExchange]:
-        """The exchanges that have had new output since the last call; take it off each.
+        """The exchanges that have had new output since the last call; take the output off each.
 
-        Input of one exchange can be output of another, and so can taking its output: ask again
-        until there are none. What a client has missed comes out in portions: when one was taken,
-        the exchange is named again as long as there is another.
+        Input of one exchange can cause output of another, and so can taking its output: ask again
+        until there are none. Missed events come out in portions: after each portion but the last,
+        the exchange is named again.
         """
         core = self._core
         ready: list[Any] = list(core.ready)

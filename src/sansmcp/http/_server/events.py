@@ -1,4 +1,4 @@
-"""What an endpoint has to say beside the events of a connection."""
+"""The events of an endpoint, beside those of its connections."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SessionEnd(enum.Enum):
 @final
 @attrs.frozen(kw_only=True)
 class SessionEnded(Record):
-    """The last event of a session. All that was open in it has had its ending."""
+    """The last event of a session. Every open request in it has had its ending before."""
 
     session: Session
     cause: SessionEnd
@@ -42,13 +42,13 @@ class SessionEnded(Record):
 @final
 @attrs.frozen(kw_only=True)
 class MessageUndelivered(Record):
-    """A message of ours is lost: nobody is there, or no stream is open that could carry it.
+    """A message of this side is lost: its client is gone, or no open stream could carry it.
 
-    Requests of ours are not among these: they end in `RequestFailed(NO_STREAM)` (OWN-032).
+    Requests are not reported in this way: they end in `RequestFailed(NO_STREAM)` (OWN-032).
 
     Attributes:
-        session: The session it belongs to; None outside of one, and on a client.
-        is_answer: It is the answer to a request of the other side.
+        session: The session that the message belongs to; None outside of one, and on a client.
+        is_answer: Whether the message is the answer to a request of the other side.
     """
 
     session: Session | None

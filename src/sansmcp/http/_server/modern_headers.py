@@ -31,7 +31,7 @@ _SHOWN: Final = 80
 
 
 def header_value(text: str) -> str | None:
-    """What a field says, decoded where it is encoded; None where it has no valid form.
+    """The value of a field, decoded if it is encoded; None if it has no valid form.
 
     Keeps HDR-028, HDR-029.
     """
@@ -58,9 +58,9 @@ def judge_headers(
     is_request: bool,
     tool_schema: ToolSchema | None,
 ) -> Breach | None:
-    """What of the fields contradicts the body, or is missing; None where all is well.
+    """The breach if a field contradicts the body or is missing; None if all fields are right.
 
-    For notifications this revision does not say which fields they need: what is there must agree.
+    This revision does not say which fields notifications need: those that are there must agree.
     """
     for name in fields.repeated:
         if name.startswith(b"mcp-") and name != b"mcp-session-id":
@@ -147,7 +147,7 @@ def _is_same(said: str, value: object) -> bool:
 
 
 def _is_same_number(said: str, value: float) -> bool:
-    """Numerically: `42.0` is 42. Whole numbers are compared exactly.
+    """Whether a field has this number: `42.0` is 42. Whole numbers are compared exactly.
 
     Keeps HDR-035.
     """

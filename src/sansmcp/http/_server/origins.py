@@ -1,4 +1,4 @@
-"""From where a request may come: `Host`, `Origin`, and what browsers are told about it.
+"""Which hosts and origins are served: `Host`, `Origin`, and the fields of CORS.
 
 Source: MCP 2025-11-25, basic/transports, Security Warning; WHATWG Fetch, CORS protocol.
 """
@@ -62,7 +62,7 @@ def _check_origin(name: str) -> None:
 
 
 def _fault_of(match: re.Match[str]) -> str | None:
-    """What is wrong with scheme, name and port, and what to write instead."""
+    """The fault of scheme, name or port, with what to write instead; None if there is none."""
     scheme, name, port = match[1].lower(), match[2], match[3]
     if not name.isascii():
         return "write the name in ASCII (xn--...), as location.host has it in a browser"
@@ -91,10 +91,10 @@ def _fault_of(match: re.Match[str]) -> str | None:
 
 
 def _fault_of_ipv4(name: str) -> str | None:
-    """What is wrong with a name that a browser takes for an address of IPv4, if anything is.
+    """The fault of a name that a browser takes for an address of IPv4; None if there is none.
 
-    The last part decides: where it is a number, the whole is an address, and no name. A browser
-    reads many notations, and sends one.
+    If the last part is a number, the whole is an address, and no name. A browser reads many
+    notations, and sends one.
 
     Source: WHATWG URL, host parsing, "ends in a number" and the IPv4 parser.
     """
@@ -170,7 +170,7 @@ class Origins:
         self._any_origin = self._origins is not None and "*" in self._origins
 
     def refusal(self, fields: Fields) -> str | None:
-        """Why a request is not served here, or None.
+        """Why a request is refused for its `Host` or `Origin`; None if it is not.
 
         Keeps HTTP-001, HTTP-002.
         """
@@ -205,7 +205,7 @@ class Origins:
         return origin.lower() in self._origins
 
     def cors(self, fields: Fields) -> Headers:
-        """What every response to this origin says, so that a page may read it."""
+        """The fields of every response to this origin, so that a page may read it."""
         origin = fields.get(b"origin")
         if origin is None or self._origins is None:
             return ()
@@ -214,7 +214,7 @@ class Origins:
         return _readable_by(origin)
 
     def cors_of_unread(self) -> Headers:
-        """What a response says to a request whose `Origin` was not read, where only one can be."""
+        """The fields of a response to a request whose `Origin` was not read, if only one can be."""
         if self._any_origin:
             return _readable_by("*")
         if self._origins is not None and len(self._origins) == 1:
@@ -222,7 +222,7 @@ class Origins:
         return ()
 
     def preflight(self, fields: Fields, methods: bytes) -> Headers:
-        """What a browser is told that asks before it calls."""
+        """The fields of the response to a browser that asks before it calls."""
         if self._origins is None or b"access-control-request-method" not in fields.raw:
             return ()
         asked = fields.get(b"access-control-request-headers") or ""

@@ -32,21 +32,21 @@ class Sessions(Record):
     """Sessions at a time; an `initialize` over it gets 503 (OWN-030)."""
     idle: float = attrs.field(default=3600.0, validator=seconds(endless=True))
     """Silence after which a session ends that has no GET stream and no request of its client open.
-    Without a clock none does. It is broken when the body of a request is complete, not by its
-    head; and a request of ours that waits for its answer keeps no session."""
+    Without a clock no session does. The silence is over when the body of a request is complete, not
+    with its head; a request of the server that waits for its answer keeps no session open."""
     max_streams: int = attrs.field(default=16, validator=whole())
     """GET streams at a time in a session; the oldest is closed for one over it (OWN-031)."""
     event_log: Callable[[], EventLog] | None = attrs.field(
         default=MemoryEventLog, validator=function(optional=True)
     )
-    """Makes the event log of a session, whose oldest events give way (OWN-033): requests of ours
-    among them that nobody has read end in `NO_STREAM`. None: streams cannot be taken up again,
-    and what has no stream is lost, which is reported."""
+    """Makes the event log of a session. It drops its oldest events first (OWN-033): requests of the
+    server among them that no client has read end in `NO_STREAM`. None: streams cannot be resumed,
+    and a message without a stream is lost, which is reported."""
     retry_ms: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole(0)))
-    """Milliseconds that a client is told to wait before it takes up a stream again; None: it is
-    left to the client, except by `close_stream`, which says a second."""
+    """Milliseconds that a client is told to wait before it resumes a stream; None: the client
+    decides, except after `close_stream`, which says a second."""
     allow_delete: bool = attrs.field(default=True, validator=flag)
-    """Whether a client may end its session with DELETE; if not, that gets 405."""
+    """Whether a client may end its session with DELETE; if not, DELETE gets 405."""
 
 
 def _path(_instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
@@ -72,7 +72,7 @@ class OldPaths(Record):
     post: str = attrs.field(validator=_path)
 
     def __attrs_post_init__(self) -> None:
-        """Their methods differ, but what each of them answers to the other's does too."""
+        """Refuse one path for both: each answers the methods of the other with an error."""
         if self.stream == self.post:
             raise ValueError(f"stream and post are two paths, not {self.stream!r} for both")
 
