@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Final, assert_never
 
@@ -36,10 +35,9 @@ from sansmcp import (
 )
 
 from .._common.anomalies import AnomalyLog
-from .._common.callbacks import NotificationHandler
+from .._options.sessions import SessionOptions
 from .background import Notifications, call_back, call_on_progress
-from .call import Call
-from .handlers import Result, Serving
+from .handlers import Serving
 from .requests import Asked, Asking
 
 ENDINGS: Final = (
@@ -67,23 +65,19 @@ class Dispatching(Asking):
     def __init__(
         self,
         side: Asked,
-        *,
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], Call],
-        on_notification: NotificationHandler | None,
-        context: Any,
-        request_timeout: float,
+        options: SessionOptions,
     ) -> None:
-        super().__init__(side, handler=handler, context=context, request_timeout=request_timeout)
+        super().__init__(side, options)
         self._serving = self._new_serving(
             side,
-            handler,
-            partial(call_type, self),
+            options.handler,
+            partial(options.call_type, self),
             clock=self.clock,
             until_room=self._until_room,
             wake=self.wake,
             end_program=self._end_program,
         )
+        on_notification = options.on_notification
         self._notifications = None if on_notification is None else Notifications(on_notification)
         self._anomalies = AnomalyLog()
 

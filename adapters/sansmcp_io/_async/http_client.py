@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import ssl
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any, Final
 
 from sansmcp import ConnectionClosed, ConnectionFailed, Ready
@@ -22,15 +21,13 @@ from sansmcp.http import (
 )
 
 from .._common.anomalies import LOGGER
-from .._common.callbacks import NotificationHandler
 from .._common.endings import tell_opening_failed
 from .._common.errors import Refusal
-from .._common.http_client_settings import Headers, HTTPClientLimits, OnUnauthorized
-from .._common.trace import HTTPClientTrace
+from .._common.http_client_settings import Headers, HTTPClientLimits
+from .._options.clients import HTTPClientOptions
 from .background import logged
 from .call import Call
 from .dispatch import Dispatching
-from .handlers import Result
 
 
 class HTTPAsking(Dispatching):
@@ -39,32 +36,17 @@ class HTTPAsking(Dispatching):
     The core is called in the loop's thread, and its calls do not wait: there is no lock.
     """
 
-    def __init__(
-        self,
-        endpoint: ClientEndpoint,
-        *,
-        handler: Callable[[Any], Result],
-        on_notification: NotificationHandler | None,
-        on_unauthorized: OnUnauthorized | None,
-        context: Any,
-        request_timeout: float,
-        limits: HTTPClientLimits,
-        trace: HTTPClientTrace | None,
-    ) -> None:
+    def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         super().__init__(
             endpoint,
-            handler=handler,
-            call_type=Call,
-            on_notification=on_notification,
-            context=context,
-            request_timeout=request_timeout,
+            options.for_session(Call),
         )
         self.endpoint: Final = endpoint
-        self._on_unauthorized = on_unauthorized
+        self._on_unauthorized = options.on_unauthorized
         self._is_authorizing = False
         self._failed_authorization: Exception | None = None
-        self._limits = limits
-        self._trace = trace
+        self._limits = options.limits or HTTPClientLimits()
+        self._trace = options.trace
         self._closed = self.loop.new_event()
 
     @abstractmethod

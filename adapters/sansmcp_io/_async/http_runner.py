@@ -34,13 +34,14 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from .._common.anomalies import AnomalyLog
-from .._common.callbacks import NotificationHandler, check_progress_handler
+from .._common.callbacks import check_progress_handler
 from .._common.defaults import limit_of
 from .._common.endings import result_of, seconds_of
 from .._common.requester import RequestArguments
 from .._common.trace import HTTPTrace
+from .._options.sessions import SessionOptions
 from .background import Notifications, call_on_progress, logged
-from .handlers import Result, Serving
+from .handlers import Serving
 from .loop import Loop
 
 
@@ -81,33 +82,30 @@ class EndpointRunner:
     def __init__(
         self,
         endpoint: ServerEndpoint,
+        options: SessionOptions,
         *,
         now: Callable[[], float],
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], Any],
-        on_notification: NotificationHandler | None,
-        context: Any,
-        request_timeout: float,
         trace: HTTPTrace | None,
     ) -> None:
         self.endpoint: Final = endpoint
         self.now: Final = now
         self.trace: Final = trace
         self.companions: Companions | None = None
-        self.context: Final = context
+        self.context: Final = options.context
         self.wires: Final[dict[ServerExchange, Carrying]] = {}
         # Each client has an output of its own: nobody's answer waits for room in another's.
         self._serving = self._new_serving(
             endpoint,
-            handler,
-            partial(call_type, self),
+            options.handler,
+            partial(options.call_type, self),
             clock=self.now,
             until_room=None,
             wake=self.turn,
             end_program=self._end_program,
         )
+        on_notification = options.on_notification
         self._notifications = None if on_notification is None else Notifications(on_notification)
-        self._request_timeout = request_timeout
+        self._request_timeout = options.request_timeout
         self._anomalies = AnomalyLog()
         self._is_turning = False
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from sansmcp import Change, IncomingRequest, JSONObject
 
-from .._common.defaults import check_path
-from .._common.http_sessions import session_settings
-
 if TYPE_CHECKING:
-    from sansmcp.http import OldPaths, ServerEndpoint, Session, Sessions
+    from sansmcp.http import Session
 
     from .http_runner import EndpointRunner
 
@@ -69,30 +66,3 @@ class HTTPServer:
     def close(self) -> None:
         """Accept no more, and have `serve_http` return when what is under way has ended."""
         self._close()
-
-
-def new_endpoint(
-    path: str,
-    sessions: bool | Sessions,
-    revisions: Sequence[str],
-    old_paths: OldPaths | None,
-    **options: Any,
-) -> tuple[ServerEndpoint, tuple[str, ...]]:
-    """What serves, and at which paths, from the arguments of `serve_http`.
-
-    Raises:
-        ValueError: They contradict each other.
-    """
-    # Here, since programs on stdio need none of it.
-    from sansmcp.http import ServerEndpoint
-
-    check_path(path)
-    if not path.isascii():
-        raise ValueError(f"the path of an endpoint is ASCII, unlike {path!r}")
-    endpoint = ServerEndpoint(
-        revisions=revisions,
-        sessions=session_settings(sessions, revisions),
-        old_paths=old_paths,
-        **options,
-    )
-    return endpoint, (path,) if old_paths is None else (path, old_paths.stream, old_paths.post)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from sansmcp import IncomingRequest
+from sansmcp import IncomingRequest, Peer
 from sansmcp.http import ServerEndpoint
 
-from .._common.access import Authenticate, PrincipalKey
 from .._common.anomalies import LOGGER
-from .._common.callbacks import NotificationHandler
 from .._common.http_limits import HTTPLimits
-from .._common.trace import HTTPTrace
 from .._http1.responses import busy_response
+from .._options.servers import ListeningServerOptions
 from ..h11 import HTTPConnection
-from .handlers import Result
-from .http_calls import HTTPServerCall
-from .http_runner import EndpointRunner
+from .http_calls import HTTPServerCall, SessionServer
+from .http_runner import Companions, EndpointRunner
 from .loop import Loop
 
 if TYPE_CHECKING:
@@ -32,32 +30,22 @@ class HTTPServiceBase(EndpointRunner):
     def __init__(
         self,
         endpoint: ServerEndpoint,
-        *,
-        handler: Callable[[Any], Result],
-        on_notification: NotificationHandler | None,
-        authenticate: Authenticate | None,
-        principal_key: PrincipalKey | None,
-        paths: tuple[str, ...],
-        context: Any,
-        request_timeout: float,
-        limits: HTTPLimits,
-        trace: HTTPTrace | None,
+        options: ListeningServerOptions[Any, Any],
+        new_companions: Callable[[Callable[[Any], object], Callable[[Peer], Any]], Companions],
     ) -> None:
         self.loop = self._new_loop()
         super().__init__(
             endpoint,
+            options.for_session(options.handler, HTTPServerCall),
             now=self.loop.now,
-            handler=handler,
-            call_type=HTTPServerCall,
-            on_notification=on_notification,
-            context=context,
-            request_timeout=request_timeout,
-            trace=trace,
+            trace=options.trace,
         )
-        self.limits: Final = limits
-        self.authenticate: Final = authenticate
-        self.principal_key: Final = principal_key
-        self._paths = paths
+        if options.on_ready is not None:
+            self.companions = new_companions(options.on_ready, partial(SessionServer, self))
+        self.limits: Final = options.limits or HTTPLimits()
+        self.authenticate: Final = options.authenticate
+        self.principal_key: Final = options.principal_key
+        self._paths = options.paths
         self._connections: Final[set[Any]] = set()  # wires of this loop
         self.end: Callable[[], object] = _nothing  # as `HTTPServer.close`
         self.failure: BaseException | None = None  # what is to be raised at the end

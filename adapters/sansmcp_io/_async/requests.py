@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
 
 from sansmcp import (
     CloseCause,
@@ -42,8 +42,8 @@ from .._common.endings import (
 from .._common.errors import ConnectionLost, McpError, RequestTimeout
 from .._common.requester import RequestArguments
 from .._common.stderr import StderrTail
+from .._options.sessions import SessionOptions
 from .changes import Changes
-from .handlers import Result
 from .loop import Loop
 from .output_room import Room
 from .questions import Questions
@@ -60,23 +60,19 @@ class Asking:
 
     Args:
         side: The core, on whose side this is.
-        handler: Serves what the peer asks.
-        context: Handed to every call.
-        request_timeout: For requests that say nothing else; seconds.
+        options: What it does with what the peer sends.
     """
 
     _new_loop: ClassVar[type[Loop]]  # brought by the modules of a loop
 
-    def __init__(
-        self, side: Asked, *, handler: Callable[[Any], Result], context: Any, request_timeout: float
-    ) -> None:
+    def __init__(self, side: Asked, options: SessionOptions) -> None:
         self.side: Final = side
         self.loop: Final = self._new_loop()
         self.clock: Final = self.loop.now
-        self.context: Final = context
+        self.context: Final = options.context
         self.stderr: StderrTail | None = None
-        self._questions = Questions(self, handler)
-        self._request_timeout = request_timeout
+        self._questions = Questions(self, options.handler)
+        self._request_timeout = options.request_timeout
         self._room = Room(side, self.loop)
         self._ready = self.loop.new_event()
         self._on_ready: Callable[[], object] | None = None

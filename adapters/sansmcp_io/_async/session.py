@@ -6,8 +6,7 @@ Calls into the core are synchronous and happen in the loop's thread, so there is
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sansmcp import (
     ClientConnection,
@@ -19,11 +18,10 @@ from sansmcp import (
     ServerConnection,
 )
 
-from .._common.callbacks import UNSENT_BYTES, NotificationHandler
+from .._common.callbacks import UNSENT_BYTES
 from .._common.trace import Trace
-from .call import Call
+from .._options.sessions import SessionOptions
 from .dispatch import ENDINGS, Dispatching
-from .handlers import Result
 
 
 class Holding(Dispatching):
@@ -32,21 +30,13 @@ class Holding(Dispatching):
     def __init__(
         self,
         connection: ClientConnection | ServerConnection,
+        options: SessionOptions,
         *,
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], Call],
-        on_notification: NotificationHandler | None,
-        context: Any,
-        request_timeout: float,
         trace: Trace | None,
     ) -> None:
         super().__init__(
             connection,
-            handler=handler,
-            call_type=call_type,
-            on_notification=on_notification,
-            context=context,
-            request_timeout=request_timeout,
+            options,
         )
         self.connection: Final = connection
         self._trace = trace

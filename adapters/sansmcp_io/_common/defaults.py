@@ -76,6 +76,11 @@ def check_given(**given: object) -> None:
             raise ValueError(f"{name} must be {accepted}, not {value!r:.80}")
 
 
+def is_checked(name: str) -> bool:
+    """Whether `check_given` knows what an argument of this name is."""
+    return name in _KINDS
+
+
 def kept(value: Any) -> Any:
     """Several items as a tuple, which can be read once more; anything else as it is."""
     return tuple(value) if _is_several(value) else value

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import trio
 
 from sansmcp import JSONObject
 
-from .._async.process import ProcessOptions
+from .._options.clients import StdioClientOptions
 from ..trio import connect
 from ..trio._process import open_child
 from .gate import Gate
@@ -77,8 +77,10 @@ class Demo:
 
     async def _converse(self) -> None:
         self.transcript.heading(OPENING)
-        options = ProcessOptions(on_stderr=self.transcript.server_line)
-        async with open_child(self._command, options) as child:
+        process = StdioClientOptions[Any](
+            self._command, info=INFO, on_stderr=self.transcript.server_line
+        )
+        async with open_child(process) as child:
             gate = Gate(child.stream)
             async with connect(
                 gate,

@@ -14,7 +14,7 @@ import trio
 
 from sansmcp import JSONObject
 
-from .._async.process import ProcessOptions
+from .._options.clients import StdioClientOptions
 from ..trio._process import open_child
 from .http_client import SSE, Exchange, HTTPClient
 from .steps import NotSeen
@@ -224,8 +224,10 @@ class HTTPDemo:
     async def run(self) -> None:
         """Go through all steps in the time that is allowed."""
         with trio.move_on_after(self._seconds) as scope:
-            options = ProcessOptions(on_stderr=self.transcript.server_line)
-            async with open_child(self._command, options) as child:
+            process = StdioClientOptions[Any](
+                self._command, info={}, on_stderr=self.transcript.server_line
+            )
+            async with open_child(process) as child:
                 where = await self.transcript.wait_for("server", Kind.STDERR, "serving http")
                 port = int(where.text.rpartition(":")[2].partition("/")[0])
                 steps = HTTPSteps(HTTPClient(port, self.transcript), self.transcript)

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
-from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
-from sansmcp.http import OldPaths, ServerEndpoint, Session, Sessions, ToolSchema
+import attrs
+
+from sansmcp import Change, IncomingRequest, JSONObject
+from sansmcp.http import Session
 
 from .._async.server import Server
-from .._common.access import PrincipalKey, check_principal_key
-from .._common.callbacks import NotificationHandler
 from .._common.defaults import (
-    DEFAULT_DRAIN,
-    DEFAULT_REQUEST_TIMEOUT,
-    check_given,
     check_path,
-    check_times,
-    check_waits,
     kept,
 )
-from .._common.http_sessions import session_settings
+from .._options.arguments import described, init_takes
+from .._options.servers import LoopHTTPServerOptions
 from ..asyncio._tasks import finished
 from ._calls import Scope, ServerCall
 from ._exchange import Authenticate, Receive, Send, carry, respond
@@ -43,6 +38,26 @@ ReadyHandler: TypeAlias = Callable[[Server], object]
 _NOT_FOUND: Final = "nothing is served at this path"
 
 
+@attrs.frozen
+class _AppOptions(LoopHTTPServerOptions[Authenticate, ReadyHandler]):
+    """The options of the application.
+
+    Args:
+        handler: Serves the clients' requests.
+        path: The path, below the place where it is mounted, at which it serves; at others there is
+            nothing. None: whatever is routed here is for it.
+        authenticate: Called with the scope of each request; returns the principal, or raises
+            `Unauthorized`. Plain or async. Sessions are open only to the principal that has opened
+            them. Preflights are not authenticated.
+        old_paths: Where clients of 2024-11-05 are served, beside `path`: as the clients see them,
+            with the place where the application is mounted.
+    """
+
+    handler: Handler
+    path: str | None = attrs.field(default=None, kw_only=True)
+
+
+@described(_AppOptions)
 class App:
     """An ASGI application that serves MCP over HTTP, for one event loop of asyncio at a time.
 
@@ -51,117 +66,30 @@ class App:
     that of the application around it, what is under way when the server ends has `drain` seconds,
     and then ends as it should. It may be started again after that.
 
-    Args:
-        handler: Serves the clients' requests.
-        info: The server's `Implementation` object: `name` and `version` at least.
-        capabilities: What the server offers (`tools`, `resources`, `prompts`, `logging`, ...).
-        instructions: How to use the server, for the model on the other side.
-        revisions: The revisions to speak.
-        path: The path, below the place where it is mounted, at which it serves; at others there is
-            nothing. None: whatever is routed here is for it.
-        hosts: Names in `Host` that are served, beside the loopback ones: `"api.example"`.
-        origins: Origins of web pages that may call: see `sansmcp.http.ServerEndpoint`.
-        authenticate: Called with the scope of each request; returns the principal, or raises
-            `Unauthorized`. Plain or async. Sessions are open only to the principal that has opened
-            them. Preflights are not authenticated.
-        principal_key: Called with what `authenticate` returned; returns a string that stands for
-            that principal and for nobody else, such as an account's id. Needed with `authenticate`
-            where `config` has `state_keys`: sealed states are bound to it. Plain.
-        sessions: Whether clients of the revisions with a handshake have sessions, in this process;
-            settings for them, if they are not to be the usual ones.
-        answers: `auto` answers with JSON where nothing comes before it; `sse` with a stream.
-        keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
-        tool_schema: Gives the `inputSchema` of a tool, to check `Mcp-Param-*` fields.
-        old_paths: Where clients of 2024-11-05 are served, beside `path`: as the clients see them,
-            with the place where the application is mounted.
-        on_notification: Called with method and params of each notification; async or plain.
-        on_ready: Called with the `Server` of each session when its client is ready; an async
-            function runs for as long as the session. Clients without one cause no call.
-        context: Becomes `ServerCall.context`.
-        config: Limits and policies of the protocol.
-        request_timeout: Default for `timeout` of each request to a client, in seconds.
-        drain: Seconds that requests have to come to their end when the server does.
-
     Raises:
         ValueError: Settings contradict each other.
     """
 
-    def __init__(
-        self,
-        handler: Handler,
-        *,
-        info: JSONObject,
-        capabilities: JSONObject | None = None,
-        instructions: str | None = None,
-        revisions: Sequence[str] = ALL_REVISIONS,
-        path: str | None = None,
-        hosts: Sequence[str] = (),
-        origins: Sequence[str] | None = None,
-        authenticate: Authenticate | None = None,
-        principal_key: PrincipalKey | None = None,
-        sessions: bool | Sessions = True,
-        answers: Literal["auto", "sse"] = "auto",
-        keep_alive: float | None = 15.0,
-        tool_schema: ToolSchema | None = None,
-        old_paths: OldPaths | None = None,
-        on_notification: NotificationHandler | None = None,
-        on_ready: ReadyHandler | None = None,
-        context: Any = None,
-        config: Config | None = None,
-        request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
-        drain: float = DEFAULT_DRAIN,
-    ) -> None:
-        check_given(
-            handler=handler,
-            info=info,
-            capabilities=capabilities,
-            instructions=instructions,
-            revisions=revisions,
-            authenticate=authenticate,
-            principal_key=principal_key,
-            tool_schema=tool_schema,
-            on_notification=on_notification,
-            config=config,
-            on_ready=on_ready,
+    @init_takes(_AppOptions)
+    def __init__(self, options: _AppOptions) -> None:
+        options.check()
+        if options.path is not None:
+            check_path(options.path)
+        self._options = options = attrs.evolve(
+            options,
+            revisions=tuple(options.revisions),
+            hosts=kept(options.hosts),
+            origins=kept(options.origins),
         )
-        check_times(request_timeout=request_timeout)
-        check_waits(drain=drain)
-        if path is not None:
-            check_path(path)
-        check_principal_key(config, authenticate, principal_key)
-        make_endpoint = partial(
-            ServerEndpoint,
-            instructions=instructions,
-            revisions=tuple(revisions),
-            hosts=kept(hosts),
-            origins=kept(origins),
-            sessions=session_settings(sessions, revisions),
-            answers=answers,
-            keep_alive=keep_alive,
-            tool_schema=tool_schema,
-            old_paths=old_paths,
-            config=config,
-        )
-
-        def make_runner() -> Runner:
-            return Runner(
-                make_endpoint(info=info, capabilities=capabilities),
-                handler=handler,
-                on_notification=on_notification,
-                on_ready=on_ready,
-                context=context,
-                request_timeout=request_timeout,
-            )
-
-        self._make_runner = make_runner
-        self._runner = make_runner()
+        self._runner = self._new_runner()
         # For the next one. The first has seen that they have a form in JSON, and so can be copied.
-        info, capabilities = copy.deepcopy((info, capabilities))
-        self._path = path
-        self._old_paths = () if old_paths is None else (old_paths.stream, old_paths.post)
-        self._authenticate = authenticate
-        self._principal_key = principal_key
-        self._drain = drain
+        info, capabilities = copy.deepcopy((options.info, options.capabilities))
+        self._options = attrs.evolve(options, info=info, capabilities=capabilities)
+
+    def _new_runner(self) -> Runner:
+        options = self._options
+        endpoint = options.new_endpoint(old_paths=options.old_paths)
+        return Runner(endpoint, options.handler, options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request, or the lifespan of the server.
@@ -172,14 +100,15 @@ class App:
                 asyncio.
         """
         if scope["type"] == "http":
-            if self._path is not None and not self._serves(scope):
+            if self._options.path is not None and not self._serves(scope):
                 response = self._runner.endpoint.refusal(
                     404, _NOT_FOUND, method=scope["method"], headers=scope["headers"]
                 )
                 await respond(send, response)
                 return
             runner = self._runner_here()
-            await carry(runner, self._authenticate, self._principal_key, scope, receive, send)
+            options = self._options
+            await carry(runner, options.authenticate, options.principal_key, scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
@@ -187,10 +116,11 @@ class App:
 
     def _serves(self, scope: Scope) -> bool:
         path: str = scope["path"]
-        if path == self._path or path in self._old_paths:
+        own = self._options.path
+        if path == own or path in self._options.paths_of_old:
             return True
         root: str = scope.get("root_path", "")
-        return path in (f"{root}{self._path}", f"{root.rstrip('/')}{self._path}")
+        return path in (f"{root}{own}", f"{root.rstrip('/')}{own}")
 
     # ------------------------------------------------------------------------------- running
 
@@ -198,13 +128,13 @@ class App:
         """The runner, in the loop that calls; another one if nothing can be done with it."""
         loop = _running_loop()
         if not self._runner.adopt(loop):
-            self._runner = self._make_runner()
+            self._runner = self._new_runner()
             self._runner.adopt(loop)
         return self._runner
 
     def _begin(self) -> Runner:
         if self._runner.is_closed:
-            self._runner = self._make_runner()
+            self._runner = self._new_runner()
         return self._runner_here()
 
     @asynccontextmanager
@@ -218,7 +148,7 @@ class App:
         try:
             yield
         finally:
-            await finished(runner.shut_down(self._drain))
+            await finished(runner.shut_down(self._options.drain))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()  # lifespan.startup

@@ -14,9 +14,8 @@ from sansmcp.http import ServerEndpoint
 from .._async.handlers import Result
 from .._async.http_calls import SessionServer
 from .._common.anomalies import LOGGER
-from .._common.callbacks import NotificationHandler
-from ..asyncio._http_runner import AsyncioRunner
-from ..asyncio._http_session_tasks import Companions
+from .._options.servers import LoopHTTPServerOptions
+from ..asyncio._http_runner import AsyncioRunner, Companions
 from ..asyncio._loop import AsyncioLoop
 from ._calls import ServerCall
 
@@ -29,26 +28,18 @@ class Runner(AsyncioRunner):
     def __init__(
         self,
         endpoint: ServerEndpoint,
-        *,
         handler: Callable[[ServerCall], Result],
-        on_notification: NotificationHandler | None,
-        on_ready: Callable[[Any], object] | None,
-        context: Any,
-        request_timeout: float,
+        options: LoopHTTPServerOptions[Any, Any],
     ) -> None:
         super().__init__(
             endpoint,
+            options.for_session(handler, ServerCall),
             now=time.monotonic,  # and not that of a loop: there may be several in a row
-            handler=handler,
-            call_type=ServerCall,
-            on_notification=on_notification,
-            context=context,
-            request_timeout=request_timeout,
             trace=None,
         )
         self._has_changed = asyncio.Event()
-        if on_ready is not None:
-            self.companions = Companions(on_ready, partial(SessionServer, self))
+        if options.on_ready is not None:
+            self.companions = Companions(options.on_ready, partial(SessionServer, self))
         self.is_closed = False
         self.failures: dict[int, list[BaseException]] = {}
         """What handlers raise for the program, by the identity of the scope being carried."""

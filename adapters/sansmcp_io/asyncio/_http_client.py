@@ -13,10 +13,11 @@ from contextlib import suppress
 from typing import Any, Final
 
 from sansmcp import IncomingRequest, Subscription
-from sansmcp.http import ClientExchange
+from sansmcp.http import ClientEndpoint, ClientExchange
 
 from .._async.http_client import HTTPAsking, is_answer, sentence_of
 from .._common.callbacks import FLUSH_SECONDS
+from .._options.clients import HTTPClientOptions
 from ._dispatch import ENDINGS, Dispatching
 from ._http_pool import Link, Pool
 from ._tasks import Tasks, finished
@@ -25,12 +26,12 @@ from ._tasks import Tasks, finished
 class HTTPSession(HTTPAsking, Dispatching):
     """Moves the exchanges of an endpoint, and tells it the time. It runs once."""
 
-    def __init__(self, *about: Any, tls: ssl.SSLContext | None, **options: Any) -> None:
-        super().__init__(*about, **options)
+    def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
+        super().__init__(endpoint, options)
         self._loop: Final = asyncio.get_running_loop()
         self._context: Final = contextvars.copy_context()  # not that of who calls a verb
         self._tasks = Tasks(self._fail)
-        self._pool = Pool(tls, self._limits.connect, self._trace)
+        self._pool = Pool(options.tls, self._limits.connect, self._trace)
         self._moving: dict[ClientExchange, _Carrying] = {}
         self._turns = self._limits.requests  # so many more may have a connection
         self._waiting: dict[_Carrying, None] = {}

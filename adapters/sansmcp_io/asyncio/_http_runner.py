@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
 from contextlib import suppress
 
+from sansmcp.http import Session
+
 from .._async.http_runner import EndpointRunner
+from .._async.http_session_tasks import CompanionsBase
 from .._common.anomalies import LOGGER
 from .._common.callbacks import FLUSH_SECONDS
 from ._handlers import Serving
 from ._tasks import Tasks
+
+
+class Companions(CompanionsBase):
+    """Has a task for each session whose function is async."""
+
+    def _start(
+        self, awaitable: Awaitable[object], session: Session, tasks: Tasks
+    ) -> asyncio.Task[None]:
+        return tasks.start_soon(self._run, awaitable, session)
 
 
 class AsyncioRunner(EndpointRunner):

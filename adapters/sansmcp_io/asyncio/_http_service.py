@@ -7,9 +7,12 @@ import ssl
 from functools import partial
 from typing import Any, Final
 
+from sansmcp.http import ServerEndpoint
+
 from .._async.http_server import BACKLOG, Address
 from .._async.http_service import HTTPServiceBase
-from ._http_runner import AsyncioRunner
+from .._options.servers import ListeningServerOptions
+from ._http_runner import AsyncioRunner, Companions
 from ._http_wire import HTTPWire
 from ._loop import AsyncioLoop
 
@@ -21,8 +24,8 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
 
     _new_loop = AsyncioLoop
 
-    def __init__(self, *about: Any, **options: Any) -> None:
-        super().__init__(*about, **options)
+    def __init__(self, endpoint: ServerEndpoint, options: ListeningServerOptions[Any, Any]) -> None:
+        super().__init__(endpoint, options, Companions)
         self._enter(asyncio.get_running_loop())
         # One for all: to have each read make its own costs as much as a tenth of a request.
         self.buffer: Final = memoryview(bytearray(_READ_BYTES))

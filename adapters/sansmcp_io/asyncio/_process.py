@@ -9,22 +9,21 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from os import PathLike
-from typing import Final
+from typing import Any, Final
 
-from .._async.process import LAST_WORDS_SECONDS, LOOK_AGAIN_SECONDS, STDERR_SECONDS, ProcessOptions
+from .._async.process import LAST_WORDS_SECONDS, LOOK_AGAIN_SECONDS, STDERR_SECONDS
 from .._common.anomalies import LOGGER
 from .._common.descriptors import Sink, Source, has_data
 from .._common.stderr import StderrLines, StderrTail
+from .._options.clients import StdioClientOptions
 from ..stdio import (
     DEFAULT_KILL_AFTER,
     HAS_PROCESS_GROUPS,
     KILL,
     TERMINATE,
     group_is_alive,
-    process_options,
     signal_group,
 )
 from ._ends import Input, Output
@@ -42,11 +41,11 @@ class Child:
         OSError: It could not be started.
     """
 
-    def __init__(self, command: Sequence[str | PathLike[str]], options: ProcessOptions) -> None:
-        keywords = process_options(env=options.env, cwd=options.cwd, stderr=options.stderr_mode)
+    def __init__(self, options: StdioClientOptions[Any]) -> None:
+        keywords = options.of_process()
         self._options: Final = options
         self._loop: Final = AsyncioLoop()
-        self.process: Final = subprocess.Popen(command, bufsize=0, **keywords)
+        self.process: Final = subprocess.Popen(options.command, bufsize=0, **keywords)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.output: Final = Output(Sink(self.process.stdin.fileno()))
@@ -173,14 +172,14 @@ def _discard(data: bytes) -> None:
 
 @asynccontextmanager
 async def open_child(
-    command: Sequence[str | PathLike[str]], options: ProcessOptions
+    options: StdioClientOptions[Any],
 ) -> AsyncGenerator[Child, None]:
     """Start a process and end it, whatever happens in between.
 
     Raises:
         OSError: It could not be started.
     """
-    child = Child(command, options)
+    child = Child(options)
     watching = asyncio.get_running_loop().create_task(child.watch())
     try:
         yield child

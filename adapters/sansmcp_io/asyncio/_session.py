@@ -13,23 +13,20 @@ import contextvars
 import math
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any, Final
 
 from sansmcp import ClientConnection, IncomingRequest, ServerConnection, State
 
-from .._async.call import Call
-from .._async.handlers import Result
 from .._async.session import Holding
 from .._common.anomalies import LOGGER
 from .._common.callbacks import (
     FLUSH_SECONDS,
     FLUSH_SECONDS_AT_EOF,
     UNSENT_BYTES,
-    NotificationHandler,
 )
 from .._common.descriptors import Data
 from .._common.trace import Trace
+from .._options.sessions import SessionOptions
 from ._dispatch import Dispatching
 from ._ends import Reads, Writes
 from ._tasks import Tasks
@@ -50,22 +47,14 @@ class Session(Holding, Dispatching):
         connection: ClientConnection | ServerConnection,
         input: Reads,
         output: Writes,
+        options: SessionOptions,
         *,
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], Call],
-        on_notification: NotificationHandler | None,
-        context: Any,
-        request_timeout: float,
         drain: float,
         trace: Trace | None,
     ) -> None:
         super().__init__(
             connection,
-            handler=handler,
-            call_type=call_type,
-            on_notification=on_notification,
-            context=context,
-            request_timeout=request_timeout,
+            options,
             trace=trace,
         )
         self._loop: Final = asyncio.get_running_loop()

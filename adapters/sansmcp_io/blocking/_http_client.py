@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,45 +18,29 @@ from sansmcp.http import (
 )
 
 from .._common.anomalies import LOGGER
-from .._common.callbacks import NotificationHandler, not_async
+from .._common.callbacks import not_async
 from .._common.endings import tell_opening_failed
 from .._common.errors import Refusal
-from .._common.http_client_settings import Headers, HTTPClientLimits, OnUnauthorized
-from .._common.trace import HTTPClientTrace
+from .._common.http_client_settings import Headers, HTTPClientLimits
+from .._options.clients import HTTPClientOptions
 from ._call import Call
 from ._http_wire import HTTPWire
 from ._mailbox import Mailbox
 from ._requests import Asking
-from ._session import Result
 
 
 class HTTPSession(HTTPWire, Asking):
     """An endpoint on sockets, on which callers ask."""
 
-    def __init__(
-        self,
-        endpoint: ClientEndpoint,
-        *,
-        handler: Callable[[Any], Result],
-        on_notification: NotificationHandler | None,
-        on_unauthorized: OnUnauthorized | None,
-        context: Any,
-        request_timeout: float,
-        tls: ssl.SSLContext | None,
-        limits: HTTPClientLimits,
-        trace: HTTPClientTrace | None,
-    ) -> None:
+    def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         Asking.__init__(
             self,
             endpoint,
-            handler=handler,
-            call_type=Call,
-            on_notification=on_notification,
-            context=context,
-            request_timeout=request_timeout,
+            options.for_session(Call),
         )
-        HTTPWire.__init__(self, endpoint, tls=tls, limits=limits, trace=trace)
-        self._on_unauthorized = on_unauthorized
+        limits = options.limits or HTTPClientLimits()
+        HTTPWire.__init__(self, endpoint, tls=options.tls, limits=limits, trace=options.trace)
+        self._on_unauthorized = options.on_unauthorized
         self._to_authorize: AuthorizationRequired | None = None
         self._is_authorizing = False
         self._failed_authorization: Exception | None = None

@@ -9,24 +9,19 @@ import select
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from os import PathLike
-from typing import Final
-
-import attrs
+from collections.abc import Callable
+from typing import Any, Final
 
 from .._common.anomalies import LOGGER
 from .._common.descriptors import READ_BYTES, Sink, Source
 from .._common.stderr import StderrLines, StderrTail
+from .._options.clients import StdioClientOptions
 from ..stdio import (
     DEFAULT_KILL_AFTER,
-    DEFAULT_TERMINATE_AFTER,
     HAS_PROCESS_GROUPS,
     KILL,
     TERMINATE,
-    StderrMode,
     group_is_alive,
-    process_options,
     signal_group,
 )
 from ._interrupts import interruptible
@@ -42,24 +37,6 @@ _LOOK_AGAIN_IN_A_CALL_SECONDS: Final = 0.25
 """How often to look whether the process has ended, on systems where no descriptor tells that."""
 
 
-@attrs.frozen(kw_only=True)
-class ProcessOptions:
-    """How a server process is started and ended."""
-
-    command: Sequence[str | PathLike[str]]
-    env: Mapping[str, str] | None = None
-    cwd: str | PathLike[str] | None = None
-    stderr: StderrMode = "inherit"
-    on_stderr: Callable[[str], object] | None = None
-    terminate_after: float = DEFAULT_TERMINATE_AFTER
-    kill_after: float = DEFAULT_KILL_AFTER
-
-    @property
-    def stderr_mode(self) -> StderrMode:
-        """With a callback, standard error is captured."""
-        return self.stderr if self.on_stderr is None else "capture"
-
-
 class Child:
     """A running server process. It is watched by whichever thread reads what it says.
 
@@ -70,8 +47,8 @@ class Child:
         OSError: It could not be started.
     """
 
-    def __init__(self, options: ProcessOptions) -> None:
-        keywords = process_options(env=options.env, cwd=options.cwd, stderr=options.stderr_mode)
+    def __init__(self, options: StdioClientOptions[Any]) -> None:
+        keywords = options.of_process()
         self._options = options
         self.process: Final = subprocess.Popen(options.command, bufsize=0, **keywords)
         assert self.process.stdin is not None

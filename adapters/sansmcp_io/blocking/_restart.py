@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from sansmcp import State
 
 from .._common.anomalies import LOGGER
 from .._common.endings import with_stderr
 from .._common.errors import ConnectionLost
+from .._options.clients import StdioClientOptions
 from ._interrupts import Uninterrupted
 from ._lock import Forkable
-from ._process import Child, ProcessOptions
+from ._process import Child
 from ._requests import Asking
 
 
 class Running(Forkable):
     """A process that runs, and the conversation with it. `close` ends both, once."""
 
-    def __init__(self, options: ProcessOptions, make_session: Callable[[Child], Asking]) -> None:
+    def __init__(
+        self, options: StdioClientOptions[Any], make_session: Callable[[Child], Asking]
+    ) -> None:
         child = Child(options)
         self._child: Final = child
         try:

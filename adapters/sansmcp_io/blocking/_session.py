@@ -47,8 +47,9 @@ from sansmcp import (
 from .._common.allowance import Allowance, memory_of
 from .._common.anomalies import LOGGER, AnomalyLog
 from .._common.call import RequireInput, answer, answer_failure, ends_program
-from .._common.callbacks import NotificationHandler, not_async
+from .._common.callbacks import not_async
 from .._common.errors import CallCancelled
+from .._options.sessions import SessionOptions
 from ._mailbox import Mailbox
 from ._waiting import Waiting
 
@@ -73,19 +74,14 @@ class Session(Waiting):
     def __init__(
         self,
         side: Asked,
-        *,
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], object],
-        on_notification: NotificationHandler | None,
-        context: Any,
-        request_timeout: float,
+        options: SessionOptions,
     ) -> None:
         super().__init__(side)
-        self.handler: Final = handler
-        self.context: Final = context
-        self.request_timeout: Final = request_timeout
-        self._call_type = call_type
-        self._on_notification = on_notification
+        self.handler: Final = options.handler
+        self.context: Final = options.context
+        self.request_timeout: Final = options.request_timeout
+        self._call_type = options.call_type
+        self._on_notification = options.on_notification
         self._on_ready: Callable[[], object] | None = None
         self.ended_by: CloseCause | None = None
         self.is_ready: bool = False

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from sansmcp import ClientConnection, ServerConnection
 
-from sansmcp import ClientConnection, IncomingRequest, ServerConnection
-
-from .._common.callbacks import NotificationHandler
 from .._common.descriptors import Sink, Source
 from .._common.trace import Trace
+from .._options.sessions import SessionOptions
 from ._requests import Asking
-from ._session import Result
 from ._wire import Watched, Wire
 
 
@@ -23,12 +19,8 @@ class StdioSession(Wire, Asking):
         connection: ClientConnection | ServerConnection,
         source: Source,
         sink: Sink,
+        options: SessionOptions,
         *,
-        handler: Callable[[Any], Result],
-        call_type: Callable[[Any, IncomingRequest], object],
-        on_notification: NotificationHandler | None,
-        context: Any,
-        request_timeout: float,
         drain: float,
         trace: Trace | None,
         watched: Watched | None = None,
@@ -36,10 +28,6 @@ class StdioSession(Wire, Asking):
         Asking.__init__(
             self,
             connection,
-            handler=handler,
-            call_type=call_type,
-            on_notification=on_notification,
-            context=context,
-            request_timeout=request_timeout,
+            options,
         )
         Wire.__init__(self, connection, source, sink, drain=drain, trace=trace, watched=watched)

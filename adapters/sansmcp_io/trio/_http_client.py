@@ -15,11 +15,12 @@ from typing import Any, Final
 import trio
 
 from sansmcp import IncomingRequest, Subscription
-from sansmcp.http import ClientExchange
+from sansmcp.http import ClientEndpoint, ClientExchange
 
 from .._async.background import logged
 from .._async.http_client import HTTPAsking, is_answer, sentence_of
 from .._common.callbacks import FLUSH_SECONDS
+from .._options.clients import HTTPClientOptions
 from ._dispatch import ENDINGS, Dispatching
 from ._http_pool import Link, Pool
 from ._sleeper import Sleeper
@@ -33,10 +34,10 @@ class HTTPSession(HTTPAsking, Dispatching):
 
     _tasks: trio.Nursery
 
-    def __init__(self, *about: Any, tls: ssl.SSLContext | None, **options: Any) -> None:
-        super().__init__(*about, **options)
+    def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
+        super().__init__(endpoint, options)
         self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
-        self._pool = Pool(tls, self._limits.connect)
+        self._pool = Pool(options.tls, self._limits.connect)
         self._turns = trio.CapacityLimiter(self._limits.requests)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
         self._pump = Sleeper()

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any
 
 import trio
 
+from sansmcp.http import ServerEndpoint, Session
+
 from .._async.http_service import HTTPServiceBase
+from .._async.http_session_tasks import CompanionsBase
 from .._common.callbacks import FLUSH_SECONDS
 from .._common.tls import TLS
+from .._options.servers import ListeningServerOptions
 from ._handlers import Serving
 from ._http_wire import HTTPWire
 from ._loop import TrioLoop
 from ._sleeper import Sleeper
 from ._socket import NoWaitSocket, TLSSocket, client_of
+
+
+class Companions(CompanionsBase):
+    """Has a task for each session whose function is async."""
+
+    def _start(
+        self, awaitable: Awaitable[object], session: Session, tasks: trio.Nursery
+    ) -> trio.CancelScope:
+        scope = trio.CancelScope()
+
+        async def run() -> None:
+            with scope:
+                await self._run(awaitable, session)
+
+        tasks.start_soon(run)
+        return scope
 
 
 class HTTPService(HTTPServiceBase):
@@ -25,8 +46,8 @@ class HTTPService(HTTPServiceBase):
     _new_loop = TrioLoop
     _new_serving = Serving
 
-    def __init__(self, *about: Any, **options: Any) -> None:
-        super().__init__(*about, **options)
+    def __init__(self, endpoint: ServerEndpoint, options: ListeningServerOptions[Any, Any]) -> None:
+        super().__init__(endpoint, options, Companions)
         self._clock = Sleeper()
         self._alarm = math.inf  # when the clock wakes by itself
         self._accepting = trio.CancelScope()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol
+from typing import Protocol
 
 import trio
 
-from sansmcp import ClientConnection, Config, JSONObject
-
 from .._async.call import Call
 from .._async.client import RequestHandler
-from .._common.callbacks import NotificationHandler, serves_nothing
 from .._common.stderr import StderrTail
-from .._common.trace import Trace
+from .._options.clients import StreamClientOptions
 from ._session import Session
 from ._stream import ByteStream
 from ._unwrap import unwrapped
@@ -31,41 +28,17 @@ class HalfCloseableByteStream(ByteStream, Protocol):
 @asynccontextmanager
 async def connected(
     stream: HalfCloseableByteStream,
+    options: StreamClientOptions[RequestHandler],
     *,
-    info: JSONObject,
-    capabilities: JSONObject | None,
-    revisions: Sequence[str],
-    requires: Iterable[str],
-    on_request: RequestHandler | None,
-    on_notification: NotificationHandler | None,
-    context: Any,
-    config: Config | None,
-    request_timeout: float,
-    start_timeout: float,
-    probe_timeout: float,
-    hint: str | None,
-    trace: Trace | None,
     stderr: StderrTail | None,
 ) -> AsyncGenerator[Session, None]:
     """Open a client on a stream, as `connect` and `connect_stdio` describe it."""
-    connection = ClientConnection(
-        info=info,
-        capabilities=None if on_request is None else capabilities,
-        revisions=revisions,
-        requires=requires,
-        config=config,
-    )
-
     session = Session(
-        connection,
+        options.new_connection(),
         stream,
-        handler=serves_nothing if on_request is None else on_request,
-        call_type=Call,
-        on_notification=on_notification,
-        context=context,
-        request_timeout=request_timeout,
+        options.for_session(Call),
         drain=0.0,
-        trace=trace,
+        trace=options.trace,
     )
     session.stderr = stderr
     session.shield()
@@ -73,7 +46,7 @@ async def connected(
         session.around.append(nursery.cancel_scope)
         nursery.start_soon(session.run)
         try:
-            await session.start(start_timeout, probe_timeout, hint)
+            await session.start(*options.opening)
             yield session
         finally:
             with trio.CancelScope(shield=True):

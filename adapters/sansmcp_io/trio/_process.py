@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from os import PathLike
-from typing import Final
+from typing import Any, Final
 
 import trio
 
-from .._async.process import LAST_WORDS_SECONDS, LOOK_AGAIN_SECONDS, STDERR_SECONDS, ProcessOptions
+from .._async.process import LAST_WORDS_SECONDS, LOOK_AGAIN_SECONDS, STDERR_SECONDS
 from .._common.anomalies import LOGGER
 from .._common.descriptors import has_data
 from .._common.stderr import StderrLines, StderrTail
+from .._options.clients import StdioClientOptions
 from ..stdio import (
     DEFAULT_KILL_AFTER,
     HAS_PROCESS_GROUPS,
     KILL,
     TERMINATE,
     group_is_alive,
-    process_options,
     signal_group,
 )
 from ._unwrap import unwrapped
@@ -28,7 +27,7 @@ from ._unwrap import unwrapped
 class Child:
     """A running server process."""
 
-    def __init__(self, process: trio.Process, options: ProcessOptions) -> None:
+    def __init__(self, process: trio.Process, options: StdioClientOptions[Any]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.process: Final = process
@@ -132,15 +131,15 @@ class Child:
 
 @asynccontextmanager
 async def open_child(
-    command: Sequence[str | PathLike[str]], options: ProcessOptions
+    options: StdioClientOptions[Any],
 ) -> AsyncGenerator[Child, None]:
     """Start a process and end it, whatever happens in between.
 
     Raises:
         OSError: It could not be started.
     """
-    keywords = process_options(env=options.env, cwd=options.cwd, stderr=options.stderr_mode)
-    child = Child(await trio.lowlevel.open_process(command, **keywords), options)
+    keywords = options.of_process()
+    child = Child(await trio.lowlevel.open_process(options.command, **keywords), options)
     async with unwrapped(), trio.open_nursery() as nursery:
         try:
             if child.process.stderr is not None:

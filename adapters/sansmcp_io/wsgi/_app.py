@@ -6,22 +6,21 @@ can serve it, and none is tied to a client.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
 
-from sansmcp import ALL_REVISIONS, Change, Config, IncomingRequest, JSONObject
-from sansmcp.http import ServerEndpoint, Session, Sessions, ToolSchema
+import attrs
 
-from .._common.access import PrincipalKey, check_principal_key
-from .._common.callbacks import NotificationHandler, is_async
+from sansmcp import Change, IncomingRequest, JSONObject
+from sansmcp.http import Session, Sessions
+
+from .._common.callbacks import is_async
 from .._common.defaults import (
-    DEFAULT_REQUEST_TIMEOUT,
-    check_given,
     check_path,
-    check_times,
     check_waits,
 )
-from .._common.http_sessions import session_settings
+from .._options.arguments import described, init_takes
+from .._options.servers import HTTPServerOptions
 from ._calls import Environ, ServerCall
 from ._exchange import (
     Authenticate,
@@ -42,26 +41,16 @@ several threads may call at a time."""
 _NOT_FOUND: Final = "nothing is served at this path"
 
 
-class App:
-    """A WSGI application that serves MCP over HTTP. Any number of threads may call it at a time.
-
-    One lock guards what they share, and is never held while a handler runs. No thread is started.
+@attrs.frozen
+class _AppOptions(HTTPServerOptions[Authenticate]):
+    """The options of the application.
 
     Args:
         handler: Serves the clients' requests, in the thread in which they come.
-        info: The server's `Implementation` object: `name` and `version` at least.
-        capabilities: What the server offers (`tools`, `resources`, `prompts`, `logging`, ...).
-        instructions: How to use the server, for the model on the other side.
-        revisions: The revisions to speak.
         path: The path, below the place where it is mounted, at which it serves; at others there is
             nothing. None: whatever is routed here is for it.
-        hosts: Names in `Host` that are served, beside the loopback ones: `"api.example"`.
-        origins: Origins of web pages that may call: see `sansmcp.http.ServerEndpoint`.
         authenticate: Called with the environment of each request; returns the principal, or raises
             `Unauthorized`. Preflights are not authenticated.
-        principal_key: Called with what `authenticate` returned; returns a string that stands for
-            that principal and for nobody else, such as an account's id. Needed with `authenticate`
-            where `config` has `state_keys`: sealed states are bound to it. Plain.
         sessions: Whether clients of the revisions with a handshake have sessions; settings for
             them, if they are not to be the usual ones. They are in the memory of this process: all
             requests of a session must come to it.
@@ -69,84 +58,50 @@ class App:
             `subscriptions/listen` and the GET streams of sessions do. Each takes a thread of the
             server for all that time. Without, only responses to calls are streams, and end with
             them; `listChanged` and `resources.subscribe` are then not declared to any client.
-        answers: `auto` answers with JSON where nothing comes before it; `sse` with a stream.
-        keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
-        tool_schema: Gives the `inputSchema` of a tool, to check `Mcp-Param-*` fields.
         on_notification: Called with method and params of each notification.
-        context: Becomes `ServerCall.context`.
-        config: Limits and policies of the protocol.
-        request_timeout: Default for `timeout` of each request to a client, in seconds.
+    """
+
+    handler: Handler
+    path: str | None = attrs.field(default=None, kw_only=True)
+    sessions: bool | Sessions = attrs.field(default=False, kw_only=True)
+    streams: bool = attrs.field(default=False, kw_only=True)
+
+
+@described(_AppOptions)
+class App:
+    """A WSGI application that serves MCP over HTTP. Any number of threads may call it at a time.
+
+    One lock guards what they share, and is never held while a handler runs. No thread is started.
 
     Raises:
         ValueError: Settings contradict each other.
         TypeError: The handler is async.
     """
 
-    def __init__(
-        self,
-        handler: Handler,
-        *,
-        info: JSONObject,
-        capabilities: JSONObject | None = None,
-        instructions: str | None = None,
-        revisions: Sequence[str] = ALL_REVISIONS,
-        path: str | None = None,
-        hosts: Sequence[str] = (),
-        origins: Sequence[str] | None = None,
-        authenticate: Authenticate | None = None,
-        principal_key: PrincipalKey | None = None,
-        sessions: bool | Sessions = False,
-        streams: bool = False,
-        answers: Literal["auto", "sse"] = "auto",
-        keep_alive: float | None = 15.0,
-        tool_schema: ToolSchema | None = None,
-        on_notification: NotificationHandler | None = None,
-        context: Any = None,
-        config: Config | None = None,
-        request_timeout: float = DEFAULT_REQUEST_TIMEOUT,
-    ) -> None:
-        check_given(
-            handler=handler,
-            info=info,
-            capabilities=capabilities,
-            instructions=instructions,
-            revisions=revisions,
-            authenticate=authenticate,
-            principal_key=principal_key,
-            tool_schema=tool_schema,
-            on_notification=on_notification,
-            config=config,
-        )
-        check_times(request_timeout=request_timeout)
-        for function in (handler, authenticate, on_notification):
+    @init_takes(_AppOptions)
+    def __init__(self, options: _AppOptions) -> None:
+        options.check()
+        for function in (options.handler, options.authenticate, options.on_notification):
             if is_async(function):
                 raise TypeError(
                     f"{function!r} is async, and below WSGI there is no event loop for it: "
                     "use a plain function, or sansmcp_io.asgi"
                 )
-        if path is not None:
-            check_path(path)
-        check_principal_key(config, authenticate, principal_key)
-        self._path = path
+        if options.path is not None:
+            check_path(options.path)
+        self._path = options.path
         self._runner = Runner(
-            ServerEndpoint(
-                info=info,
-                capabilities=capabilities,
-                instructions=instructions,
-                revisions=revisions,
-                hosts=hosts,
-                origins=origins,
-                sessions=session_settings(sessions, revisions),
-                streams=streams,
-                answers=answers,
-                keep_alive=keep_alive,
-                tool_schema=tool_schema,
-                config=config,
-            ),
-            on_notification=on_notification,
-            request_timeout=request_timeout,
+            options.new_endpoint(streams=options.streams),
+            on_notification=options.on_notification,
+            request_timeout=options.request_timeout,
         )
-        self._serving = Serving(self._runner, handler, authenticate, principal_key, context)
+        self._serving = Serving(
+            self._runner,
+            options.handler,
+            options.authenticate,
+            options.principal_key,
+            options.context,
+        )
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         """Serve one HTTP request. It returns when the response is complete."""
