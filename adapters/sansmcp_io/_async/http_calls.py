@@ -6,24 +6,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sansmcp import (
-    Change,
     IncomingRequest,
     JSONObject,
-    JSONValue,
-    Listener,
     Peer,
 )
 
 from .._common.requester import RequestArguments
+from .._common.session_server import SessionServerBase
 from .server import Server, ServerCall
 
 if TYPE_CHECKING:
-    from sansmcp.http import Session
+    from sansmcp.http import ServerEndpoint
 
     from .http_runner import EndpointRunner
 
 
-class SessionServer(Server):
+class SessionServer(SessionServerBase, Server):
     """The server as a handler of one client sees it."""
 
     def __init__(self, service: EndpointRunner, peer: Peer) -> None:
@@ -31,74 +29,15 @@ class SessionServer(Server):
         self._peer = peer
 
     @property
-    def peer(self) -> Peer:
-        """What is known of the client: revision, info, capabilities."""
-        return self._peer
+    def _endpoint(self) -> ServerEndpoint:
+        return self._service.endpoint
 
-    @property
-    def subscriptions(self) -> tuple[str, ...]:
-        """The URIs that the client's session is subscribed to."""
-        session: Session | None = self._peer.session
-        return () if session is None else session.subscriptions
+    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        return self._service.verb(function, *args, **options)
 
     async def wait_ready(self) -> None:
         """Return at once: whoever has sent a request is ready."""
         await self._service.loop.pause()
-
-    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
-        """Tell all clients that are to be told, whoever has caused it. Never blocks.
-
-        Returns:
-            Whether anybody is, or will be, told.
-        """
-        return self._service.publish(change, meta)
-
-    @property
-    def listeners(self) -> tuple[Listener, ...]:
-        """The client's open subscriptions of revision 2026-07-28, oldest first.
-
-        Each is a request of its own: they are those of the same principal, and those of all clients
-        that have none where this one has none. A client with a session has no such subscription.
-        """
-        return self._service.endpoint.listeners_of(self._peer)
-
-    def end_listener(self, listener: Listener) -> bool:
-        """End a subscription, whose client learns of it. Never blocks.
-
-        Returns:
-            Whether it was open until now.
-        """
-        ended = self._service.endpoint.end_listener(listener, now=self._service.now())
-        self._service.turn()
-        return ended
-
-    def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
-        """Send a log message that belongs to no call, to the client's session. Never blocks.
-
-        Returns:
-            Whether it will be sent: not if it is below the client's level, or there is no session.
-
-        Raises:
-            sansmcp.LocalProtocolError: The level is unknown, or `logging` is not declared.
-        """
-        session: Session | None = self._peer.session
-        if session is None:
-            return False
-        sent = self._service.endpoint.send_log(
-            level, data, logger=logger, session=session, now=self._service.now()
-        )
-        self._service.turn()
-        return sent
-
-    def notify(
-        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
-    ) -> None:
-        """Send any other notification to the client's session."""
-        session = self._service.endpoint.session_to_notify(self._peer, method)
-        self._service.endpoint.send_notification(
-            method, params, meta=meta, session=session, now=self._service.now()
-        )
-        self._service.turn()
 
     async def _send_request(self, arguments: RequestArguments) -> JSONObject:
         session = self._service.endpoint.session_to_ask(self._peer, arguments.method)

@@ -190,18 +190,15 @@ class EndpointRunner:
         session: Session | None,
     ) -> JSONObject:
         """Ask a client, wait, and cancel the request if the wait is cancelled."""
-        method, on_progress = arguments.method, arguments.on_progress
+        on_progress = arguments.on_progress
         timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
         timeout = self._request_timeout if timeout is None else timeout
         mailbox = self.loop.new_mailbox(on_progress)
-        call = self.endpoint.send_request(
-            method,
-            arguments.params,
-            meta=arguments.meta,
-            progress=on_progress is not None,
-            timeout=limit_of(timeout),
-            max_timeout=None if max_timeout is None else limit_of(max_timeout),
+        call = arguments.send(
+            self.endpoint.send_request,
+            timeout,
+            max_timeout,
             request=serving,
             session=session,
             data=mailbox,
@@ -229,14 +226,18 @@ class EndpointRunner:
 
     # ---------------------------------------------------------------------------- telling
 
+    def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        """Call into the endpoint, with the time, and see to what comes of it."""
+        outcome = function(*args, now=self.now(), **options)
+        self.turn()
+        return outcome
+
     def publish(self, change: Change, meta: JSONObject | None) -> bool:
         """Tell all clients that are to be told; whether there is one."""
-        told = self.endpoint.publish(change, meta=meta, now=self.now())
-        self.turn()
+        told: bool = self.verb(self.endpoint.publish, change, meta=meta)
         return told
 
     def end_session(self, session: Session) -> bool:
         """End a session; whether it was open until now."""
-        ended = self.endpoint.end_session(session, now=self.now())
-        self.turn()
+        ended: bool = self.verb(self.endpoint.end_session, session)
         return ended

@@ -117,13 +117,10 @@ class Asking:
             timeout -= waited
             max_timeout = None if max_timeout is None else max_timeout - waited
         mailbox = self.loop.new_mailbox(on_progress)
-        call = self.side.send_request(
-            method,
-            arguments.params,
-            meta=arguments.meta,
-            progress=on_progress is not None,
-            timeout=limit_of(timeout),
-            max_timeout=None if max_timeout is None else limit_of(max_timeout),
+        call = arguments.send(
+            self.side.send_request,
+            timeout,
+            max_timeout,
             log_level=arguments.log_level,
             request=serving,
             data=mailbox,

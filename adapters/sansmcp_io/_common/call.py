@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import attrs
 
@@ -32,6 +33,7 @@ Side: TypeAlias = "ServerSide | ClientSide"
 Asked: TypeAlias = "ClientSide | ServerConnection"
 """What asks requests, with the same verbs wherever it is."""
 
+_NO_LOCK: Final = nullcontext()
 INTERNAL_ERROR = "internal error"
 """All that the peer is told of an exception which is no `McpError`."""
 
@@ -69,6 +71,14 @@ class CallBase:
     _wake: Callable[[], None]
 
     @property
+    def _lock(self) -> AbstractContextManager[object]:
+        """Held while the connection is used; for one that is used in one thread only, nothing."""
+        return _NO_LOCK
+
+    def _flush(self) -> None:
+        """Write what was queued, where nobody else does that."""
+
+    @property
     def method(self) -> str:
         """The method name."""
         return self._request.method
@@ -102,7 +112,7 @@ class CallBase:
     def progress(
         self, progress: float, *, total: float | None = None, message: str | None = None
     ) -> bool:
-        """Tell the peer how far this has come. Never blocks.
+        """Tell the peer how far this has come. Never blocks; below WSGI it is written at once.
 
         Returns:
             Whether it will be sent: not if the peer asked for no progress, or the call is over.
@@ -110,10 +120,12 @@ class CallBase:
         Raises:
             LocalProtocolError: `progress` does not increase, or a number is not finite.
         """
-        will_be_sent = self._connection.send_progress(
-            self._request, progress, total=total, message=message, now=self._clock()
-        )
-        self._wake()
+        with self._lock:
+            will_be_sent = self._connection.send_progress(
+                self._request, progress, total=total, message=message, now=self._clock()
+            )
+            self._wake()
+        self._flush()
         return will_be_sent
 
     def __repr__(self) -> str:
@@ -141,12 +153,15 @@ class ServerCallBase(CallBase):
         not valid, and what the handler answers is not sent.
         """
         connection = cast(ServerSide, self._connection)
-        state = connection.read_state(self._request, at=time.time(), now=self._clock())
-        self._wake()
+        with self._lock:
+            state = connection.read_state(self._request, at=time.time(), now=self._clock())
+            self._wake()
         return state
 
     def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
-        """Send the client a log message that belongs to this call. Never blocks.
+        """Send the client a log message that belongs to this call.
+
+        Never blocks; below WSGI it is written at once.
 
         Args:
             level: One of `sansmcp.LOG_LEVELS`.
@@ -160,10 +175,12 @@ class ServerCallBase(CallBase):
             LocalProtocolError: The level is unknown, or `logging` is not among the capabilities.
         """
         connection = cast(ServerSide, self._connection)
-        will_be_sent = connection.send_log(
-            level, data, logger=logger, request=self._request, now=self._clock()
-        )
-        self._wake()
+        with self._lock:
+            will_be_sent = connection.send_log(
+                level, data, logger=logger, request=self._request, now=self._clock()
+            )
+            self._wake()
+        self._flush()
         return will_be_sent
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
-from sansmcp import JSONObject
+from sansmcp import JSONObject, OutgoingRequest
 
 from .callbacks import ProgressHandler
+from .defaults import limit_of
 
 
 @attrs.define
@@ -22,6 +24,31 @@ class RequestArguments:
     max_timeout: float | None
     log_level: str | None
     on_progress: ProgressHandler | None
+
+    def send(
+        self,
+        send_request: Callable[..., OutgoingRequest],
+        timeout: float,
+        max_timeout: float | None,
+        **more: Any,
+    ) -> OutgoingRequest:
+        """Send the request.
+
+        Args:
+            send_request: That of the core.
+            timeout: In place of `timeout`, which may be None; `max_timeout` likewise.
+            max_timeout: Seconds allowed in all.
+            more: Arguments of `send_request` that not every side has.
+        """
+        return send_request(
+            self.method,
+            self.params,
+            meta=self.meta,
+            progress=self.on_progress is not None,
+            timeout=limit_of(timeout),
+            max_timeout=None if max_timeout is None else limit_of(max_timeout),
+            **more,
+        )
 
 
 class Requester:

@@ -3,41 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from typing import Generic, TypeVar
 
-from .._common.callbacks import ProgressHandler
-from .._common.errors import Refusal
-
-Item = TypeVar("Item")
+from .._async.mailbox import Item, MailboxBase
 
 
-class Mailbox(Generic[Item]):
-    """What the dispatcher leaves for one caller that waits.
+class Mailbox(MailboxBase[Item]):
+    """What the dispatcher leaves for one caller that waits."""
 
-    Attributes:
-        on_progress: Called with what comes before.
-        is_closed: The caller takes nothing out any more.
-        refusal: Known before the ending that comes of it.
-    """
-
-    def __init__(self, on_progress: ProgressHandler | None = None) -> None:
-        self.on_progress = on_progress
-        self.is_closed = False
-        self.refusal = Refusal()
-        self._items: deque[Item] = deque()
-        self._failure: BaseException | None = None
-        self._waiter: asyncio.Future[None] | None = None
-
-    def put(self, item: Item) -> None:
-        """Leave an item and wake the caller."""
-        self._items.append(item)
-        self._wake()
-
-    def fail(self, error: BaseException) -> None:
-        """Have `take` raise this, and wake the caller."""
-        self._failure = error
-        self._wake()
+    _waiter: asyncio.Future[None] | None = None
 
     def _wake(self) -> None:
         waiter = self._waiter
@@ -49,9 +22,4 @@ class Mailbox(Generic[Item]):
         while not self._items and self._failure is None:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
-        if self._failure is not None:
-            try:
-                raise self._failure
-            finally:
-                self._failure = None  # it refers to this frame
-        return self._items.popleft()
+        return self._taken()

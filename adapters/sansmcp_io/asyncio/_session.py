@@ -25,14 +25,12 @@ from .._common.callbacks import (
     UNSENT_BYTES,
 )
 from .._common.descriptors import Data
+from .._common.output import take_output
 from .._common.trace import Trace
 from .._options.sessions import SessionOptions
 from ._dispatch import Dispatching
 from ._ends import Reads, Writes
 from ._tasks import Tasks
-
-_JOINED_BYTES: Final = 262_144
-"""Output up to this is written as one buffer; of more, each message is, which copies nothing."""
 
 
 class Session(Holding, Dispatching):
@@ -245,16 +243,7 @@ class Session(Holding, Dispatching):
             self._writing_failed(error)
 
     def _take_output(self) -> None:
-        """Take all output of the core: little as one buffer, much without copying it."""
-        connection = self.connection
-        if connection.unsent_bytes <= _JOINED_BYTES:
-            buffers = [connection.data_to_send()]
-        else:
-            buffers = connection.buffers_to_send()
-        if self._trace is not None:
-            for data in buffers:
-                self._trace.sent(data)
-        self._taken.extend(buffers)
+        self._taken.extend(take_output(self.connection, self._trace))
 
     def _written(self, sent: int) -> None:
         """So much of the oldest buffer is out."""

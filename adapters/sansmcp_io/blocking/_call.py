@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from sansmcp import IncomingRequest, JSONObject
@@ -30,6 +31,10 @@ class Call(CallBase, Requester):
 
     def _send_request(self, arguments: RequestArguments) -> JSONObject:
         return self._session.request(arguments, self._serving)
+
+    @property
+    def _lock(self) -> AbstractContextManager[object]:
+        return self._session
 
     @property
     def is_cancelled(self) -> bool:

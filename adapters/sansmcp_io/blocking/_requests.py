@@ -98,13 +98,10 @@ class Asking(Session):
                 timeout -= waited
                 max_timeout = None if max_timeout is None else max_timeout - waited
             mailbox = Mailbox[_Answer](on_progress)
-            call = self.side.send_request(
-                method,
-                arguments.params,
-                meta=arguments.meta,
-                progress=on_progress is not None,
-                timeout=limit_of(timeout),
-                max_timeout=None if max_timeout is None else limit_of(max_timeout),
+            call = arguments.send(
+                self.side.send_request,
+                timeout,
+                max_timeout,
                 log_level=arguments.log_level,
                 request=serving,
                 data=mailbox,

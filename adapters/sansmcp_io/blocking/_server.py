@@ -110,33 +110,6 @@ class ServerCall(Call, ServerCallBase):
     """A client's request that a handler of a server works on."""
 
     @property
-    def state(self) -> str | None:
-        """The state of the `RequireInput` that came before; None at first.
-
-        Where it is sealed and the seal is bad, it is None, the client is told that its request is
-        not valid, and what the handler answers is not sent.
-        """
-        with self._session:
-            return super().state
-
-    def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
-        """Send the client a log message that belongs to this call. Never blocks.
-
-        Args:
-            level: One of `sansmcp.LOG_LEVELS`.
-            data: What to log, any JSON value. It must hold no credentials.
-            logger: The name of the logger.
-
-        Returns:
-            Whether it will be sent: not if it is below the client's level, or the call is over.
-
-        Raises:
-            LocalProtocolError: The level is unknown, or `logging` is not among the capabilities.
-        """
-        with self._session:
-            return super().log(level, data, logger=logger)
-
-    @property
     def server(self) -> Server:
         """The connection that the call came on, for what outlives the call."""
         return Server(self._session)

@@ -16,13 +16,12 @@ from sansmcp import ClientConnection, Event, ServerConnection
 from .._common.anomalies import LOGGER
 from .._common.callbacks import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF
 from .._common.descriptors import Sink, Source
+from .._common.output import take_output
 from .._common.trace import Trace
 from ._waiting import Waiting
 
 _PIECE_BYTES: Final = getattr(select, "PIPE_BUF", 512)
 """What a pipe takes without waiting, once it is ready, though it cannot be told not to wait."""
-_JOINED_BYTES: Final = 262_144
-"""Output up to this is written as one buffer; of more, each message is, which copies nothing."""
 Ready = list[tuple[int, int]]
 
 
@@ -193,15 +192,7 @@ class Wire(Waiting):
         self._look_for_room()
 
     def _take_output(self) -> None:
-        connection = self.connection
-        if connection.unsent_bytes <= _JOINED_BYTES:
-            buffers = [connection.data_to_send()]
-        else:
-            buffers = connection.buffers_to_send()
-        if self._trace is not None:
-            for data in buffers:
-                self._trace.sent(data)
-        self._taken.extend(buffers)
+        self._taken.extend(take_output(self.connection, self._trace))
 
     def _writing_failed(self, error: OSError) -> None:
         """Part of a line may be out: nothing can follow it."""

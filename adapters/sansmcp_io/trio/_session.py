@@ -25,15 +25,13 @@ from .._common.callbacks import (
     FLUSH_SECONDS_AT_EOF,
     UNSENT_BYTES,
 )
+from .._common.output import take_output
 from .._common.trace import Trace
 from .._options.sessions import SessionOptions
 from ._dispatch import Dispatching
 from ._sleeper import Sleeper
 from ._stream import Buffer, ByteStream, NoWaitStream
 from ._unwrap import unwrapped
-
-_JOINED_BYTES: Final = 262_144
-"""Output up to this is written as one buffer; of more, each message is, which copies nothing."""
 
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
@@ -215,16 +213,7 @@ class Session(Holding, Dispatching):
 
     @trio.lowlevel.enable_ki_protection
     def _take_output(self) -> None:
-        """Take all output of the core: little as one buffer, much without copying it."""
-        connection = self.connection
-        if connection.unsent_bytes <= _JOINED_BYTES:
-            buffers = [connection.data_to_send()]
-        else:
-            buffers = connection.buffers_to_send()
-        if self._trace is not None:
-            for data in buffers:
-                self._trace.sent(data)
-        self._taken.extend(buffers)
+        self._taken.extend(take_output(self.connection, self._trace))
 
     async def _write(self) -> None:
         connection = self.connection

@@ -246,13 +246,10 @@ class Runner:
         with self.lock:
             if serving is not None and not serving.open:
                 raise CallCancelled(f"{method} was not sent: the call is over")
-            call = self.endpoint.send_request(
-                method,
-                arguments.params,
-                meta=arguments.meta,
-                progress=on_progress is not None,
-                timeout=limit_of(timeout),
-                max_timeout=None if max_timeout is None else limit_of(max_timeout),
+            call = arguments.send(
+                self.endpoint.send_request,
+                timeout,
+                max_timeout,
                 request=serving,
                 session=session,
                 data=mailbox,
