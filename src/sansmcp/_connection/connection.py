@@ -567,12 +567,12 @@ class Connection:
 
     @property
     def forgotten_answers(self) -> int:
-        """How many ended requests were forgotten; a late response to them counts as unknown."""
+        """The number of forgotten requests; a late response to them counts as unknown."""
         return self._outgoing.forgotten_answers
 
     @property
     def forgotten_ids(self) -> int:
-        """How many ranges of the peer's ids were forgotten; a reuse of them is not noticed."""
+        """The number of forgotten ranges of the peer's ids; a reuse of them is not noticed."""
         return self._incoming.forgotten_ids
 
     @property

@@ -41,7 +41,7 @@ class Ready(Record):
 
 
 class FailureCause(enum.Enum):
-    """Why `start` of a client has failed."""
+    """The reason why `start` of a client has failed."""
 
     UNSUPPORTED_REVISION = "the server answered with a revision that this client does not speak"
     REFUSED = "the server answered initialize with an error"
@@ -77,7 +77,7 @@ class ConnectionFailed(Record):
 
 
 class CloseCause(enum.Enum):
-    """Why a connection has ended."""
+    """The reason why a connection has ended."""
 
     EOF = "the peer ended its stream"
     CLOSED = "this side closed the connection"
@@ -96,7 +96,7 @@ class ConnectionClosed(Record):
     cause: CloseCause
 
 
-# ------------------------------------------------------------------------ what the peer asked
+# ------------------------------------------------------------------------ messages of the peer
 
 
 @final
@@ -121,7 +121,7 @@ class RequestAnswered(Record):
 
 
 class CancelCause(enum.Enum):
-    """Why a request of the peer was cancelled."""
+    """The reason why a request of the peer was cancelled."""
 
     PEER = "the peer cancelled it"
     EOF = "the peer ended its stream"
@@ -186,7 +186,7 @@ class SubscriptionAcknowledged(Record):
 
 
 class SubscriptionEnd(enum.Enum):
-    """Why a subscription of this client has ended."""
+    """The reason why a subscription of this client has ended."""
 
     ENDED = "the server ended it"
     ERROR = "the server answered with an error"
@@ -242,7 +242,7 @@ class ListenerRemoved(Record):
     meta: JSONObject | None = None
 
 
-# ------------------------------------------------------------------ how our requests came out
+# ---------------------------------------------------------------- endings of our own requests
 
 
 @final
@@ -300,7 +300,7 @@ class InputRequired(Record):
 
 
 class FailureReason(enum.Enum):
-    """Why a request of this side has ended without a valid response."""
+    """The reason why a request of this side has ended without a valid response."""
 
     CANCELLED = "this side cancelled it"
     TIMED_OUT = "no answer came in time"
@@ -368,7 +368,7 @@ class PageReceived(Record):
 
 
 class ListingEnd(enum.Enum):
-    """Why a listing has ended."""
+    """The reason why a listing has ended."""
 
     COMPLETE = "the last page came"
     CYCLE = "a cursor came a second time"
@@ -426,7 +426,7 @@ class PingEnded(Record):
     text: str = ""
 
 
-# ------------------------------------------------------------------------------- what is odd
+# -------------------------------------------------------------- breaches, limits, late messages
 
 
 @final

@@ -228,7 +228,7 @@ class Bridge:
 
 
 class Purpose(enum.IntEnum):
-    """Why a request was sent: for the application, or for the library itself.
+    """The reason why a request was sent: for the application, or for the library itself.
 
     Endings of APPLICATION requests become events; the library handles those of the others.
     """
@@ -563,24 +563,24 @@ class Listener:
         return f"<Listener id={self._request.id!r} open={self.open}>"
 
 
-# ------------------------------------------------------------- what transports read and note here
+# -------------------------------------------------------- access to private slots for transports
 
 route_of: Final[Callable[[IncomingRequest | OutgoingRequest], Any]] = attrgetter("_route")
 """The route of a request, for transports that have several; None where it has none."""
 purpose_of: Final[Callable[[OutgoingRequest], Purpose]] = attrgetter("_purpose")
-"""Why a request was sent."""
+"""The purpose of a request."""
 subject_of: Final[Callable[[OutgoingRequest], Any]] = attrgetter("_subject")
-"""The handle or the object that a request was sent for; None for one of the application's own."""
+"""The handle or the object for which a request was sent; None for a request of the application."""
 timeout_of: Final[Callable[[OutgoingRequest], float | None]] = attrgetter("_timeout")
 """The seconds of silence that a request allows; None for any number."""
 params_of: Final[Callable[[OutgoingRequest], bytes | None]] = attrgetter("_body")
-"""The encoded params of a request that may have another round; None where it cannot."""
+"""The encoded params of a request that may be sent again with answers; None for others."""
 meta_of: Final[Callable[[Start], bytes]] = attrgetter("_meta")
 """The encoded `_meta` of the requests of a start; empty where they have none."""
 call_of: Final[Callable[[Listing | Ping | Start], OutgoingRequest | None]] = attrgetter("_call")
-"""The request of a listing, a ping or a start that is in flight; None where none is."""
+"""The open request of a listing, a ping or a start; None without one."""
 is_modern: Final[Callable[[IncomingRequest | OutgoingRequest], bool]] = attrgetter("_is_modern")
-"""Whether a request speaks for itself, as since 2026-07-28."""
+"""Whether a request is modern (2026-07-28) and has an envelope."""
 held_bytes_of: Final[Callable[[IncomingRequest], int]] = attrgetter("_held_bytes")
 """The memory that a transport has noted for a request with `note_held_bytes`, in bytes."""
 
@@ -591,15 +591,15 @@ def set_route(request: IncomingRequest | OutgoingRequest, route: Route | None) -
 
 
 def note_held_bytes(request: IncomingRequest, size: int) -> None:
-    """Note how much memory a request holds until it ends, in bytes, by estimate."""
+    """Set the estimated memory, in bytes, that a request holds until it ends."""
     request._held_bytes = size
 
 
 def was_answered(call: OutgoingRequest) -> bool:
-    """Whether a request has ended with an answer of the peer."""
+    """Whether a request has ended with a response of the peer."""
     return call._state is _ANSWERED
 
 
 def is_task(request: IncomingRequest) -> bool:
-    """Whether a request was answered with a task, which goes on."""
+    """Whether a request was answered with a task that has not ended."""
     return type(request._task) is str

@@ -292,7 +292,7 @@ class IncomingRequests(MethodPart):
 
     @property
     def forgotten_ids(self) -> int:
-        """How many ranges of the peer's ids were forgotten; a reuse of them is not noticed."""
+        """The number of forgotten ranges of the peer's ids; a reuse of them is not noticed."""
         return self.used_ids.forgotten + self.cancelled_ids.forgotten
 
     # -------------------------------------------------------------------- cancellation by the peer

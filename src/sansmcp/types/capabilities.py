@@ -75,21 +75,21 @@ class ElicitationCapability(TypedDict, total=False):
 
 @In("2025-11-25")
 class ElicitationTasks(TypedDict, total=False):
-    """Which elicitation requests may become tasks."""
+    """The elicitation requests that may become tasks."""
 
     create: JSONObject
 
 
 @In("2025-11-25")
 class SamplingTasks(TypedDict, total=False):
-    """Which sampling requests may become tasks."""
+    """The sampling requests that may become tasks."""
 
     createMessage: JSONObject
 
 
 @In("2025-11-25")
 class ClientTaskRequests(TypedDict, total=False):
-    """Which requests to a client may become tasks."""
+    """The requests to a client that may become tasks."""
 
     elicitation: ElicitationTasks
     sampling: SamplingTasks
@@ -140,14 +140,14 @@ class ToolsCapability(TypedDict, total=False):
 
 @In("2025-11-25")
 class ToolTasks(TypedDict, total=False):
-    """Which requests about tools may become tasks."""
+    """The requests about tools that may become tasks."""
 
     call: JSONObject
 
 
 @In("2025-11-25")
 class ServerTaskRequests(TypedDict, total=False):
-    """Which requests to a server may become tasks."""
+    """The requests to a server that may become tasks."""
 
     tools: ToolTasks
 

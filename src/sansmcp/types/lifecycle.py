@@ -35,7 +35,7 @@ class InitializeResult(Result, total=False):
     capabilities: Required[ServerCapabilities]
     serverInfo: Required[Implementation]
     instructions: str
-    """How to use the server, for the model."""
+    """Instructions for the model on how to use the server."""
 
 
 @Until("2025-11-25")
@@ -69,7 +69,7 @@ class DiscoverResult(CacheableResult, total=False):
     supportedVersions: Required[list[str]]
     capabilities: Required[ServerCapabilities]
     instructions: str
-    """How to use the server, for the model."""
+    """Instructions for the model on how to use the server."""
 
 
 @Since("2026-07-28")
