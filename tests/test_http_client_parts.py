@@ -54,7 +54,7 @@ from sansmcp.http._client.old_transport import OldStream, may_be_old
 from sansmcp.http._client.post import Post
 from sansmcp.http._client.response_head import Head
 from sansmcp.http._client.response_judge import ResponseJudge
-from sansmcp.http._client.responses import Responses
+from sansmcp.http._client.responses import Responses, error_in
 from sansmcp.http._client.retries import StreamRetries
 from sansmcp.http._client.session import Session, SessionDelete
 from sansmcp.http._client.streams import StandaloneStream
@@ -526,6 +526,23 @@ def test_responses_tell_what_is_wrong_with_a_body() -> None:
     assert responses.receive_body(object(), b"{") != ""
     note = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
     assert responses.receive_body(object(), note) == ""
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_error_in_a_refusal_may_follow_a_byte_order_mark(mark: bytes) -> None:
+    """The error counts, and the mark is reported."""
+    core = new_core()
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": 7, "message": "no"}}
+
+    assert error_in(mark + json.dumps(error).encode(), core.machine.core) == error
+
+    assert [event.rule for event in events_of(core)] == ["OWN-017"] * bool(mark)
+
+
+@pytest.mark.parametrize("body", [b"", b"no", b"[]", b'{"error":{}}', b'{"method":"m","id":1}'])
+def test_refusal_without_an_error(body: bytes) -> None:
+    """Most bodies of refusals are pages for browsers."""
+    assert error_in(body, new_core().machine.core) is None
 
 
 def test_refused_probe_ends_the_start() -> None:
