@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import sansmcp.testing
 from sansmcp import (
     MODERN_REVISIONS,
     Config,
@@ -35,7 +36,7 @@ from sansmcp.testing import (
     request,
     require_input,
 )
-from tests.support.exploring import explore, explore_from_outside
+from tests.support.exploring import explore
 from tests.support.tracing import without_tracing
 
 TOOL: dict[str, Any] = {"name": "slow"}
@@ -444,6 +445,6 @@ def test_local_errors_are_those_of_the_library() -> None:
 
 def test_nothing_needs_to_be_checked_besides() -> None:
     """The books of both sides are compared all along."""
-    found = explore_from_outside(Pair(), client=[asking("call", "tools/call", TOOL)], eof=False)
+    found = sansmcp.testing.explore(Pair(), client=[asking("call", "tools/call", TOOL)], eof=False)
 
     assert found.states > 1

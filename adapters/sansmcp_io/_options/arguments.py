@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import wraps
+from functools import update_wrapper, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -48,12 +48,12 @@ def init_takes(
     def decorate(
         function: Callable[[SelfT, OptionsT], None],
     ) -> Callable[Concatenate[SelfT, P], None]:
-        @wraps(function)
-        def spelled_out(self: SelfT, *args: P.args, **keywords: P.kwargs) -> None:
+        def spelled_out(self: SelfT, /, *args: P.args, **keywords: P.kwargs) -> None:
             with _errors_of(type(self).__name__, options):
                 given = options(*args, **keywords)
             function(self, given)
 
+        update_wrapper(spelled_out, function)
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         signature = _signature_of(options)
         parameters = [own, *signature.parameters.values()]

@@ -214,7 +214,7 @@ class HTTPPair:
             revisions=spoken,
             sessions=Sessions(new_id=self._new_session_id) if has_sessions else None,
         )
-        self.now = now
+        self.now: float = now
         self.held = False
         self.principal: Any = None
         self.principal_key: str | None = None
