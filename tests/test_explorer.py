@@ -35,7 +35,8 @@ from sansmcp.testing import (
     request,
     require_input,
 )
-from tests.support.exploring import explore, explore_from_outside
+from sansmcp.testing import explore as explore_from_outside
+from tests.support.exploring import explore
 from tests.support.tracing import without_tracing
 
 TOOL: dict[str, Any] = {"name": "slow"}
