@@ -49,7 +49,7 @@ def init_takes(
         function: Callable[[SelfT, OptionsT], None],
     ) -> Callable[Concatenate[SelfT, P], None]:
         @wraps(function)
-        def spelled_out(self: SelfT, *args: P.args, **keywords: P.kwargs) -> None:
+        def spelled_out(self: SelfT, /, *args: P.args, **keywords: P.kwargs) -> None:
             with _errors_of(type(self).__name__, options):
                 given = options(*args, **keywords)
             function(self, given)

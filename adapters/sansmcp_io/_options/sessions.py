@@ -43,7 +43,8 @@ class Checked:
         Raises:
             ValueError: One is of another kind than its name stands for.
         """
-        given = {field.name: getattr(self, field.name) for field in attrs.fields(type(self))}
+        kind: Any = type(self)  # which attrs has made
+        given = {field.name: getattr(self, field.name) for field in attrs.fields(kind)}
         check_given(**{name: value for name, value in given.items() if is_checked(name)})
         check_times(**{name: given[name] for name in given if name in _TIMES})
         check_waits(**{name: given[name] for name in given if name in _WAITS})
