@@ -7,7 +7,7 @@ try:
 except ModuleNotFoundError as _error:
     raise without_extra("h11", _error) from None
 
-from ._common.http_limits import HTTPLimits
+from ._common.http_server_settings import HTTPLimits
 from ._http1.heads import RequestHead
 from ._http1.server import ConnectionState, HTTPConnection
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-import sansmcp.testing
 from sansmcp import (
     MODERN_REVISIONS,
     Config,
@@ -36,6 +35,7 @@ from sansmcp.testing import (
     request,
     require_input,
 )
+from sansmcp.testing import explore as explore_from_outside
 from tests.support.exploring import explore
 from tests.support.tracing import without_tracing
 
@@ -445,6 +445,6 @@ def test_local_errors_are_those_of_the_library() -> None:
 
 def test_nothing_needs_to_be_checked_besides() -> None:
     """The books of both sides are compared all along."""
-    found = sansmcp.testing.explore(Pair(), client=[asking("call", "tools/call", TOOL)], eof=False)
+    found = explore_from_outside(Pair(), client=[asking("call", "tools/call", TOOL)], eof=False)
 
     assert found.states > 1

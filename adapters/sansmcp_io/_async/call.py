@@ -11,7 +11,7 @@ from .._common.requester import RequestArguments
 
 if TYPE_CHECKING:
     from .._common.typed_requests import AsyncRequests as Requester
-    from .requests import Asking
+    from .requests import RequestSender
 else:
     from .._common.requester import Requester
 
@@ -19,7 +19,7 @@ else:
 class Call(CallBase, Requester):
     """A request of the peer that a handler works on."""
 
-    def __init__(self, session: Asking, request: IncomingRequest) -> None:
+    def __init__(self, session: RequestSender, request: IncomingRequest) -> None:
         # Not by way of the base class: there is one for each message.
         self._connection = session.side
         self._request = request

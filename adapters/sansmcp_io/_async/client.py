@@ -12,7 +12,7 @@ from .._common.requester import RequestArguments
 from .call import Call
 from .changes import Changes
 from .handlers import Result
-from .requests import Asking
+from .requests import RequestSender
 from .restart import Restarter
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ comes out of `Client.request` as `McpError`, and what it runs is cancelled when 
 class Client(Requester):
     """An open connection to a server. Its methods may be used by any number of tasks at once."""
 
-    def __init__(self, session: Asking, restarter: Restarter | None = None) -> None:
+    def __init__(self, session: RequestSender, restarter: Restarter | None = None) -> None:
         self._session = session
         self._restarter = restarter
 
-    async def _live(self) -> Asking:
+    async def _live(self) -> RequestSender:
         """The session that requests go to."""
         if self._restarter is not None and self._session.side.state is not State.OPEN:
             self._session = await self._restarter.live()

@@ -35,10 +35,11 @@ from sansmcp import (
 )
 
 from .._common.anomalies import AnomalyLog
+from .._common.call import RequestingSide
 from .._options.sessions import SessionOptions
 from .background import Notifications, call_back, call_on_progress
-from .handlers import Serving
-from .requests import Asked, Asking
+from .handlers import HandlerRunner
+from .requests import RequestSender
 
 ENDINGS: Final = (
     ConnectionClosed,
@@ -56,19 +57,19 @@ ENDINGS: Final = (
 """The events that somebody may wait for when no task dispatches any more."""
 
 
-class Dispatching(Asking):
+class EventDispatcher(RequestSender):
     """Hands out events: to the handlers, and to the callers that ask."""
 
     _tasks: Any  # those of the loop, which the transport has
-    _new_serving: ClassVar[type[Serving]]
+    _new_handler_runner: ClassVar[type[HandlerRunner]]
 
     def __init__(
         self,
-        side: Asked,
+        side: RequestingSide,
         options: SessionOptions,
     ) -> None:
         super().__init__(side, options)
-        self._serving = self._new_serving(
+        self._handler_runner = self._new_handler_runner(
             side,
             options.handler,
             partial(options.call_type, self),
@@ -92,14 +93,14 @@ class Dispatching(Asking):
 
     def _serve(self, request: IncomingRequest) -> None:
         """Begin to serve a request, now or later."""
-        self._serving.begin(request, self._tasks)
+        self._handler_runner.begin(request, self._tasks)
 
     def _handle_event(self, event: Event) -> None:
         match event:
             case RequestReceived():
                 self._serve(event.request)
             case RequestCancelled():
-                self._serving.cancel(event.request)
+                self._handler_runner.cancel(event.request)
             case NotificationReceived():
                 if event.subscription is not None:
                     event.subscription.data.put(event)

@@ -14,7 +14,7 @@ from .._common.call import RequireInput, Side, answer, answer_failure, ends_prog
 Result: TypeAlias = JSONObject | RequireInput | Awaitable[JSONObject | RequireInput]
 
 
-class Serving:
+class HandlerRunner:
     """Has the requests of a peer handled: each is begun, and may be cancelled later.
 
     Args:

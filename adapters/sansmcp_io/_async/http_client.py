@@ -27,10 +27,10 @@ from .._common.http_client_settings import Headers, HTTPClientLimits
 from .._options.clients import HTTPClientOptions
 from .background import logged
 from .call import Call
-from .dispatch import Dispatching
+from .dispatch import EventDispatcher
 
 
-class HTTPAsking(Dispatching):
+class HTTPClientDispatcher(EventDispatcher):
     """Hands out the events of an endpoint, and has its exchanges begun and ended.
 
     The core is called in the loop's thread, and its calls do not wait: there is no lock.

@@ -41,11 +41,11 @@ from .._common.requester import RequestArguments
 from .._common.trace import HTTPTrace
 from .._options.sessions import SessionOptions
 from .background import Notifications, call_on_progress, logged
-from .handlers import Serving
+from .handlers import HandlerRunner
 from .loop import Loop
 
 
-class Carrying(Protocol):
+class ExchangeWire(Protocol):
     """What carries the exchange that a client has under way."""
 
     def flush(self) -> None:
@@ -77,7 +77,7 @@ class EndpointRunner:
 
     loop: Loop
     tasks: Any
-    _new_serving: ClassVar[type[Serving]]  # each loop has its own
+    _new_handler_runner: ClassVar[type[HandlerRunner]]  # each loop has its own
 
     def __init__(
         self,
@@ -92,9 +92,9 @@ class EndpointRunner:
         self.trace: Final = trace
         self.companions: Companions | None = None
         self.context: Final = options.context
-        self.wires: Final[dict[ServerExchange, Carrying]] = {}
+        self.wires: Final[dict[ServerExchange, ExchangeWire]] = {}
         # Each client has an output of its own: nobody's answer waits for room in another's.
-        self._serving = self._new_serving(
+        self._handler_runner = self._new_handler_runner(
             endpoint,
             options.handler,
             partial(options.call_type, self),
@@ -142,7 +142,7 @@ class EndpointRunner:
                         with logged("the trace"):
                             trace.happened(event)
                     if type(event) is RequestReceived:
-                        self._serving.begin(event.request, self.tasks)
+                        self._handler_runner.begin(event.request, self.tasks)
                     else:
                         self._handle_event(event)
                 ready = endpoint.ready()
@@ -159,7 +159,7 @@ class EndpointRunner:
     def _handle_event(self, event: HTTPEvent) -> None:
         match event:
             case RequestCancelled():
-                self._serving.cancel(event.request)
+                self._handler_runner.cancel(event.request)
             case NotificationReceived():
                 if self._notifications is not None:
                     self._notifications.handle(event, self.tasks)

@@ -10,7 +10,7 @@ from sansmcp import IncomingRequest, Peer
 from sansmcp.http import ServerEndpoint
 
 from .._common.anomalies import LOGGER
-from .._common.http_limits import HTTPLimits
+from .._common.http_server_settings import HTTPLimits
 from .._http1.responses import busy_response
 from .._options.servers import ListeningServerOptions
 from ..h11 import HTTPConnection

@@ -17,7 +17,7 @@ from .handlers import Result
 from .loop import Workers
 
 if TYPE_CHECKING:
-    from .requests import Asking
+    from .requests import RequestSender
 
 _MOST_ANSWERING: Final = 100
 """So many questions about one request are answered at once; the others wait."""
@@ -26,7 +26,9 @@ _MOST_ANSWERING: Final = 100
 class QuestionCall(Question, Call):
     """What a server asks before it answers a request of ours: it is handled like a request."""
 
-    def __init__(self, session: Asking, about: OutgoingRequest, question: JSONObject) -> None:
+    def __init__(
+        self, session: RequestSender, about: OutgoingRequest, question: JSONObject
+    ) -> None:
         self._question = question
         self._about = about
         self._session = session
@@ -37,7 +39,7 @@ class QuestionCall(Question, Call):
 class Questions:
     """Has the handler of the peer's requests answer what is asked about ours."""
 
-    def __init__(self, session: Asking, handler: Callable[[Any], Result]) -> None:
+    def __init__(self, session: RequestSender, handler: Callable[[Any], Result]) -> None:
         self._session: Final = session
         self._handler: Final = handler
         self._answering: set[Workers] = set()

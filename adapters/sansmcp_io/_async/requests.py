@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from sansmcp import (
     CloseCause,
@@ -21,12 +21,11 @@ from sansmcp import (
     PageReceived,
     PingEnded,
     Ready,
-    ServerConnection,
     State,
 )
 
 from .._common.anomalies import LOGGER
-from .._common.call import INTERNAL_ERROR, ClientSide
+from .._common.call import INTERNAL_ERROR, ClientSide, RequestingSide
 from .._common.callbacks import ProgressHandler, check_progress_handler
 from .._common.defaults import limit_of
 from .._common.endings import (
@@ -51,11 +50,10 @@ from .questions import Questions
 if TYPE_CHECKING:
     from sansmcp.http import ClientEndpoint
 
-Asked: TypeAlias = "ClientSide | ServerConnection"
 _REOPENING: Final = "the session was lost, and is not open again yet"
 
 
-class Asking:
+class RequestSender:
     """Callers ask here. Whoever dispatches the events puts the endings in mailboxes.
 
     Args:
@@ -65,7 +63,7 @@ class Asking:
 
     _new_loop: ClassVar[type[Loop]]  # brought by the modules of a loop
 
-    def __init__(self, side: Asked, options: SessionOptions) -> None:
+    def __init__(self, side: RequestingSide, options: SessionOptions) -> None:
         self.side: Final = side
         self.loop: Final = self._new_loop()
         self.clock: Final = self.loop.now

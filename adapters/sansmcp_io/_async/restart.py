@@ -12,9 +12,9 @@ from .._common.anomalies import LOGGER
 from .._common.endings import with_stderr
 from .._common.errors import ConnectionLost
 from .loop import Loop, Tasks
-from .requests import Asking
+from .requests import RequestSender
 
-Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[Asking]]
+Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[RequestSender]]
 
 
 class _Process:
@@ -25,7 +25,7 @@ class _Process:
         self.is_to_end = loop.new_event()
         self.has_ended = loop.new_event()
         self.is_tried = False  # it runs, or could not be started
-        self.session: Asking | None = None
+        self.session: RequestSender | None = None
         self.error: Exception | None = None
 
     def tried(self) -> None:
@@ -74,7 +74,7 @@ class Restarter:
         self._tasks: Final = tasks
         self._abandon: Final = abandon
         self._is_over = False
-        self.session: Asking  # with the process that was started last
+        self.session: RequestSender  # with the process that was started last
         self._process = _Process(loop)
         tasks.start_soon(self._hold, self._process, None)
 
@@ -88,7 +88,7 @@ class Restarter:
         if self._process.error is not None:
             raise self._process.error
 
-    async def live(self) -> Asking:
+    async def live(self) -> RequestSender:
         """The session with the process that runs; a new one if it has ended.
 
         Raises:

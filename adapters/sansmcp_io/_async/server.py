@@ -13,7 +13,7 @@ from .._common.call import ServerCallBase
 from .._common.log_records import LogHandlerBase, mcp_level
 from .._common.requester import RequestArguments
 from .call import Call
-from .requests import Asking
+from .requests import RequestSender
 
 if TYPE_CHECKING:
     from .._common.typed_requests import AsyncRequests as Requester
@@ -24,7 +24,7 @@ else:
 class Server(Requester):
     """An open connection to a client. To be used in the loop's thread, by any number of tasks."""
 
-    def __init__(self, session: Asking) -> None:
+    def __init__(self, session: RequestSender) -> None:
         self._session = session
         self._connection = cast(ServerConnection, session.side)
 

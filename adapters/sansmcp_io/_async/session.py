@@ -21,10 +21,10 @@ from sansmcp import (
 from .._common.callbacks import UNSENT_BYTES
 from .._common.trace import Trace
 from .._options.sessions import SessionOptions
-from .dispatch import ENDINGS, Dispatching
+from .dispatch import ENDINGS, EventDispatcher
 
 
-class Holding(Dispatching):
+class StreamDispatcher(EventDispatcher):
     """Dispatches the events of one connection; what cannot be answered yet is held back."""
 
     def __init__(
@@ -84,11 +84,11 @@ class Holding(Dispatching):
         if self._held_back:
             self._held_back[request] = None  # those that came before it are first
         else:
-            self._serving.begin(request, self._tasks)
+            self._handler_runner.begin(request, self._tasks)
 
     def _begin_held_back(self) -> bool:
         """Begin what was held back, as long as there is room; return whether something is left."""
         while self._held_back and self.connection.unsent_bytes <= UNSENT_BYTES:
             request, _ = self._held_back.popitem(last=False)
-            self._serving.begin(request, self._tasks)
+            self._handler_runner.begin(request, self._tasks)
         return bool(self._held_back)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from ipaddress import ip_address
 from typing import Any, TypeAlias
 
 from sansmcp import Config
@@ -56,6 +55,8 @@ def check_addresses(host: str | None, addresses: Iterable[str], hosts: Sequence[
     """
     if hosts:
         return
+    from ipaddress import ip_address  # which programs on stdio need not load
+
     for address in addresses:
         if not ip_address(address.partition("%")[0]).is_loopback:
             raise ValueError(

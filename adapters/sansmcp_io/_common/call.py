@@ -30,7 +30,7 @@ ServerSide: TypeAlias = "ServerConnection | ServerEndpoint"
 ClientSide: TypeAlias = "ClientConnection | ClientEndpoint"
 Side: TypeAlias = "ServerSide | ClientSide"
 """What answers requests: it has the same verbs wherever it is."""
-Asked: TypeAlias = "ClientSide | ServerConnection"
+RequestingSide: TypeAlias = "ClientSide | ServerConnection"
 """What asks requests, with the same verbs wherever it is."""
 
 _NO_LOCK: Final = nullcontext()

@@ -7,6 +7,12 @@ from typing import Final
 
 from .anomalies import LOGGER
 
+STDERR_SECONDS: Final = 2.0
+"""How long the end of standard error is waited for after the process has ended."""
+LAST_WORDS_SECONDS: Final = 0.5
+"""How long what a process has left in its output may lie there before it is read."""
+LOOK_AGAIN_SECONDS: Final = 0.01
+"""How often to look whether what it has left behind has ended."""
 TAIL_BYTES: Final = 4096
 """How much of the end of standard error is kept, to be shown with errors."""
 _LINE_BYTES: Final = 65_536

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sansmcp import Event
 
@@ -59,3 +59,9 @@ class HTTPClientTrace(Protocol):
 
     def happened(self, event: ClientHTTPEvent) -> None:
         """The endpoint reported this event; it is handled after this call."""
+
+
+def address_text(address: tuple[Any, ...]) -> str:
+    """Address and port, as `127.0.0.1:50123` or `[::1]:50123`."""
+    host, port = address[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import time
+from email.utils import formatdate
 from typing import Final, TypeAlias
 
 import h11
 
 from sansmcp.http import ServerEndpoint, ServerExchange
 
-from .date import http_date
 from .heads import REASONS, check_lines
+
+_last: tuple[int, bytes] = (0, b"")
+
+
+def http_date() -> bytes:
+    """The field `Date` of a server with a clock (RFC 9110, 6.6.1), made once a second."""
+    global _last
+    second, text = _last
+    now = int(time.time())
+    if now != second:
+        text = formatdate(now, usegmt=True).encode()
+        _last = now, text
+    return text
+
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 

@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
 
 from sansmcp.http import SendBody, SendEnd, SendHead, ServerEndpoint, ServerExchange
 
-from .._common.http_limits import HTTPLimits
+from .._common.http_server_settings import HTTPLimits
 from .heads import RequestHead, body_bytes, head_of, origin_form, sentence_without_quotes
 from .responses import Sending
 

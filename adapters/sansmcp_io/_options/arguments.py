@@ -10,7 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import update_wrapper, wraps
+from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -48,12 +48,12 @@ def init_takes(
     def decorate(
         function: Callable[[SelfT, OptionsT], None],
     ) -> Callable[Concatenate[SelfT, P], None]:
+        @wraps(function)
         def spelled_out(self: SelfT, /, *args: P.args, **keywords: P.kwargs) -> None:
             with _errors_of(type(self).__name__, options):
                 given = options(*args, **keywords)
             function(self, given)
 
-        update_wrapper(spelled_out, function)
         own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         signature = _signature_of(options)
         parameters = [own, *signature.parameters.values()]
@@ -75,6 +75,7 @@ def described(options: Callable[..., object]) -> Callable[[type[SelfT]], type[Se
 
 _SIGNATURE: Final = "__signature__"
 _TYPE_VARIABLE: Final = re.compile(r"\b(\w+)T\b")
+_RAISES: Final = "\nRaises:\n"
 _ARGUMENTS: Final = re.compile(r"^Args:\n((?: +.*\n|\n)*)", re.MULTILINE)
 _ARGUMENT: Final = re.compile(r"^    (\w+): (?:.*\n?)(?:     +.*\n?)*", re.MULTILINE)
 
@@ -104,7 +105,10 @@ def _signature_of(options: Callable[..., object]) -> inspect.Signature:
 
 
 def _with_arguments(docstring: str | None, options: Callable[..., object]) -> str | None:
-    """A docstring with the arguments of the options, before what it raises."""
+    """A docstring with the arguments of the options, and with what it raises.
+
+    Where it does not say what it raises, the class of options may.
+    """
     if docstring is None:
         return None  # python -OO
     kind: type[object] = _class_of(options)
@@ -114,5 +118,7 @@ def _with_arguments(docstring: str | None, options: Callable[..., object]) -> st
         for argument in _ARGUMENT.finditer(described[1] if described else ""):
             found[argument[1]] = argument[0].rstrip("\n")
     arguments = "\n".join(found[name] for name in inspect.signature(kind).parameters)
-    text, raises, raised = inspect.cleandoc(docstring).partition("\nRaises:\n")
+    text, raises, raised = inspect.cleandoc(docstring).partition(_RAISES)
+    if not raises:
+        _, raises, raised = inspect.cleandoc(kind.__doc__ or "").partition(_RAISES)
     return f"{text.rstrip()}\n\nArgs:\n{arguments}\n{raises}{raised}"

@@ -115,7 +115,7 @@ class StreamClientOptions(ClientOptions[RequestHandlerT]):
 
 @attrs.frozen
 class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
-    """The options of a client that starts its server.
+    """The options of a client that starts its server, and what starting it may raise.
 
     Args:
         command: The program and its arguments. No shell is involved.
@@ -130,6 +130,14 @@ class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
         restarts: How often a server that has ended is started again, with a new handshake, for
             the next request (not for a notification). The requests that were in flight end with
             `ConnectionLost`.
+
+    Raises:
+        OSError: The process could not be started.
+        PeerError: The server refused `initialize`.
+        RequestTimeout: It did not answer in time.
+        ConnectionLost: It ended before it answered.
+        InvalidAnswer: Its answer is not valid.
+        StartFailed: There is no common revision, or a required capability is missing.
     """
 
     command: Sequence[str | PathLike[str]]
@@ -186,8 +194,7 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
         """
         # Here, since programs on stdio need none of it, and not all have h11.
         from .._common.extras import check_extra
-        from .._common.http_client_settings import HTTPClientLimits
-        from .._common.proxies import check_no_proxy
+        from .._common.http_client_settings import HTTPClientLimits, check_no_proxy
 
         self.check()
         check_limits(self.limits, HTTPClientLimits)

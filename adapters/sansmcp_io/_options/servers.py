@@ -24,7 +24,7 @@ from .._common.defaults import (
     check_path,
 )
 from .._common.extras import check_extra
-from .._common.http_limits import HTTPLimits
+from .._common.http_server_settings import HTTPLimits
 from .._common.trace import HTTPTrace, Trace
 from .sessions import Checked, SessionOptions
 
@@ -152,7 +152,7 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         from sansmcp.http import ServerEndpoint
 
         from .._common.access import check_principal_key
-        from .._common.http_sessions import session_settings
+        from .._common.http_server_settings import session_settings
 
         check_principal_key(self.config, self.authenticate, self.principal_key)
         return ServerEndpoint(

@@ -43,7 +43,7 @@ class Checked:
         Raises:
             ValueError: One is of another kind than its name stands for.
         """
-        kind: Any = type(self)  # an attrs class, as every class of options is
+        kind: Any = type(self)  # which attrs has made
         given = {field.name: getattr(self, field.name) for field in attrs.fields(kind)}
         check_given(**{name: value for name, value in given.items() if is_checked(name)})
         check_times(**{name: given[name] for name in given if name in _TIMES})

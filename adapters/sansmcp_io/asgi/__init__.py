@@ -6,8 +6,8 @@ from .._common.callbacks import NotificationHandler, ProgressHandler
 from .._common.defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from .._common.errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
 from ._app import App, Handler, ReadyHandler
-from ._calls import Scope, ServerCall
 from ._exchange import Authenticate, Receive, Send
+from ._runner import Scope, ServerCall
 
 __all__ = [
     "DEFAULT_DRAIN",

@@ -13,6 +13,7 @@ import attrs
 from sansmcp import Change, IncomingRequest, JSONObject
 from sansmcp.http import Session
 
+from .._async.handlers import Result
 from .._async.server import Server
 from .._common.defaults import (
     check_path,
@@ -21,9 +22,8 @@ from .._common.defaults import (
 from .._options.arguments import described, init_takes
 from .._options.servers import LoopHTTPServerOptions
 from ..asyncio._tasks import finished
-from ._calls import Scope, ServerCall
 from ._exchange import Authenticate, Receive, Send, carry, respond
-from ._runner import Result, Runner
+from ._runner import Runner, Scope, ServerCall
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`.

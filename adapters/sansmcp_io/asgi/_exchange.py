@@ -13,8 +13,7 @@ from sansmcp.http import SendBody, SendHead, ServerExchange
 from .._common.access import PrincipalKey, key_of
 from .._common.anomalies import LOGGER
 from .._common.errors import Unauthorized
-from ._calls import Scope
-from ._runner import Runner
+from ._runner import Runner, Scope
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]

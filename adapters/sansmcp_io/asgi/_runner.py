@@ -4,22 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from sansmcp import IncomingRequest
 from sansmcp.http import ServerEndpoint
 
 from .._async.handlers import Result
-from .._async.http_calls import SessionServer
+from .._async.http_calls import HTTPServerCall, SessionServer
 from .._common.anomalies import LOGGER
 from .._options.servers import LoopHTTPServerOptions
 from ..asyncio._http_runner import AsyncioRunner, Companions
 from ..asyncio._loop import AsyncioLoop
-from ._calls import ServerCall
 
-__all__ = ["Result", "Runner"]
+Scope: TypeAlias = MutableMapping[str, Any]
+"""What a server of ASGI tells of a request."""
+
+
+class ServerCall(HTTPServerCall):
+    """A client's request that a handler works on."""
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of the HTTP request that brought it: with what middleware has put there."""
+        scope: Scope = self._request.context
+        return scope
 
 
 class Runner(AsyncioRunner):

@@ -25,7 +25,7 @@ from .._common.errors import (
     Unauthorized,
 )
 from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
-from .._common.http_limits import HTTPLimits
+from .._common.http_server_settings import HTTPLimits
 from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
 from ._connect_http import connect_http
 from ._serve_http import serve_http

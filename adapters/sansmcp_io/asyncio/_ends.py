@@ -76,7 +76,7 @@ class _End:
         threading.Thread(target=run, daemon=True).start()
 
 
-class Input(_End):
+class StdioInput(_End):
     """Hands on what can be read from a source, as soon as it is there.
 
     Attributes:
@@ -153,7 +153,7 @@ class Input(_End):
             self.end()
 
 
-class Output(_End):
+class StdioOutput(_End):
     """Writes to a sink, which belongs to this object."""
 
     def __init__(self, sink: Sink) -> None:

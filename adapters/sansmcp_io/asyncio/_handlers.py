@@ -7,15 +7,16 @@ from collections.abc import Awaitable
 
 from sansmcp import IncomingRequest, JSONObject
 
-from .._async import handlers
+from .._async import dispatch, handlers
 from .._async.handlers import Result
 from .._common.call import RequireInput, answer
+from ._loop import AsyncioLoop
 from ._tasks import Tasks, cancel
 
-__all__ = ["Result", "Serving"]
+__all__ = ["HandlerRunner", "Result"]
 
 
-class Serving(handlers.Serving):
+class HandlerRunner(handlers.HandlerRunner):
     """The slot `data` of a request holds the task of its handler, where that is async."""
 
     def cancel(self, request: IncomingRequest) -> None:
@@ -60,3 +61,10 @@ def _is_running(task: asyncio.Task[None] | None) -> bool:
         return asyncio.current_task() is task
     except RuntimeError:
         return False
+
+
+class EventDispatcher(dispatch.EventDispatcher):
+    """Hands out events in the thread of the loop."""
+
+    _new_loop = AsyncioLoop
+    _new_handler_runner = HandlerRunner

@@ -15,15 +15,16 @@ from typing import Any, Final
 from sansmcp import IncomingRequest, Subscription
 from sansmcp.http import ClientEndpoint, ClientExchange
 
-from .._async.http_client import HTTPAsking, is_answer, sentence_of
+from .._async.dispatch import ENDINGS
+from .._async.http_client import HTTPClientDispatcher, is_answer, sentence_of
 from .._common.callbacks import FLUSH_SECONDS
 from .._options.clients import HTTPClientOptions
-from ._dispatch import ENDINGS, Dispatching
-from ._http_pool import Link, Pool
+from ._handlers import EventDispatcher
+from ._http_pool import ClientLink, ClientPool
 from ._tasks import Tasks, finished
 
 
-class HTTPSession(HTTPAsking, Dispatching):
+class HTTPSession(HTTPClientDispatcher, EventDispatcher):
     """Moves the exchanges of an endpoint, and tells it the time. It runs once."""
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
@@ -31,10 +32,10 @@ class HTTPSession(HTTPAsking, Dispatching):
         self._loop: Final = asyncio.get_running_loop()
         self._context: Final = contextvars.copy_context()  # not that of who calls a verb
         self._tasks = Tasks(self._fail)
-        self._pool = Pool(options.tls, self._limits.connect, self._trace)
-        self._moving: dict[ClientExchange, _Carrying] = {}
+        self._pool = ClientPool(options.tls, self._limits.connect, self._trace)
+        self._moving: dict[ClientExchange, _ExchangeTask] = {}
         self._turns = self._limits.requests  # so many more may have a connection
-        self._waiting: dict[_Carrying, None] = {}
+        self._waiting: dict[_ExchangeTask, None] = {}
         self._failure: BaseException | None = None
         self._is_woken = False
         self._is_stopping = False
@@ -126,7 +127,7 @@ class HTTPSession(HTTPAsking, Dispatching):
     # ---------------------------------------------------------------------------- exchanges
 
     def _begin(self, exchange: ClientExchange) -> None:
-        carrying = self._moving[exchange] = _Carrying(self, exchange)
+        carrying = self._moving[exchange] = _ExchangeTask(self, exchange)
         # What is said about others must not wait for them, nor they for what lasts.
         carrying.counts = exchange.awaited and not isinstance(exchange.request, Subscription)
         if carrying.counts and not self._turns:
@@ -139,7 +140,7 @@ class HTTPSession(HTTPAsking, Dispatching):
         if carrying := self._moving.get(exchange):
             carrying.abort()
 
-    def _forget(self, carrying: _Carrying) -> None:
+    def _forget(self, carrying: _ExchangeTask) -> None:
         """An exchange is carried no further."""
         del self._moving[carrying.exchange]
         if not carrying.has_begun:
@@ -159,7 +160,7 @@ class HTTPSession(HTTPAsking, Dispatching):
                 carrying.begin()
 
 
-class _Carrying:
+class _ExchangeTask:
     """One exchange, from its beginning to its end."""
 
     def __init__(self, session: HTTPSession, exchange: ClientExchange) -> None:
@@ -167,7 +168,7 @@ class _Carrying:
         self.counts = False  # among those that have a connection
         self.has_begun = False
         self._session = session
-        self._link: Link | None = None
+        self._link: ClientLink | None = None
         self._opening: asyncio.Task[None] | None = None
         self._silence: asyncio.TimerHandle | None = None
         self._is_over = False
@@ -203,7 +204,7 @@ class _Carrying:
         else:
             self._send(link)
 
-    def _send(self, link: Link) -> None:
+    def _send(self, link: ClientLink) -> None:
         self._link = link
         link.moved = self._moved
         if not self.exchange.awaited:

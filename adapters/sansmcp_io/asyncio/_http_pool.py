@@ -13,9 +13,8 @@ from sansmcp.http import ClientExchange, Origin
 
 from .._async.background import logged
 from .._async.http_client import sentence_of
-from .._common.addresses import address_text
 from .._common.tls import TLS
-from .._common.trace import HTTPClientTrace
+from .._common.trace import HTTPClientTrace, address_text
 from .._http1.client import HTTPClientConnection
 from ._tasks import finished
 from ._tcp import connect_tcp
@@ -25,7 +24,7 @@ _IDLE_SECONDS: Final = 60.0
 """After so long a server may close it at any moment, in the midst of the next request."""
 
 
-class Link(asyncio.Protocol):
+class ClientLink(asyncio.Protocol):
     """A connection, and what it carries.
 
     Attributes:
@@ -42,7 +41,7 @@ class Link(asyncio.Protocol):
         tls: ssl.SSLContext | None,
         host: str,
         trace: HTTPClientTrace | None,
-        on_lost: Callable[[Link], object],
+        on_lost: Callable[[ClientLink], object],
     ) -> None:
         self._loop: Final = asyncio.get_running_loop()
         self._tls = None if tls is None else TLS(tls, host)
@@ -186,7 +185,7 @@ def _nothing() -> None:
     """Nobody is told."""
 
 
-class Pool:
+class ClientPool:
     """Opens connections, and keeps those that can be used again.
 
     Args:
@@ -201,11 +200,11 @@ class Pool:
         self._tls = tls
         self._trace = trace
         self._connect_seconds = connect_seconds
-        self._idle: list[Link] = []
-        self._links: set[Link] = set()  # whose sockets are open
+        self._idle: list[ClientLink] = []
+        self._links: set[ClientLink] = set()  # whose sockets are open
         self._has_lost = asyncio.Event()
 
-    def take(self) -> Link | None:
+    def take(self) -> ClientLink | None:
         """A connection that is open and unused, if there is one."""
         while self._idle:
             link = self._idle.pop()  # the one used last: the others may be closed as time goes by
@@ -214,7 +213,7 @@ class Pool:
             link.close()
         return None
 
-    async def open(self, origin: Origin) -> Link:
+    async def open(self, origin: Origin) -> ClientLink:
         """A new connection.
 
         Raises:
@@ -225,7 +224,7 @@ class Pool:
             if self._tls is None:
                 self._tls = ssl.create_default_context()  # which takes long
             tls = self._tls
-        link = Link(tls, origin.host, self._trace, self._lost)
+        link = ClientLink(tls, origin.host, self._trace, self._lost)
         scope = asyncio.timeout(self._connect_seconds)
         try:
             async with scope:
@@ -236,7 +235,7 @@ class Pool:
             text = f"no connection to {origin.host} within {self._connect_seconds:g} s"
             raise OSError(text) from error
 
-    async def _made(self, connected: socket.socket, link: Link) -> Link:
+    async def _made(self, connected: socket.socket, link: ClientLink) -> ClientLink:
         """Give the socket to the link, and wait until that is open."""
         loop = asyncio.get_running_loop()
         self._links.add(link)
@@ -254,11 +253,11 @@ class Pool:
             raise
         return link
 
-    def _lost(self, link: Link) -> None:
+    def _lost(self, link: ClientLink) -> None:
         self._links.discard(link)
         self._has_lost.set()
 
-    def give_back(self, link: Link) -> None:
+    def give_back(self, link: ClientLink) -> None:
         """Keep it, if it can carry anything more."""
         link.moved = _nothing
         link.used_at = asyncio.get_running_loop().time()

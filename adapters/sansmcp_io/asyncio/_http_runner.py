@@ -13,7 +13,7 @@ from .._async.http_runner import EndpointRunner
 from .._async.http_session_tasks import CompanionsBase
 from .._common.anomalies import LOGGER
 from .._common.callbacks import FLUSH_SECONDS
-from ._handlers import Serving
+from ._handlers import HandlerRunner
 from ._tasks import Tasks
 
 
@@ -30,7 +30,7 @@ class AsyncioRunner(EndpointRunner):
     """Runs in the loop that it has entered."""
 
     tasks: Tasks
-    _new_serving = Serving
+    _new_handler_runner = HandlerRunner
     _loop: asyncio.AbstractEventLoop | None = None
     _clock: asyncio.TimerHandle | None = None
     _alarm = -math.inf  # when the clock goes off; it cannot be set before there is a loop

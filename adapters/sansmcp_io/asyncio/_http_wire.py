@@ -14,9 +14,9 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
 from .._async.http_wire import HTTPWireBase
-from .._common.addresses import address_text
 from .._common.anomalies import LOGGER
 from .._common.tls import TLS
+from .._common.trace import address_text
 from ..h11 import ConnectionState
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
+from .._async.mailbox import Item, MailboxBase
 from .._common.callbacks import ProgressHandler
-from ._mailbox import Mailbox
 from ._tasks import end_all
 
 
@@ -92,3 +92,21 @@ class Workers:
         for task in self._tasks:
             if not task.cancelled():
                 task.result()
+
+
+class Mailbox(MailboxBase[Item]):
+    """What the dispatcher leaves for one caller that waits."""
+
+    _waiter: asyncio.Future[None] | None = None
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def take(self) -> Item:
+        """The oldest item, as soon as there is one, or raise what `fail` was given."""
+        while not self._items and self._failure is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._taken()

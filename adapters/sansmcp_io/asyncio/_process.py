@@ -13,10 +13,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from .._async.process import LAST_WORDS_SECONDS, LOOK_AGAIN_SECONDS, STDERR_SECONDS
 from .._common.anomalies import LOGGER
 from .._common.descriptors import Sink, Source, has_data
-from .._common.stderr import StderrLines, StderrTail
+from .._common.stderr import (
+    LAST_WORDS_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    STDERR_SECONDS,
+    StderrLines,
+    StderrTail,
+)
 from .._options.clients import StdioClientOptions
 from ..stdio import (
     DEFAULT_KILL_AFTER,
@@ -26,7 +31,7 @@ from ..stdio import (
     group_is_alive,
     signal_group,
 )
-from ._ends import Input, Output
+from ._ends import StdioInput, StdioOutput
 from ._loop import AsyncioLoop
 from ._tasks import end_all, finished
 
@@ -48,19 +53,19 @@ class Child:
         self.process: Final = subprocess.Popen(options.command, bufsize=0, **keywords)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.output: Final = Output(Sink(self.process.stdin.fileno()))
+        self.output: Final = StdioOutput(Sink(self.process.stdin.fileno()))
         self.process.stdin.close()
-        self.input: Final = Input(Source(self.process.stdout.fileno()))
+        self.input: Final = StdioInput(Source(self.process.stdout.fileno()))
         self.process.stdout.close()
         self.stderr: Final = StderrTail()
         self.ended_by = "end of input"
         self._has_group = HAS_PROCESS_GROUPS
         self._has_ended = asyncio.Event()
         self._forwarded = asyncio.Event()
-        self._errors: Input | None = None
+        self._errors: StdioInput | None = None
         self._lines = None if options.on_stderr is None else StderrLines(options.on_stderr)
         if self.process.stderr is not None:
-            self._errors = Input(Source(self.process.stderr.fileno()))
+            self._errors = StdioInput(Source(self.process.stderr.fileno()))
             self.process.stderr.close()
             self._errors.start(self._forward)
         self._watch_end()

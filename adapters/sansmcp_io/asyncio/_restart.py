@@ -8,13 +8,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from .._async.restart import Restarter
 from ._guard import guarded
 from ._loop import AsyncioLoop
-from ._session import Session
+from ._session import StreamSession
 from ._tasks import Tasks, finished
 
 
 @asynccontextmanager
 async def keep_running(
-    opening: Callable[[], AbstractAsyncContextManager[Session]], restarts: int
+    opening: Callable[[], AbstractAsyncContextManager[StreamSession]], restarts: int
 ) -> AsyncGenerator[Restarter, None]:
     """Start a process; in the end, end it or the one that has taken its place.
 
@@ -23,7 +23,7 @@ async def keep_running(
     """
 
     @asynccontextmanager
-    async def watched() -> AsyncGenerator[Session, None]:
+    async def watched() -> AsyncGenerator[StreamSession, None]:
         async with opening() as session:
             session.around.append(guard)
             yield session

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from sansmcp import ClientConnection, IncomingRequest, ServerConnection, State
 
-from .._async.session import Holding
+from .._async.session import StreamDispatcher
 from .._common.anomalies import LOGGER
 from .._common.callbacks import (
     FLUSH_SECONDS,
@@ -28,12 +28,12 @@ from .._common.descriptors import Data
 from .._common.output import take_output
 from .._common.trace import Trace
 from .._options.sessions import SessionOptions
-from ._dispatch import Dispatching
 from ._ends import Reads, Writes
+from ._handlers import EventDispatcher
 from ._tasks import Tasks
 
 
-class Session(Holding, Dispatching):
+class StreamSession(StreamDispatcher, EventDispatcher):
     """Moves bytes between a connection and two ends, and tells it the time. It runs once.
 
     Attributes:

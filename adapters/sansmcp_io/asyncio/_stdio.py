@@ -19,11 +19,11 @@ from .._options.arguments import takes
 from .._options.clients import StdioClientOptions, StreamClientOptions
 from .._options.servers import ServerOptions, StdioServerOptions
 from ..stdio import taken_standard_streams
-from ._ends import Input, Output, Reads, Writes
+from ._ends import Reads, StdioInput, StdioOutput, Writes
 from ._guard import running
 from ._process import open_child
 from ._restart import keep_running
-from ._session import Session
+from ._session import StreamSession
 from ._streams import ends_of
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
@@ -92,8 +92,8 @@ async def _connected(
     options: StreamClientOptions[RequestHandler],
     *,
     stderr: StderrTail | None,
-) -> AsyncGenerator[Session, None]:
-    session = Session(
+) -> AsyncGenerator[StreamSession, None]:
+    session = StreamSession(
         options.new_connection(),
         input,
         output,
@@ -117,19 +117,11 @@ async def connect_stdio(
     Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
     SIGKILL, and so is what it has started and left behind. It has always been waited for when the
     block is left.
-
-    Raises:
-        OSError: The process could not be started.
-        PeerError: The server refused `initialize`.
-        RequestTimeout: It did not answer in time.
-        ConnectionLost: It ended before it answered.
-        InvalidAnswer: Its answer is not valid.
-        StartFailed: There is no common revision, or a required capability is missing.
     """
     options.check()
 
     @asynccontextmanager
-    async def opening() -> AsyncGenerator[Session, None]:
+    async def opening() -> AsyncGenerator[StreamSession, None]:
         async with (
             open_child(options) as child,
             _connected(child.input, child.output, options, stderr=child.stderr) as session,
@@ -161,7 +153,7 @@ async def serve_stdio(options: StdioServerOptions[Handler, ReadyHandler]) -> Non
     """
     options.check()
     with taken_standard_streams() as (source, sink):
-        input, output = Input(source), Output(sink)
+        input, output = StdioInput(source), StdioOutput(sink)
         try:
             await _serve(input, output, options.handler, options)
         finally:
@@ -172,7 +164,7 @@ async def serve_stdio(options: StdioServerOptions[Handler, ReadyHandler]) -> Non
 async def _serve(
     input: Reads, output: Writes, handler: Handler, options: ServerOptions[ReadyHandler]
 ) -> None:
-    session = Session(
+    session = StreamSession(
         options.new_connection(),
         input,
         output,

@@ -13,7 +13,7 @@ from .._common.requester import RequestArguments
 
 if TYPE_CHECKING:
     from .._common.typed_requests import BlockingRequests as Requester
-    from ._requests import Asking
+    from ._requests import RequestSender
 else:
     from .._common.requester import Requester
 
@@ -21,7 +21,7 @@ else:
 class Call(CallBase, Requester):
     """A request of the peer that a handler works on."""
 
-    def __init__(self, session: Asking, request: IncomingRequest) -> None:
+    def __init__(self, session: RequestSender, request: IncomingRequest) -> None:
         self._connection = session.side
         self._request = request
         self._clock = time.monotonic

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged
     from sansmcp import SubscriptionEnded as Ended
 
-    from ._session import Session
+    from ._session import EventDispatcher
 
 
 class Changes(WaitingChanges):
@@ -25,7 +25,7 @@ class Changes(WaitingChanges):
     thousand of them wait, or they take more than 256 MiB of memory, the oldest change is dropped.
     """
 
-    def __init__(self, session: Session, stderr: StderrTail | None) -> None:
+    def __init__(self, session: EventDispatcher, stderr: StderrTail | None) -> None:
         super().__init__(stderr)
         self._session = session
 

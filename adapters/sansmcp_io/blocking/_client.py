@@ -12,7 +12,7 @@ from .._common.callbacks import is_async
 from .._common.requester import RequestArguments
 from ._call import Call
 from ._changes import Changes
-from ._requests import Asking
+from ._requests import RequestSender
 from ._session import Result
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ class Sessions(Protocol):
     """Where a client finds the session that it is to use: a new one may take its place."""
 
     @property
-    def session(self) -> Asking:
+    def session(self) -> RequestSender:
         """The one that is there, whether it has ended or not."""
         ...
 
-    def live(self) -> Asking:
+    def live(self) -> RequestSender:
         """One that requests can be sent on, if there is any."""
         ...
 

@@ -26,14 +26,14 @@ from .._options.clients import HTTPClientOptions
 from ._call import Call
 from ._http_wire import HTTPWire
 from ._mailbox import Mailbox
-from ._requests import Asking
+from ._requests import RequestSender
 
 
-class HTTPSession(HTTPWire, Asking):
+class HTTPSession(HTTPWire, RequestSender):
     """An endpoint on sockets, on which callers ask."""
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
-        Asking.__init__(
+        RequestSender.__init__(
             self,
             endpoint,
             options.for_session(Call),

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from sansmcp.http import ClientExchange
 
-from .._common.addresses import address_text
 from .._common.tls import TLS
+from .._common.trace import address_text
 from .._http1.client import HTTPClientConnection
 
 Address: TypeAlias = tuple[int, Any]
@@ -25,7 +25,7 @@ _ATTEMPT_SECONDS: Final = 2.0
 """After so long the next address of the server is tried, if there is one."""
 
 
-class Link:
+class ClientLink:
     """A socket, and the exchange that it carries.
 
     Attributes:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from .._common.tls import TLS
-from ._http_link import Address, Link
+from ._http_link import Address, ClientLink
 
 Ready = list[tuple[selectors.SelectorKey, int]]
 
@@ -19,7 +19,7 @@ _IDLE_SECONDS: Final = 60.0
 """After so long a server may close it at any moment, in the midst of the next request."""
 
 
-class Pool:
+class ClientPool:
     """Opens connections, watches all of them, and keeps those that can be used again.
 
     One thread at a time selects, without a lock. Nothing of what it watches is changed meanwhile:
@@ -36,13 +36,13 @@ class Pool:
         self._waker.setblocking(False)
         self._wakes.setblocking(False)
         self._selector.register(self._waker, selectors.EVENT_READ)
-        self._watched: dict[Link, int] = {}
-        self._changed: dict[Link, None] = {}
-        self._idle: list[Link] = []
+        self._watched: dict[ClientLink, int] = {}
+        self._changed: dict[ClientLink, None] = {}
+        self._idle: list[ClientLink] = []
 
     # ------------------------------------------------------------------------- connections
 
-    def take(self) -> Link | None:
+    def take(self) -> ClientLink | None:
         """A connection that was used before, and can be again; None: there is none."""
         while self._idle:
             link = self._idle.pop()  # the one used last: the others may be closed as time goes by
@@ -51,17 +51,17 @@ class Pool:
             self.drop(link)
         return None
 
-    def open(self, addresses: list[Address]) -> Link:
+    def open(self, addresses: list[Address]) -> ClientLink:
         """A new connection, which is not there yet.
 
         Raises:
             OSError: There will be none.
         """
-        link = Link(addresses, self._make_tls())
+        link = ClientLink(addresses, self._make_tls())
         self.note(link)
         return link
 
-    def give_back(self, link: Link) -> None:
+    def give_back(self, link: ClientLink) -> None:
         """Keep it, if it can carry anything more."""
         link.exchange = None
         if link.is_reusable and len(self._idle) < _MOST_IDLE:
@@ -70,7 +70,7 @@ class Pool:
         else:
             self.drop(link)
 
-    def drop(self, link: Link) -> None:
+    def drop(self, link: ClientLink) -> None:
         """Close it, as soon as nobody selects."""
         link.exchange = None
         link.leave()
@@ -85,12 +85,12 @@ class Pool:
         """Whether `refresh` has something to do."""
         return bool(self._changed)
 
-    def note(self, link: Link) -> None:
+    def note(self, link: ClientLink) -> None:
         """It may want to be watched for something else from now on."""
         if self._watched.get(link) != link.wants:
             self._changed[link] = None
 
-    def forget(self, link: Link) -> None:
+    def forget(self, link: ClientLink) -> None:
         """Watch its socket no more: it gets another one. Not while somebody selects."""
         if self._watched.pop(link, None) is not None:
             self._selector.unregister(link.socket)

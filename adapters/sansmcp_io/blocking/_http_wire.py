@@ -19,8 +19,8 @@ from .._common.callbacks import FLUSH_SECONDS
 from .._common.http_client_settings import HTTPClientLimits
 from .._common.tls import TLS
 from .._common.trace import HTTPClientTrace
-from ._http_link import Address, Link, sentence
-from ._http_pool import Pool, Ready
+from ._http_link import Address, ClientLink, sentence
+from ._http_pool import ClientPool, Ready
 from ._waiting import Waiting
 
 _ADDRESS_SECONDS: Final = 60.0
@@ -46,8 +46,8 @@ class HTTPWire(Waiting):
         self._limits = limits
         self._trace = trace
         self._origin: Origin | None = None
-        self._pool = Pool(self._make_tls)
-        self._moving: dict[ClientExchange, Link] = {}
+        self._pool = ClientPool(self._make_tls)
+        self._moving: dict[ClientExchange, ClientLink] = {}
         self._queue: dict[ClientExchange, None] = {}  # until it is their turn
         self._turns: set[ClientExchange] = set()  # whose turn it is
         self._unresolved: dict[ClientExchange, None] = {}  # until it is known where the server is
@@ -180,7 +180,7 @@ class HTTPWire(Waiting):
 
     def _pull(self, ready: Ready) -> None:
         for key, mask in ready:
-            link: Link | None = key.data
+            link: ClientLink | None = key.data
             if link is None:
                 self._pool.roused()
             elif not link.is_gone:  # since it was selected
@@ -189,7 +189,7 @@ class HTTPWire(Waiting):
         for link in [link for link in self._moving.values() if link.alarm <= now]:
             self._look_after(link, now)
 
-    def _move(self, link: Link, mask: int) -> None:
+    def _move(self, link: ClientLink, mask: int) -> None:
         exchange = link.exchange
         try:
             if not link.is_connected:
@@ -208,7 +208,7 @@ class HTTPWire(Waiting):
         if not link.is_gone:
             self._pool.note(link)
 
-    def _connected(self, link: Link) -> None:
+    def _connected(self, link: ClientLink) -> None:
         failure = link.connected()
         if failure:
             self._pool.forget(link)
@@ -218,13 +218,13 @@ class HTTPWire(Waiting):
         elif link.is_open:
             self._opened(link)
 
-    def _opened(self, link: Link) -> None:
+    def _opened(self, link: ClientLink) -> None:
         """It carries its exchange from now on."""
         assert link.exchange is not None  # it was opened for that
         waits = math.inf if link.exchange.awaited else self._limits.head
         link.deadline = time.monotonic() + waits
 
-    def _read_from(self, link: Link) -> None:
+    def _read_from(self, link: ClientLink) -> None:
         was_open = link.is_open
         data = link.read()
         if not was_open and link.is_open:
@@ -245,7 +245,7 @@ class HTTPWire(Waiting):
         elif link.http.has_head:
             link.deadline = now + self._limits.silence
 
-    def _look_after(self, link: Link, now: float) -> None:
+    def _look_after(self, link: ClientLink, now: float) -> None:
         """Its time is over, or that of one of its addresses."""
         if now < link.deadline:
             self._pool.forget(link)
@@ -264,7 +264,7 @@ class HTTPWire(Waiting):
 
     # ------------------------------------------------------------------------------- ending
 
-    def _break(self, link: Link, text: str) -> None:
+    def _break(self, link: ClientLink, text: str) -> None:
         exchange = link.exchange
         self._pool.drop(link)
         if exchange is not None:

@@ -14,7 +14,13 @@ from typing import Any, Final
 
 from .._common.anomalies import LOGGER
 from .._common.descriptors import READ_BYTES, Sink, Source
-from .._common.stderr import StderrLines, StderrTail
+from .._common.stderr import (
+    LAST_WORDS_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    STDERR_SECONDS,
+    StderrLines,
+    StderrTail,
+)
 from .._options.clients import StdioClientOptions
 from ..stdio import (
     DEFAULT_KILL_AFTER,
@@ -26,13 +32,8 @@ from ..stdio import (
 )
 from ._interrupts import interruptible
 
-_STDERR_SECONDS: Final = 2.0
-"""How long the end of standard error is waited for after the process has ended."""
-_LAST_WORDS_SECONDS: Final = 0.5
-"""How long what a process has left in its output may lie there before it is read."""
 _MOST_SAID_BYTES: Final = 1_048_576
 """So much of standard error waits for `on_stderr`. Of more, the oldest is dropped."""
-_LOOK_AGAIN_SECONDS: Final = 0.01
 _LOOK_AGAIN_IN_A_CALL_SECONDS: Final = 0.25
 """How often to look whether the process has ended, on systems where no descriptor tells that."""
 
@@ -95,7 +96,7 @@ class Child:
     def heard(self) -> None:
         """Something came, be it from a process that has ended: there may be more."""
         if self._alarm != math.inf:
-            self._alarm = time.monotonic() + _LAST_WORDS_SECONDS
+            self._alarm = time.monotonic() + LAST_WORDS_SECONDS
 
     def _see_end(self) -> bool:
         status = self.process.poll()
@@ -104,7 +105,7 @@ class Child:
         self.stderr.exit_status = status
         # The number is free from now on, unless there is still somebody in the group.
         self._has_group = self._has_group and group_is_alive(self.process.pid)
-        self._alarm = time.monotonic() + _LAST_WORDS_SECONDS
+        self._alarm = time.monotonic() + LAST_WORDS_SECONDS
         return False
 
     def _take_stderr(self) -> bool:
@@ -159,7 +160,7 @@ class Child:
         self._end_group()
         if self.process.stderr is not None:
             # A process that has left the group may hold the other end open for ever.
-            self._until(poll, lambda: self._stderr_fd not in self.descriptors, _STDERR_SECONDS)
+            self._until(poll, lambda: self._stderr_fd not in self.descriptors, STDERR_SECONDS)
         self._close()
         interruptible(self._hand_on_the_rest)  # whatever that takes, or raises: all else is done
 
@@ -213,7 +214,7 @@ class Child:
             if time.monotonic() >= until:
                 signal_group(pid, KILL)
                 return
-            time.sleep(_LOOK_AGAIN_SECONDS)  # no system tells when a group has ended
+            time.sleep(LOOK_AGAIN_SECONDS)  # no system tells when a group has ended
 
     def _until(self, poll: select.poll, is_done: Callable[[], bool], seconds: float) -> bool:
         """Wait for something, and meanwhile read what would else fill the pipes."""
@@ -222,7 +223,7 @@ class Child:
             left = until - time.monotonic()
             if left <= 0:
                 return False
-            longest = 60.0 if self._ending is not None else _LOOK_AGAIN_SECONDS
+            longest = 60.0 if self._ending is not None else LOOK_AGAIN_SECONDS
             for descriptor, _ in poll.poll(math.ceil(min(left, longest) * 1000)):
                 if descriptor == self.source.fd:
                     goes_on = self._discard_output()

@@ -14,14 +14,14 @@ from .._common.questions import Question
 from ._call import Call
 
 if TYPE_CHECKING:
-    from ._requests import Asking
+    from ._requests import RequestSender
 
 
 class QuestionCall(Question, Call):
     """What a server asks before it answers a request of ours: it is handled like a request."""
 
     def __init__(
-        self, session: Asking, about: OutgoingRequest, question: JSONObject, deadline: float
+        self, session: RequestSender, about: OutgoingRequest, question: JSONObject, deadline: float
     ) -> None:
         self._question = question
         self._about = about
@@ -51,7 +51,7 @@ class QuestionCall(Question, Call):
         return not is_open or time.monotonic() >= self._deadline
 
 
-def answers(session: Asking, asked: InputRequired, deadline: float) -> JSONObject:
+def answers(session: RequestSender, asked: InputRequired, deadline: float) -> JSONObject:
     """What the handler of the server's requests has to say to each question.
 
     It is called in the thread that has made the request, for one question after the other.

@@ -48,7 +48,7 @@ from .._common.stderr import StderrTail
 from ._changes import Changes
 from ._mailbox import Item, Mailbox
 from ._questions import answers
-from ._session import Session
+from ._session import EventDispatcher
 from ._waiting import FORKED
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ _REOPENING: Final = "the session was lost, and is not open again yet"
 _Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | RequestCancelled
 
 
-class Asking(Session):
+class RequestSender(EventDispatcher):
     """A session on which callers ask."""
 
     polls: int

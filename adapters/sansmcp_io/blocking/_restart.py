@@ -15,14 +15,14 @@ from .._options.clients import StdioClientOptions
 from ._interrupts import Uninterrupted
 from ._lock import Forkable
 from ._process import Child
-from ._requests import Asking
+from ._requests import RequestSender
 
 
-class Running(Forkable):
+class RunningServer(Forkable):
     """A process that runs, and the conversation with it. `close` ends both, once."""
 
     def __init__(
-        self, options: StdioClientOptions[Any], make_session: Callable[[Child], Asking]
+        self, options: StdioClientOptions[Any], make_session: Callable[[Child], RequestSender]
     ) -> None:
         child = Child(options)
         self._child: Final = child
@@ -71,15 +71,18 @@ class Keeper(Forkable):
     """
 
     def __init__(
-        self, make: Callable[[], Running], start: Callable[[Asking], None], restarts: int
+        self,
+        make: Callable[[], RunningServer],
+        start: Callable[[RequestSender], None],
+        restarts: int,
     ) -> None:
         self._make: Final = make
         self._start: Final = start
         self._restarts: Final = restarts
         self._left = restarts
         self._is_over = False
-        self._running: Running | None = None
-        self._coming: Running | None = None  # it is not open yet
+        self._running: RunningServer | None = None
+        self._coming: RunningServer | None = None  # it is not open yet
         self._turnstile = threading.Lock()
         self._opener = 0  # the thread that starts a process anew
         Forkable.__init__(self)
@@ -90,7 +93,7 @@ class Keeper(Forkable):
         self._opener = 0
 
     @property
-    def session(self) -> Asking:
+    def session(self) -> RequestSender:
         """The session with the process that was started last."""
         assert self._running is not None  # nobody has a client before it was opened
         return self._running.session
@@ -108,7 +111,7 @@ class Keeper(Forkable):
                 raise
             self._running = running
 
-    def live(self) -> Asking:
+    def live(self) -> RequestSender:
         """The session with the process that runs; a new one if it has ended.
 
         Raises:

@@ -13,7 +13,7 @@ from .._common.call import ServerCallBase
 from .._common.log_records import LogHandlerBase, mcp_level
 from .._common.requester import RequestArguments
 from ._call import Call
-from ._requests import Asking
+from ._requests import RequestSender
 
 if TYPE_CHECKING:
     from .._common.typed_requests import BlockingRequests as Requester
@@ -24,7 +24,7 @@ else:
 class Server(Requester):
     """An open connection to a client. To be used by any number of threads."""
 
-    def __init__(self, session: Asking) -> None:
+    def __init__(self, session: RequestSender) -> None:
         self._session = session
         self._connection = cast(ServerConnection, session.side)
 

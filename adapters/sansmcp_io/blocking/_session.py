@@ -54,7 +54,7 @@ from ._mailbox import Mailbox
 from ._waiting import Waiting
 
 if TYPE_CHECKING:
-    from .._common.call import Asked
+    from .._common.call import RequestingSide
 
 Result: TypeAlias = JSONObject | RequireInput
 
@@ -68,12 +68,12 @@ _ToTell: TypeAlias = tuple[str, Callable[[], object], int | None]
 """What is called, the function, and for a notification of the peer the memory that it takes."""
 
 
-class Session(Waiting):
+class EventDispatcher(Waiting):
     """Hands out events, and serves the peer."""
 
     def __init__(
         self,
-        side: Asked,
+        side: RequestingSide,
         options: SessionOptions,
     ) -> None:
         super().__init__(side)

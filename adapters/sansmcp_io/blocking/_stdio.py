@@ -15,24 +15,51 @@ from typing import TypeAlias
 
 import attrs
 
+from sansmcp import ClientConnection, ServerConnection
+
 from .._common.callbacks import FLUSH_SECONDS
+from .._common.descriptors import Sink, Source
+from .._common.trace import Trace
 from .._options.arguments import takes
 from .._options.clients import StdioClientOptions
 from .._options.servers import StdioServerOptions
+from .._options.sessions import SessionOptions
 from ..stdio import taken_standard_streams
 from ._call import Call
 from ._client import Client, RequestHandler, check_plain
 from ._process import Child
-from ._requests import Asking
-from ._restart import Keeper, Running
+from ._requests import RequestSender
+from ._restart import Keeper, RunningServer
 from ._server import Server, ServerCall
 from ._session import Result
-from ._stdio_session import StdioSession
+from ._wire import Watched, Wire
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`. A plain function."""
 ReadyHandler: TypeAlias = Callable[[Server], object]
 """Called once the client is ready."""
+
+
+class StdioSession(Wire, RequestSender):
+    """A connection on a wire, on which callers ask."""
+
+    def __init__(
+        self,
+        connection: ClientConnection | ServerConnection,
+        source: Source,
+        sink: Sink,
+        options: SessionOptions,
+        *,
+        drain: float,
+        trace: Trace | None,
+        watched: Watched | None = None,
+    ) -> None:
+        RequestSender.__init__(
+            self,
+            connection,
+            options,
+        )
+        Wire.__init__(self, connection, source, sink, drain=drain, trace=trace, watched=watched)
 
 
 @attrs.frozen
@@ -59,14 +86,6 @@ def connect_stdio(
     Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
     SIGKILL, and so is what it has started and left behind. It has always been waited for when the
     block is left.
-
-    Raises:
-        OSError: The process could not be started.
-        PeerError: The server refused `initialize`.
-        RequestTimeout: It did not answer in time.
-        ConnectionLost: It ended before it answered.
-        InvalidAnswer: Its answer is not valid.
-        StartFailed: There is no common revision, or a required capability is missing.
     """
     options.check()
     check_plain(options.on_request, options.on_notification)
@@ -82,10 +101,10 @@ def connect_stdio(
             watched=child,
         )
 
-    def start(session: Asking) -> None:
+    def start(session: RequestSender) -> None:
         session.start(*options.opening)
 
-    keeper = Keeper(lambda: Running(options, make_session), start, options.restarts)
+    keeper = Keeper(lambda: RunningServer(options, make_session), start, options.restarts)
     try:
         keeper.open()
         yield Client(keeper)

@@ -27,7 +27,7 @@ from ._lock import Guarded
 from ._mailbox import Bell, Mailbox
 
 if TYPE_CHECKING:
-    from .._common.call import Asked
+    from .._common.call import RequestingSide
 
 FORKED: Final = "the connection is that of the process which has forked this one"
 _LONGEST_SECONDS: Final = 86_400.0
@@ -42,7 +42,7 @@ pause than the second, comes before it: as much as a large answer, and no endles
 class Waiting(Guarded):
     """Where threads wait. What is moved, and how, is the business of the transport."""
 
-    def __init__(self, side: Asked) -> None:
+    def __init__(self, side: RequestingSide) -> None:
         super().__init__()
         self.side: Final = side
         self._late: deque[Any] = deque()  # to be cancelled when the lock can be had

@@ -16,7 +16,7 @@ from .._common.errors import (
     RequestRefused,
     RequestTimeout,
 )
-from ._conversation import Conversation
+from ._conversation import ServerConversation
 from ._errors import Status
 from ._output import views
 from ._output.blocks import Block, Note
@@ -54,7 +54,7 @@ class _Found:
         return text.removeprefix(f"{_LISTINGS[name][1]} is incomplete: ")
 
 
-async def inspect(conversation: Conversation) -> int:
+async def inspect(conversation: ServerConversation) -> int:
     """Ask for all that the server declares, show it, and return the exit status.
 
     A listing that fails does not keep the others from being shown.
@@ -108,7 +108,7 @@ def _blocks(name: str, found: _Found) -> Iterator[Block]:
         yield Note(f"incomplete: {why}" if found.failed else why)
 
 
-async def _list(conversation: Conversation, method: str) -> _Found:
+async def _list(conversation: ServerConversation, method: str) -> _Found:
     found = _Found(items := [])
     try:
         async for item in conversation.items(method):

@@ -12,7 +12,7 @@ import trio
 from sansmcp import ErrorCode, JSONObject
 
 from .._common.errors import ConnectionLost, InvalidAnswer, PeerError, RequestTimeout
-from ._conversation import Conversation, Work
+from ._conversation import ServerConversation, Work
 from ._errors import Advised, Status
 from ._output import views
 from ._output.blocks import Block
@@ -83,7 +83,7 @@ _OFFERS: Final[Mapping[str, _Offer]] = {
 def call(tool: str, arguments: JSONObject | None) -> Work:
     """Call a tool. One that has failed says why in its content."""
 
-    async def work(conversation: Conversation) -> int:
+    async def work(conversation: ServerConversation) -> int:
         # Without an argument on the command line too: some servers take no absent `arguments`.
         params = {"name": tool, "arguments": arguments or {}}
         result = await _ask(conversation, "tools/call", params, tool)
@@ -101,7 +101,7 @@ def call(tool: str, arguments: JSONObject | None) -> Work:
 def read(uri: str) -> Work:
     """Read a resource."""
 
-    async def work(conversation: Conversation) -> int:
+    async def work(conversation: ServerConversation) -> int:
         result = await _ask(conversation, "resources/read", {"uri": uri}, uri)
         conversation.output.result(result, views.contents(result))
         return Status.OK
@@ -115,7 +115,7 @@ def prompt(name: str, arguments: JSONObject | None) -> Work:
     if arguments is not None:
         params["arguments"] = arguments
 
-    async def work(conversation: Conversation) -> int:
+    async def work(conversation: ServerConversation) -> int:
         result = await _ask(conversation, "prompts/get", params, name)
         conversation.output.result(result, views.prompt_result(result))
         return Status.OK
@@ -126,7 +126,7 @@ def prompt(name: str, arguments: JSONObject | None) -> Work:
 def request(method: str, params: JSONObject | None) -> Work:
     """Send any request, and show the result as it comes."""
 
-    async def work(conversation: Conversation) -> int:
+    async def work(conversation: ServerConversation) -> int:
         result = await conversation.request(method, params)
 
         def blocks() -> Iterator[Block]:
@@ -139,7 +139,7 @@ def request(method: str, params: JSONObject | None) -> Work:
 
 
 async def _ask(
-    conversation: Conversation, method: str, params: JSONObject, name: str
+    conversation: ServerConversation, method: str, params: JSONObject, name: str
 ) -> JSONObject:
     try:
         return await conversation.request(method, params)
@@ -153,7 +153,7 @@ async def _ask(
 
 
 async def _advice(
-    conversation: Conversation,
+    conversation: ServerConversation,
     method: str,
     name: str,
     given: JSONObject,

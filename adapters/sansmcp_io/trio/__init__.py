@@ -32,13 +32,12 @@ from .._common.errors import (
     Unauthorized,
 )
 from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
-from .._common.http_limits import HTTPLimits
+from .._common.http_server_settings import HTTPLimits
 from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
 from ._connect_http import connect_http
-from ._open_session import HalfCloseableByteStream
 from ._serve_http import serve_http
 from ._stdio import Handler, ReadyHandler, connect, connect_stdio, serve, serve_stdio
-from ._stream import ByteStream
+from ._stream import ByteStream, HalfCloseableByteStream
 
 __all__ = [
     "DEFAULT_DRAIN",

@@ -18,18 +18,19 @@ from sansmcp import IncomingRequest, Subscription
 from sansmcp.http import ClientEndpoint, ClientExchange
 
 from .._async.background import logged
-from .._async.http_client import HTTPAsking, is_answer, sentence_of
+from .._async.dispatch import ENDINGS
+from .._async.http_client import HTTPClientDispatcher, is_answer, sentence_of
 from .._common.callbacks import FLUSH_SECONDS
 from .._options.clients import HTTPClientOptions
-from ._dispatch import ENDINGS, Dispatching
-from ._http_pool import Link, Pool
-from ._sleeper import Sleeper
+from ._handlers import EventDispatcher
+from ._http_pool import ClientLink, ClientPool
+from ._loop import Sleeper
 from ._unwrap import unwrapped
 
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, ssl.SSLError, OSError)
 
 
-class HTTPSession(HTTPAsking, Dispatching):
+class HTTPSession(HTTPClientDispatcher, EventDispatcher):
     """Moves the exchanges of an endpoint, and tells it the time. It runs once."""
 
     _tasks: trio.Nursery
@@ -37,7 +38,7 @@ class HTTPSession(HTTPAsking, Dispatching):
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         super().__init__(endpoint, options)
         self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
-        self._pool = Pool(options.tls, self._limits.connect)
+        self._pool = ClientPool(options.tls, self._limits.connect)
         self._turns = trio.CapacityLimiter(self._limits.requests)
         self._moving: dict[ClientExchange, trio.CancelScope] = {}
         self._pump = Sleeper()
@@ -178,7 +179,9 @@ class HTTPSession(HTTPAsking, Dispatching):
             raise
         await self._pool.give_back(link)
 
-    async def _read(self, exchange: ClientExchange, scope: trio.CancelScope, link: Link) -> None:
+    async def _read(
+        self, exchange: ClientExchange, scope: trio.CancelScope, link: ClientLink
+    ) -> None:
         http, stream, limits = link.http, link.stream, self._limits
         if not exchange.awaited:
             _end_at(scope, trio.current_time() + limits.head)
@@ -205,7 +208,7 @@ def _end_at(scope: trio.CancelScope, deadline: float) -> None:
         scope.deadline = deadline
 
 
-async def _send_rest(link: Link, data: memoryview) -> None:
+async def _send_rest(link: ClientLink, data: memoryview) -> None:
     link.is_writing = True
     with suppress(*_BROKEN):  # what was said before it broke can still be read
         while data:

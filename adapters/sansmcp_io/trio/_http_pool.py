@@ -18,7 +18,7 @@ _IDLE_SECONDS: Final = 60.0
 """After so long a server may close it at any moment, in the midst of the next request."""
 
 
-class Link:
+class ClientLink:
     """A connection, and what it carries.
 
     Attributes:
@@ -43,7 +43,7 @@ class Link:
         return trio.current_time() > self.used_at + _IDLE_SECONDS or self.stream.is_readable()
 
 
-class Pool:
+class ClientPool:
     """Opens connections, and keeps those that can be used again.
 
     Args:
@@ -54,9 +54,9 @@ class Pool:
     def __init__(self, tls: ssl.SSLContext | None, connect_seconds: float) -> None:
         self._tls = tls
         self._connect_seconds = connect_seconds
-        self._idle: list[Link] = []
+        self._idle: list[ClientLink] = []
 
-    async def take(self, origin: Origin) -> Link:
+    async def take(self, origin: Origin) -> ClientLink:
         """A connection, open and unused.
 
         Raises:
@@ -71,7 +71,7 @@ class Pool:
             return await self._open(origin)
         raise OSError(f"no connection to {origin.host} within {self._connect_seconds:g} s")
 
-    async def give_back(self, link: Link) -> None:
+    async def give_back(self, link: ClientLink) -> None:
         """Keep it, if it can carry anything more."""
         if link.http.reusable and not link.is_writing and len(self._idle) < _MOST_IDLE:
             link.used_at = trio.current_time()
@@ -84,10 +84,10 @@ class Pool:
         while self._idle:
             await self._idle.pop().aclose()
 
-    async def _open(self, origin: Origin) -> Link:
+    async def _open(self, origin: Origin) -> ClientLink:
         if origin.scheme == "http":
             stream = await trio.open_tcp_stream(origin.host, origin.port)
-            return Link(address_of(stream), NoWaitSocket(stream))
+            return ClientLink(address_of(stream), NoWaitSocket(stream))
         if self._tls is None:
             self._tls = ssl.create_default_context()  # which takes long: it reads all certificates
         tls = TLS(self._tls, origin.host)
@@ -99,4 +99,4 @@ class Pool:
             with trio.CancelScope(shield=True):
                 await secure.aclose_forcefully()
             raise
-        return Link(name, secure)
+        return ClientLink(name, secure)

@@ -16,10 +16,9 @@ from .._async.http_session_tasks import CompanionsBase
 from .._common.callbacks import FLUSH_SECONDS
 from .._common.tls import TLS
 from .._options.servers import ListeningServerOptions
-from ._handlers import Serving
+from ._handlers import HandlerRunner
 from ._http_wire import HTTPWire
-from ._loop import TrioLoop
-from ._sleeper import Sleeper
+from ._loop import Sleeper, TrioLoop
 from ._socket import NoWaitSocket, TLSSocket, client_of
 
 
@@ -44,7 +43,7 @@ class HTTPService(HTTPServiceBase):
 
     tasks: trio.Nursery
     _new_loop = TrioLoop
-    _new_serving = Serving
+    _new_handler_runner = HandlerRunner
 
     def __init__(self, endpoint: ServerEndpoint, options: ListeningServerOptions[Any, Any]) -> None:
         super().__init__(endpoint, options, Companions)

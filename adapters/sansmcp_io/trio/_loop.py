@@ -9,8 +9,8 @@ from typing import Any
 
 import trio
 
+from .._async.mailbox import Item, MailboxBase
 from .._common.callbacks import ProgressHandler
-from ._mailbox import Mailbox
 
 
 class TrioLoop:
@@ -68,3 +68,54 @@ class Workers:
             async with trio.open_nursery() as nursery:
                 for _ in range(number):
                     nursery.start_soon(work)
+
+
+class Sleeper:
+    """A place for one task to wait in. Waking it while nobody waits is remembered."""
+
+    def __init__(self) -> None:
+        self._task: trio.lowlevel.Task | None = None
+        self._was_woken = False
+
+    def wake(self) -> None:
+        """Wake the task, or keep it from falling asleep."""
+        task = self._task
+        if task is None:
+            self._was_woken = True
+        else:
+            self._task = None
+            trio.lowlevel.reschedule(task)
+
+    async def sleep(self) -> None:
+        """Wait until somebody wakes."""
+        if self._was_woken:
+            self._was_woken = False
+            await trio.lowlevel.checkpoint()
+            return
+        self._task = trio.lowlevel.current_task()
+
+        def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
+            self._task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+        self._was_woken = False  # again before it ran: it sees all of that now
+
+
+class Mailbox(MailboxBase[Item]):
+    """What the dispatching task leaves for one caller that waits."""
+
+    def __init__(self, on_progress: ProgressHandler | None = None) -> None:
+        super().__init__(on_progress)
+        self._caller = Sleeper()
+
+    def _wake(self) -> None:
+        self._caller.wake()
+
+    async def take(self) -> Item:
+        """The oldest item, as soon as there is one, or raise what `fail` was given."""
+        if self._items or self._failure is not None:
+            await trio.lowlevel.checkpoint()
+        while not self._items and self._failure is None:
+            await self._caller.sleep()
+        return self._taken()

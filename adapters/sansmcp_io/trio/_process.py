@@ -8,10 +8,15 @@ from typing import Any, Final
 
 import trio
 
-from .._async.process import LAST_WORDS_SECONDS, LOOK_AGAIN_SECONDS, STDERR_SECONDS
 from .._common.anomalies import LOGGER
 from .._common.descriptors import has_data
-from .._common.stderr import StderrLines, StderrTail
+from .._common.stderr import (
+    LAST_WORDS_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    STDERR_SECONDS,
+    StderrLines,
+    StderrTail,
+)
 from .._options.clients import StdioClientOptions
 from ..stdio import (
     DEFAULT_KILL_AFTER,

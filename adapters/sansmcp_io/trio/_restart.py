@@ -9,13 +9,13 @@ import trio
 
 from .._async.restart import Restarter
 from ._loop import TrioLoop
-from ._session import Session
+from ._session import StreamSession
 from ._unwrap import unwrapped
 
 
 @asynccontextmanager
 async def keep_running(
-    opening: Callable[[], AbstractAsyncContextManager[Session]], restarts: int
+    opening: Callable[[], AbstractAsyncContextManager[StreamSession]], restarts: int
 ) -> AsyncGenerator[Restarter, None]:
     """Start a process; in the end, end it or the one that has taken its place.
 
@@ -24,7 +24,7 @@ async def keep_running(
     """
 
     @asynccontextmanager
-    async def shielded() -> AsyncGenerator[Session, None]:
+    async def shielded() -> AsyncGenerator[StreamSession, None]:
         with trio.CancelScope() as scope:
             async with opening() as session:
                 # Those who use it may still have things to say when all around is cancelled.

@@ -18,7 +18,7 @@ import trio
 
 from sansmcp import ClientConnection, IncomingRequest, ServerConnection, State
 
-from .._async.session import Holding
+from .._async.session import StreamDispatcher
 from .._common.anomalies import LOGGER
 from .._common.callbacks import (
     FLUSH_SECONDS,
@@ -28,15 +28,15 @@ from .._common.callbacks import (
 from .._common.output import take_output
 from .._common.trace import Trace
 from .._options.sessions import SessionOptions
-from ._dispatch import Dispatching
-from ._sleeper import Sleeper
+from ._handlers import EventDispatcher
+from ._loop import Sleeper
 from ._stream import Buffer, ByteStream, NoWaitStream
 from ._unwrap import unwrapped
 
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
-class Session(Holding, Dispatching):
+class StreamSession(StreamDispatcher, EventDispatcher):
     """Moves bytes between a connection and a stream, and tells it the time. It runs once."""
 
     def __init__(

@@ -9,8 +9,8 @@ from typing import Final
 
 import trio
 
-from .._common.addresses import address_text
 from .._common.tls import TLS
+from .._common.trace import address_text
 from ._stream import Buffer
 
 _READ_BYTES: Final = 65_536

@@ -16,18 +16,24 @@ try:
 except ModuleNotFoundError as _error:
     raise without_extra("trio", _error) from None
 
+from contextlib import suppress
+
+import trio
+
+from .._async.call import Call
 from .._async.client import Client, RequestHandler
 from .._async.handlers import Result
 from .._async.server import Server, ServerCall
+from .._common.stderr import StderrTail
 from .._options.arguments import takes
 from .._options.clients import StdioClientOptions, StreamClientOptions
 from .._options.servers import ServerOptions, StdioServerOptions
-from ._open_session import HalfCloseableByteStream, connected
 from ._process import open_child
 from ._restart import keep_running
-from ._session import Session
+from ._session import StreamSession
 from ._standard_streams import open_standard_streams
-from ._stream import ByteStream
+from ._stream import ByteStream, HalfCloseableByteStream
+from ._unwrap import unwrapped
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`.
@@ -73,7 +79,7 @@ async def connect(options: _ClientOptions) -> AsyncGenerator[Client, None]:
     stream.
     """
     options.check()
-    async with connected(options.stream, options, stderr=None) as session:
+    async with _connected(options.stream, options, stderr=None) as session:
         yield Client(session)
 
 
@@ -87,22 +93,14 @@ async def connect_stdio(
     Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
     SIGKILL, and so is what it has started and left behind. It has always been waited for when the
     block is left.
-
-    Raises:
-        OSError: The process could not be started.
-        PeerError: The server refused `initialize`.
-        RequestTimeout: It did not answer in time.
-        ConnectionLost: It ended before it answered.
-        InvalidAnswer: Its answer is not valid.
-        StartFailed: There is no common revision, or a required capability is missing.
     """
     options.check()
 
     @asynccontextmanager
-    async def opening() -> AsyncGenerator[Session, None]:
+    async def opening() -> AsyncGenerator[StreamSession, None]:
         async with (
             open_child(options) as child,
-            connected(child.stream, options, stderr=child.stderr) as session,
+            _connected(child.stream, options, stderr=child.stderr) as session,
         ):
             yield session
 
@@ -136,7 +134,7 @@ async def serve_stdio(options: StdioServerOptions[Handler, ReadyHandler]) -> Non
 async def _serve(
     stream: ByteStream, handler: Handler, options: ServerOptions[ReadyHandler]
 ) -> None:
-    session = Session(
+    session = StreamSession(
         options.new_connection(),
         stream,
         options.for_session(handler, ServerCall),
@@ -146,3 +144,33 @@ async def _serve(
     if options.on_ready is not None:
         session.when_ready(partial(options.on_ready, Server(session)))
     await session.run()
+
+
+@asynccontextmanager
+async def _connected(
+    stream: HalfCloseableByteStream,
+    options: StreamClientOptions[RequestHandler],
+    *,
+    stderr: StderrTail | None,
+) -> AsyncGenerator[StreamSession, None]:
+    """Open a client on a stream, as `connect` and `connect_stdio` describe it."""
+    session = StreamSession(
+        options.new_connection(),
+        stream,
+        options.for_session(Call),
+        drain=0.0,
+        trace=options.trace,
+    )
+    session.stderr = stderr
+    session.shield()
+    async with unwrapped(), trio.open_nursery() as nursery:
+        session.around.append(nursery.cancel_scope)
+        nursery.start_soon(session.run)
+        try:
+            await session.start(*options.opening)
+            yield session
+        finally:
+            with trio.CancelScope(shield=True):
+                await session.finish()
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+                    await stream.send_eof()

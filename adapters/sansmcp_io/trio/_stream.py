@@ -19,6 +19,14 @@ class ByteStream(Protocol):
         ...
 
 
+class HalfCloseableByteStream(ByteStream, Protocol):
+    """What a client asks of a stream; every `trio.abc.HalfCloseableStream` has it."""
+
+    async def send_eof(self) -> None:
+        """End the sending side: the server sees the end of its input."""
+        ...
+
+
 class NoWaitStream(ByteStream, Protocol):
     """A stream that can also write what goes without waiting."""
 

@@ -25,8 +25,8 @@ from ._calls import Environ, ServerCall
 from ._exchange import (
     Authenticate,
     Carrier,
+    HandlerSettings,
     Result,
-    Serving,
     StartResponse,
     fields_of,
     status_line,
@@ -95,7 +95,7 @@ class App:
             on_notification=options.on_notification,
             request_timeout=options.request_timeout,
         )
-        self._serving = Serving(
+        self._serving = HandlerSettings(
             self._runner,
             options.handler,
             options.authenticate,

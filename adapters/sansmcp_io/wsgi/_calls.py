@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sansmcp.http import ServerEndpoint
 
     from .._common.typed_requests import BlockingRequests as Requester
-    from ._runner import Carrying, Runner
+    from ._runner import ExchangeThread, Runner
 else:
     from .._common.requester import Requester
 
@@ -114,6 +114,6 @@ class ServerCall(ServerCallBase, Requester):
         return self._runner.request(arguments, serving=self._request, session=None)
 
     @property
-    def _carrying(self) -> Carrying:
-        carrying: Carrying = self._request.context
+    def _carrying(self) -> ExchangeThread:
+        carrying: ExchangeThread = self._request.context
         return carrying

@@ -33,7 +33,7 @@ _LONGEST_LENGTH: Final = 20  # digits; the limit on bodies is far below
 _OTHERS: Final = (("CONTENT_TYPE", "content-type"), ("CONTENT_LENGTH", "content-length"))
 
 
-class Serving:
+class HandlerSettings:
     """What is the same for all requests: the settings of an application."""
 
     def __init__(
@@ -54,7 +54,9 @@ class Serving:
 class Carrier:
     """One request and its response."""
 
-    def __init__(self, serving: Serving, environ: Environ, start_response: StartResponse) -> None:
+    def __init__(
+        self, serving: HandlerSettings, environ: Environ, start_response: StartResponse
+    ) -> None:
         self.environ: Final = environ
         self.jobs: list[Callable[[], None]] = []
         self.is_over = False

@@ -50,7 +50,7 @@ from ..blocking._mailbox import Item, Mailbox
 _Answer = ResponseReceived | ErrorReceived | RequestFailed
 
 
-class Carrying(Protocol):
+class ExchangeThread(Protocol):
     """What carries one exchange, in a thread of its own: the `context` of its requests."""
 
     jobs: list[Callable[[], None]]
@@ -100,7 +100,7 @@ class Runner:
 
     # ---------------------------------------------------------------------------- turning
 
-    def turn(self, here: Carrying | None = None) -> None:
+    def turn(self, here: ExchangeThread | None = None) -> None:
         """With the lock: hand out all events, and wake whom they concern.
 
         After any call into the core.
@@ -128,10 +128,10 @@ class Runner:
             sleeper.has_news = True
             sleeper.condition.notify()
 
-    def _handle_event(self, event: HTTPEvent, here: Carrying | None) -> None:
+    def _handle_event(self, event: HTTPEvent, here: ExchangeThread | None) -> None:
         match event:
             case RequestReceived():
-                carrying: Carrying = event.request.context
+                carrying: ExchangeThread = event.request.context
                 if carrying.is_over and here is not None:
                     carrying = here  # another round of a request whose client has let go
                 carrying.jobs.append(partial(carrying.serve, event.request))
@@ -155,7 +155,7 @@ class Runner:
             case _:
                 pass
 
-    def _progressed(self, event: ProgressReceived, here: Carrying | None) -> None:
+    def _progressed(self, event: ProgressReceived, here: ExchangeThread | None) -> None:
         mailbox: Mailbox[_Answer] = event.request.data
         on_progress = mailbox.on_progress
         if on_progress is None:
@@ -167,7 +167,7 @@ class Runner:
             mailbox.put_progress(progress)
             self.wake(mailbox)
 
-    def _tell(self, what: str, function: Callable[[], object], here: Carrying | None) -> None:
+    def _tell(self, what: str, function: Callable[[], object], here: ExchangeThread | None) -> None:
         """Have the thread that has brought a notification call a function of the application."""
         if here is not None:
             here.jobs.append(partial(self._call_logged, what, function))
