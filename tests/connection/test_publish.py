@@ -27,6 +27,7 @@ from tests.support.wire import (
     new_server,
     note,
     of,
+    ready_client,
     ready_server,
     receive,
     refusals,
@@ -77,6 +78,7 @@ def test_a_resource_is_told_while_it_is_subscribed_to() -> None:
     request = subscription(server)
     assert server.publish(ResourceUpdated(FILE)) is False
     assert not server.subscriptions
+    assert ready_client(REVISION).subscriptions == ()  # nobody subscribes to a client
     server.send_result(request, {})
     assert server.subscriptions == (FILE,)
     assert server.publish(ResourceUpdated(FILE))

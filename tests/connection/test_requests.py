@@ -21,6 +21,7 @@ from tests.support.wire import (
     of,
     only,
     ready_client,
+    ready_server,
     receive,
     result,
     sent,
@@ -198,6 +199,15 @@ def test_an_answer_to_nothing_is_ignored(id: Any) -> None:
 
     ignored = only(MessageIgnored, receive(client, result(id, {"tools": []})))
     assert (ignored.rule, ignored.id, ignored.method) == ("JSON-004", id, None)
+
+
+def test_a_server_is_told_of_an_error_without_an_id_too() -> None:
+    """A client that could not read a message of the server says so in the same way."""
+    server = ready_server(REVISION)
+
+    told = receive(server, {"jsonrpc": "2.0", "error": error(1, 5)["error"]})
+
+    assert only(ErrorWithoutIdReceived, told) == ErrorWithoutIdReceived(code=5, message="no")
 
 
 def test_an_answer_without_a_usable_id() -> None:

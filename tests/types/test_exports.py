@@ -44,6 +44,7 @@ def test_dir_names_what_is_imported_late() -> None:
     code = "import sansmcp\nassert not set(sansmcp.__all__) - set(dir(sansmcp))\n"
 
     subprocess.run([sys.executable, "-c", code], check=True)
+    assert not set(sansmcp.__all__) - set(dir(sansmcp))
 
 
 @pytest.mark.parametrize("module", [sansmcp, sansmcp.observer, sansmcp.testing])

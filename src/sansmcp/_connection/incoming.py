@@ -705,5 +705,4 @@ class IncomingRequests(MethodPart):
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         """Note the end of a task in the application's result of a method of tasks."""
-        if not self._core.is_shared:
-            self.note_own_tasks(request._method, result)
+        self.note_own_tasks(request._method, result)

@@ -647,6 +647,4 @@ class OutgoingRequests:
         call._quiet_until += pauses.until(now) - call._paused
         call._paused = 0.0
         if pauses.parked.pop(call, MISSING) is not MISSING:
-            if call._quiet_until <= now:
-                self._restart_silence(call, now)
             self._arm_silence(call, call._quiet_until)

@@ -297,9 +297,7 @@ class Listeners(MethodPart):
 
     def not_accepted(self, request: IncomingRequest) -> None:
         """Remove a listener that has ended without a result."""
-        listener = self.listeners.get(request)
-        if listener is not None:
-            self._remove(listener)
+        self._remove(self.listeners[request])
 
     def reports_cancelled(
         self,
