@@ -129,6 +129,35 @@ async def test_answers_that_nobody_reads_take_so_much_and_no_more() -> None:
         nursery.cancel()
 
 
+@on_each_loop()
+async def test_an_answer_counts_until_all_of_it_was_written(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its memory is free no sooner: clients that read slowly made the server hold twice its limit.
+
+    Of each answer the sockets of this machine take up to 6 MiB, so that two of 24 MiB are 36 MiB at
+    least, also when 14 MiB of the first one were read.
+    """
+    limits = HTTPLimits(held_bytes=32 * MIB)
+    request = posted_modern(modern_tool_call(1, "x", size=24 * MIB))
+    warning = "connections that hold most get 503"
+    async with (
+        serving(handle, limits=limits) as server,
+        talking(server) as slow,
+        talking(server) as other,
+    ):
+        await slow.send(request)
+        read = 0
+        while read < 14 * MIB:
+            read += len(await slow.stream.receive_some())
+        await slow.send(b"\r\n")  # before its next request: what waits for it is counted again
+        assert await is_served(server)
+        assert warning not in caplog.text
+        await other.send(request)
+        assert await other.stream.receive_some(1)
+        assert warning in caplog.text
+
+
 @on_each_loop(loops=STANDARD_LOOPS)
 async def test_what_was_held_is_given_back() -> None:
     """A server that forgot to count down would refuse everybody in the end."""

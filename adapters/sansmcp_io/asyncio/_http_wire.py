@@ -42,9 +42,10 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._is_writing = False  # the transport has not written all that it was given
         self._stalling: asyncio.TimerHandle | None = None  # while that is so
         self._unread = 0  # bytes that the transport had when it was looked at last
+        self._most_unwritten = 0  # since the transport had written all that it was given
         self._has_sent_eof = False
         self._is_over = False
-        self._is_aborted = False
+        self._is_unwritable = False  # what the transport still has is dropped
 
     # ---------------------------------------------------------------------------- of the loop
 
@@ -88,7 +89,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         """The transport is closed."""
         if exc is not None:
             LOGGER.debug("a connection has broken: %s", exc)
-        self._is_over = True
+        self._is_over = self._is_unwritable = True
         self._is_writing = False
         for timer in (self._timer, self._stalling):
             if timer is not None:
@@ -101,12 +102,13 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """Not all was written: the client must read."""
         self._is_writing = True
-        self._unread = self._unwritten()
+        self._unread = self._transport.get_write_buffer_size()
         self._stalling = self._loop.call_later(self._server.limits.stall, self._look_at_stall)
 
     def resume_writing(self) -> None:
         """All was written."""
         self._is_writing = False
+        self._most_unwritten = 0
         if self._stalling is not None:
             self._stalling.cancel()
             self._stalling = None
@@ -187,7 +189,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             self._break_off()
 
     def _look_at_stall(self) -> None:
-        unread = self._unwritten()
+        unread = self._transport.get_write_buffer_size()
         if unread < self._unread:
             self._unread = unread
             self._stalling = self._loop.call_later(self._server.limits.stall, self._look_at_stall)
@@ -245,7 +247,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
 
     def abort(self) -> None:
         """End it here and now."""
-        self._is_over = self._is_aborted = True
+        self._is_over = self._is_unwritable = True
         self._transport.abort()
 
     def _break_off(self) -> None:
@@ -254,8 +256,13 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._lose_client()
 
     def _unwritten(self) -> int:
-        # Some loops drop what an aborted transport holds only later: it is not to be waited for.
-        return 0 if self._is_aborted else self._transport.get_write_buffer_size()
+        if self._is_unwritable:
+            return 0  # some loops drop it only later
+        # A part that was written stays in memory: with all the rest on uvloop, and with as much as
+        # it is itself where the transport has a bytearray.
+        unwritten = self._transport.get_write_buffer_size()
+        self._most_unwritten = max(self._most_unwritten, unwritten)
+        return self._most_unwritten
 
 
 def client_of(transport: asyncio.Transport) -> str:
