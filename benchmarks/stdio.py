@@ -170,7 +170,7 @@ _CASES: Final[
         _SMALL,
         (5_000, 100),
         1,
-        {("trio", "plain", "json"): 2.5, ("asyncio", "plain", "json"): 3.0},
+        {("trio", "plain", "json"): 3.5, ("asyncio", "plain", "json"): 3.0},
     ),
     (
         "echo of 1 MiB, sequential",

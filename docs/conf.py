@@ -25,6 +25,7 @@ extensions = [
     "sizes",
     "sources",
     "vocabulary",
+    "where",
 ]
 exclude_patterns = ["_build", "_ext", "examples"]
 html_theme = "furo"
@@ -53,10 +54,12 @@ add_module_names = False
 # A build needs no network, so the standard library's pages are not looked up. Names of our own that
 # lead nowhere are still errors.
 nitpick_ignore = [
+    # As signatures of options have them.
+    *(("py:class", name) for name in ("Headers", "PathLike", "StderrMode")),
     ("py:class", "PrincipalKey"),  # a function from a principal to text, as the argument says
-    ("py:class", "sansmcp._cursors.Item"),  # a type variable
-    ("py:class", "sansmcp.testing._checker.HandleT"),  # a type variable
+    ("py:class", "sansmcp._connection.cursors.Item"),  # a type variable
     ("py:class", "sansmcp.testing._pair.EventT"),  # a type variable
+    ("py:class", "sansmcp.testing._http_pair.EventT"),  # a type variable
 ]
 nitpick_ignore_regex = [
     (

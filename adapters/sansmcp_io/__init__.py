@@ -1,6 +1,6 @@
 """Everything around sansmcp that performs I/O: one module per loop, one surface on all of them."""
 
-from ._errors import (
+from ._common.errors import (
     ConnectionLost,
     InvalidAnswer,
     McpError,
@@ -10,7 +10,7 @@ from ._errors import (
     StartFailed,
     Unauthorized,
 )
-from ._trace import HTTPClientTrace, HTTPTrace, Trace
+from ._common.trace import HTTPClientTrace, HTTPTrace, Trace
 
 __all__ = [
     "ConnectionLost",

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from subprocess import DEVNULL, PIPE
 from typing import Any, Final, Literal, TypeAlias
 
-from ._descriptors import Sink, Source
+from ._common.descriptors import Sink, Source
 
 DEFAULT_TERMINATE_AFTER: Final = 2.0
 """Seconds that a server has to end after its input was closed; then it gets SIGTERM."""
@@ -145,6 +145,8 @@ def taken_standard_streams() -> Generator[tuple[Source, Sink], None, None]:
     Inside, descriptor 0 is empty and descriptor 1 is standard error, also for child processes and
     for code that is not Python: one stray `print` would break the conversation. Whoever uses this
     closes the two ends.
+
+    Keeps STDIO-002.
 
     Raises:
         RuntimeError: One of the two is closed.

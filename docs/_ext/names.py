@@ -19,8 +19,10 @@ PLACES = (
     "sansmcp",
     "sansmcp.ServerConnection",
     "sansmcp.ClientConnection",
+    "sansmcp.observer",
     "sansmcp.http",
     "sansmcp.testing",
+    "sansmcp_io",
     "sansmcp_io.trio",
     "sansmcp_io.asyncio",
     "sansmcp_io.blocking",
@@ -51,7 +53,10 @@ def candidates(target: str) -> list[str]:
     kept = [part for part in parts if not part.startswith("_")]
     if kept != parts:
         return [".".join(kept)]
-    return [target, *(f"{place}.{target}" for place in PLACES)]
+    places = [target, *(f"{place}.{target}" for place in PLACES)]
+    if parts[0] == "sansmcp_io" and len(parts) > 2:  # what an adapter shares with others
+        places += [f"{place}.{'.'.join(parts[2:])}" for place in ("sansmcp_io", "sansmcp_io.trio")]
+    return places
 
 
 def demand_exact(app: Sphinx, doctree: nodes.document) -> None:

@@ -15,6 +15,8 @@ from sphinx.util.docutils import SphinxDirective
 
 import sansmcp
 from docs._ext.sources import url_of
+from docs._ext.where import TABLE as WHERE
+from docs._ext.where import Entry, read_where, sentence
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -106,6 +108,8 @@ class Rules(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """One section per area."""
         self.env.note_dependency(str(TABLE))
+        self.env.note_dependency(str(WHERE))
+        self.where: dict[str, Entry] = read_where()
         areas = read_rules()
         own_first = sorted(areas, key=lambda area: (area != "OWN", area))
         return [self._section(area, areas[area]) for area in own_first]
@@ -134,7 +138,9 @@ class Rules(SphinxDirective):
         term += shown
         term += nodes.reference("", "¶", refid=name, classes=["headerlink"], internal=True)
         return nodes.definition_list_item(
-            "", term, nodes.definition("", nodes.paragraph("", row["text"]))
+            "",
+            term,
+            nodes.definition("", nodes.paragraph("", row["text"]), sentence(self.where[name])),
         )
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 PACKAGE = Path(__file__).parents[2] / "adapters" / "sansmcp_io"
+ROOMS = {"h11": ("h11", "_http1")}
+"""The folders and modules of an adapter that is more than the one of its name."""
+
 NO_CODE = {
     *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE),
     *(tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER),
@@ -56,8 +59,19 @@ def code_lines(source: str) -> int:
 
 
 def adapters() -> list[str]:
-    """The public modules of the package."""
-    return sorted(path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("_"))
+    """The public modules and packages, but for the command line."""
+    names = {path.stem for path in PACKAGE.glob("*.py")}
+    names |= {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    return sorted(name for name in names if not name.startswith("_") and name != "cli")
+
+
+def source_of(module: str) -> str | None:
+    """The source of a module by its name within the package; None: there is none of this name."""
+    path = PACKAGE.joinpath(*module.split("."))
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
+        if file.is_file():
+            return file.read_text("utf-8")
+    return None
 
 
 def needs(name: str) -> frozenset[str]:
@@ -79,23 +93,28 @@ def imports(module: str) -> tuple[str, ...]:
 
 
 def _imports(module: str) -> Iterator[str]:
-    todo: list[ast.AST] = [ast.parse((PACKAGE / f"{module}.py").read_text("utf-8"))]
+    names = module.split(".")
+    yield from (".".join(names[:length]) for length in range(1, len(names)))  # its packages
+    package = names if (PACKAGE.joinpath(*names) / "__init__.py").is_file() else names[:-1]
+    todo: list[ast.AST] = [ast.parse(source_of(module) or "")]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             todo += node.orelse
-        elif isinstance(node, ast.ImportFrom) and node.level == 1:
-            names = [node.module] if node.module else [alias.name for alias in node.names]
-            yield from (name for name in names if (PACKAGE / f"{name}.py").exists())
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1] + (node.module or "").split(".")
+            start = ".".join(filter(None, base))
+            found = [start, *(f"{start}.{alias.name}".lstrip(".") for alias in node.names)]
+            yield from (name for name in found if name and source_of(name) is not None)
         else:
             todo += ast.iter_child_nodes(node)
 
 
 def measure(names: Sequence[str]) -> list[Size]:
-    """One for each adapter: what no other one needs is its own."""
+    """One for each adapter: what is in its own folder, and what it shares with others."""
     parts = {name: needs(name) for name in names}
     lines = {
-        module: code_lines((PACKAGE / f"{module}.py").read_text("utf-8"))
+        module: code_lines(source_of(module) or "")
         for module in frozenset[str]().union(*parts.values())
     }
 
@@ -104,8 +123,9 @@ def measure(names: Sequence[str]) -> list[Size]:
 
     sizes: list[Size] = []
     for name, modules in parts.items():
-        others = frozenset[str]().union(*(parts[other] for other in names if other != name))
-        own, shared = modules - others | {name}, (modules & others) - {name}
+        rooms = ROOMS.get(name, (name,))
+        own = frozenset(module for module in modules if module.partition(".")[0] in rooms)
+        shared = modules - own
         longest = max(lines[module] for module in own)
         sizes.append(Size(name, own, shared, total(own), total(shared), longest))
     return sizes
@@ -116,7 +136,7 @@ class AdapterSizes(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """One table: adapter, modules and lines of its own, and those that it shares."""
-        for path in PACKAGE.glob("*.py"):
+        for path in PACKAGE.rglob("*.py"):
             self.env.note_dependency(str(path))
         group = nodes.tgroup("", cols=5)
         group += [nodes.colspec(colwidth=width) for width in (3, 2, 2, 2, 2)]

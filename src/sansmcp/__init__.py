@@ -4,19 +4,22 @@ A connection object takes bytes, messages and the time, and gives back events an
 what is hard to get right and touches no socket, file, clock, thread or event loop.
 """
 
-from ._changes import (
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._connection.changes import (
     Change,
     PromptsListChanged,
     ResourcesListChanged,
     ResourceUpdated,
     ToolsListChanged,
 )
-from ._client import ClientConnection
-from ._codec import Codec, CodecError, MsgspecCodec, StandardCodec
-from ._config import Config
-from ._cursors import decode_cursor, encode_cursor, paginate
-from ._errors import ErrorCode, InvalidCursor, LocalProtocolError
-from ._events import (
+from ._connection.client import ClientConnection
+from ._connection.config import Config
+from ._connection.cursors import decode_cursor, encode_cursor, paginate
+from ._connection.events import (
     CancelCause,
     CloseCause,
     ConnectionClosed,
@@ -48,38 +51,78 @@ from ._events import (
     SubscriptionEnd,
     SubscriptionEnded,
 )
-from ._extensions import Extension, ExtensionMethod
-from ._handles import (
+from ._connection.handles import (
     IncomingRequest,
     Listener,
     Listing,
     OutgoingRequest,
-    Peer,
     Ping,
     Start,
     Subscription,
 )
-from ._lifecycle import Phase, RequestState, State
-from ._observations import (
-    AnswerMatched,
-    BlindCause,
-    BlindSpot,
-    CancellationMatched,
-    DiscoverySeen,
-    HandshakeSeen,
-    Level,
-    MessageKind,
-    MessageSeen,
-    Observation,
-    RequestUnanswered,
-    StreamEnded,
-    TextSeen,
-    ViolationSeen,
-)
-from ._observer import Observer
-from ._registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS, MODERN_REVISIONS
-from ._server import ServerConnection
-from ._values import MISSING, JSONObject, JSONValue, Missing, ProgressToken, RequestId, Side
+from ._connection.server import ServerConnection
+from ._rules.conversation import Peer
+from ._rules.state_tables import Phase, RequestState, State
+from ._spec.errors import ErrorCode, InvalidCursor, LocalProtocolError
+from ._spec.registry import ALL_REVISIONS, LEGACY_REVISIONS, LOG_LEVELS, MODERN_REVISIONS
+from ._wire.codec import Codec, CodecError, MsgspecCodec, StandardCodec
+from ._wire.values import MISSING, JSONObject, JSONValue, Missing, ProgressToken, RequestId, Side
+
+if TYPE_CHECKING:
+    from ._spec.extensions import Extension, ExtensionMethod
+    from .observer import (
+        AnswerMatched,
+        BlindCause,
+        BlindSpot,
+        CancellationMatched,
+        DiscoverySeen,
+        HandshakeSeen,
+        Level,
+        MessageKind,
+        MessageSeen,
+        Observation,
+        Observer,
+        RequestUnanswered,
+        StreamEnded,
+        TextSeen,
+        ViolationSeen,
+    )
+
+# Imported when one of them is first used: few programs have extensions, or watch others talk.
+_LATE = {
+    "_spec.extensions": ("Extension", "ExtensionMethod"),
+    "observer": (
+        "AnswerMatched",
+        "BlindCause",
+        "BlindSpot",
+        "CancellationMatched",
+        "DiscoverySeen",
+        "HandshakeSeen",
+        "Level",
+        "MessageKind",
+        "MessageSeen",
+        "Observation",
+        "Observer",
+        "RequestUnanswered",
+        "StreamEnded",
+        "TextSeen",
+        "ViolationSeen",
+    ),
+}
+_MODULES = {name: module for module, names in _LATE.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value  # found without this function from now on
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "ALL_REVISIONS",

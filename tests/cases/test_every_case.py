@@ -1,25 +1,14 @@
-"""Every case of the shared specification data that concerns the core or stdio has a test."""
+"""Every case from a public report that concerns the core or stdio has a test."""
 
-import json
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from ..support.cited import citations
-from ..support.schema import SHARED
+from ..support.data import cases
 
-CASES: Final = SHARED / "cases/cases.jsonl"
 ROOT: Final = Path(__file__).parents[2]
-
-needs_cases = pytest.mark.skipif(
-    not CASES.is_file(), reason=f"the cases of the shared specification data are not in {CASES}"
-)
-
-
-def shared_cases() -> dict[str, dict[str, Any]]:
-    cases = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
-    return {case["id"]: case for case in cases}
 
 
 @pytest.fixture(scope="module")
@@ -28,22 +17,20 @@ def cited() -> set[str]:
 
 
 def cases_of(layer: str) -> set[str]:
-    return {id for id, case in shared_cases().items() if case["layer"] == layer}
+    return {id for id, case in cases().items() if case["layer"] == layer}
 
 
-@needs_cases
 @pytest.mark.parametrize(("layer", "at_least"), [("core", 73), ("stdio", 34)])
 def test_every_case_is_cited_by_a_test(layer: str, at_least: int, cited: set[str]) -> None:
     """A report from the field that no test remembers will be reported again."""
-    cases = cases_of(layer)
-    assert len(cases) >= at_least
-    assert cases - cited == set()
+    of_layer = cases_of(layer)
+    assert len(of_layer) >= at_least
+    assert of_layer - cited == set()
 
 
-@needs_cases
 def test_only_cases_that_exist_are_cited(cited: set[str]) -> None:
     """A citation that leads nowhere explains nothing."""
-    assert cited - shared_cases().keys() == set()
+    assert cited - cases().keys() == set()
 
 
 CITING: Final = '''

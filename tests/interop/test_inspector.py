@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp_io._demo_server import TOOL_NAMES
+from sansmcp_io._demo.server import TOOL_NAMES
 from tests.interop.inspecting import inspect
 from tests.interop.reviewed import assert_told
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sansmcp_io._demo_server import TOOL_NAMES
+from sansmcp_io._demo.server import TOOL_NAMES
 from tests.interop.peers import ROOT, inspector
 
 SERVER = (sys.executable, "-m", "sansmcp_io", "serve-demo", "--http", "0")

@@ -19,7 +19,7 @@ from sansmcp_io.blocking import (
     connect_http,
     connect_stdio,
 )
-from tests.adapters.shims import called, listening, server
+from tests.adapters.everywhere.shims import called, listening, server
 from tests.support.blocking_talk import INFO, call_tool, text
 
 

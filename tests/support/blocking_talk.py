@@ -7,7 +7,7 @@ from typing import Any
 
 from sansmcp import JSONObject
 from sansmcp_io.blocking import Client, connect_stdio
-from tests.adapters.shims import server
+from tests.adapters.everywhere.shims import server
 from tests.support.processes import ROOT
 
 INFO = {"name": "test", "version": "1.0"}

@@ -1,4 +1,4 @@
-"""Which tests cite which cases of the shared specification data.
+"""Which tests cite which cases from public reports.
 
 What counts is a test function that pytest collects, and there its own docstring or decorator: an id
 in a comment, a helper or a test that never runs says nothing.

@@ -1,6 +1,6 @@
 """The official examples of 2026-07-28, and the two sides that they are tried on.
 
-They are part of the shared specification data, and looked for beside the checkout.
+The examples are in `tests/data/examples`.
 """
 
 import json
@@ -19,13 +19,13 @@ from sansmcp import (
     ServerConnection,
 )
 
+from .data import example_files
 from .modern import (
     MODERN,
     discovered,
     envelope,
     requested,
 )
-from .schema import SHARED
 from .wire import (
     SERVER_CAPABILITIES,
     call,
@@ -35,12 +35,7 @@ from .wire import (
     sent,
 )
 
-EXAMPLES: Final = SHARED / "spec/examples/2026-07-28"
-FILES: Final = sorted(EXAMPLES.glob("*/*.json"))
-
-needs_examples: Final = pytest.mark.skipif(
-    not FILES, reason=f"the examples of the shared specification data are not in {EXAMPLES}"
-)
+FILES: Final = example_files()
 
 CLIENT_INFO: Final = {"name": "ExampleClient", "version": "1.0.0"}
 SERVER_INFO: Final = {"name": "ExampleServer", "version": "1.0.0"}

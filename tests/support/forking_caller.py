@@ -21,7 +21,7 @@ from sansmcp_io.blocking import (
     connect_http,
     connect_stdio,
 )
-from tests.adapters.shims import listening, server
+from tests.adapters.everywhere.shims import listening, server
 from tests.support.blocking_caller import say
 from tests.support.blocking_talk import INFO, call_tool, text
 from tests.support.processes import bad, call_bad

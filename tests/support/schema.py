@@ -1,27 +1,24 @@
 """Judge messages by the official JSON schemas of the Model Context Protocol.
 
-The schemas are not part of this repository. They are looked for beside the checkout, in
-`../shared/spec/schema`; where they are absent, tests marked with `needs_schemas` are skipped.
+They are in `tests/data/schema`.
 
 `jsonschema-rs` validates, because property tests judge hundreds of thousands of messages:
 a small `tools/call` takes it a few microseconds, and the pure Python `jsonschema` some hundreds.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import attrs
 import jsonschema_rs
-import pytest
+
+from . import data
 
 Sender: TypeAlias = Literal["client", "server"]
 Kind: TypeAlias = Literal["request", "notification", "result", "error"]
 Validator: TypeAlias = jsonschema_rs.Draft7Validator | jsonschema_rs.Draft202012Validator
 
-SHARED: Final = Path(__file__).resolve().parents[3] / "shared"
 LEGACY_REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 REVISIONS: Final = (*LEGACY_REVISIONS, "2026-07-28")
 
@@ -33,16 +30,6 @@ ANSWERED_EMPTY: Final = frozenset(
 # 2025-11-25: what `params.task` can turn into a task. The schema has the member in their params,
 # but behind references and unions; in other requests a `task` means nothing.
 TASK_REQUESTS: Final = frozenset({"CallToolRequest", "CreateMessageRequest", "ElicitRequest"})
-
-
-def available() -> bool:
-    """Whether the official schemas lie beside the checkout."""
-    return all((SHARED / "spec/schema" / f"{revision}.json").is_file() for revision in REVISIONS)
-
-
-needs_schemas: Final = pytest.mark.skipif(
-    not available(), reason=f"the official MCP schemas are not in {SHARED / 'spec/schema'}"
-)
 
 
 def _at(value: Any, *path: str) -> Any:
@@ -107,7 +94,7 @@ class Schema:
 @cache
 def schema_of(revision: str) -> Schema:
     """Load, patch and index the official schema of a revision."""
-    document = json.loads((SHARED / "spec/schema" / f"{revision}.json").read_bytes())
+    document = data.schema(revision)
     keyword = "$defs" if "$defs" in document else "definitions"
     definitions: dict[str, Any] = document[keyword]
     _patch(revision, definitions)

@@ -4,7 +4,7 @@ import importlib
 import sys
 from typing import Any
 
-from tests.adapters.shims import listening, server
+from tests.adapters.everywhere.shims import listening, server
 
 CALLING = """
 import sys

@@ -28,7 +28,18 @@ from sansmcp.types import (
     ReadResourceResult,
     SubscriptionsListenResult,
 )
-from sansmcp_io.trio import Call, Client, Server, ServerCall
+from sansmcp_io import asgi, blocking
+from sansmcp_io.trio import (
+    Call,
+    Client,
+    Handler,
+    RequestHandler,
+    Server,
+    ServerCall,
+    connect_stdio,
+    serve_http,
+    serve_stdio,
+)
 
 MESSAGES: CreateMessageRequestParams = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "?"}}],
@@ -180,3 +191,21 @@ async def results_that_are_not_known(client: Client, method: str, params: JSONOb
 def reading(result: CallToolResult) -> list[str]:
     """Literal types tell the members of a union apart."""
     return [block["text"] for block in result["content"] if block["type"] == "text"]
+
+
+# -------------------------------------------------------------------------- options of adapters
+
+
+async def options_of_clients(command: list[str], answer: RequestHandler) -> None:
+    async with connect_stdio(command, info={}, on_request=answer, restarts=1) as client:
+        assert_type(client, Client)
+    async with connect_stdio(command=command, info={}, env={"A": "b"}) as client:
+        assert_type(client, Client)
+    with blocking.connect_http("http://localhost", info={}, get_stream=False) as other:
+        assert_type(other, blocking.Client)
+
+
+async def options_of_servers(handler: Handler) -> None:
+    assert_type(await serve_stdio(handler, info={}, drain=2.0), None)
+    assert_type(await serve_http(handler, "::1", 0, info={}, hosts=["a"]), None)
+    assert_type(asgi.App(lambda call: {}, info={}, path="/mcp"), asgi.App)

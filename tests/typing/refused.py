@@ -6,7 +6,9 @@ is accepted is an error: that is the reason of every one of them. Nothing runs t
 
 from sansmcp import ClientConnection, JSONObject, ServerConnection
 from sansmcp.types import CallToolResult, PaginatedRequestParams, Tool
-from sansmcp_io.trio import Client, Server
+from sansmcp_io import blocking
+from sansmcp_io.asgi import App
+from sansmcp_io.trio import Client, Handler, Server, connect_stdio, serve_http
 
 
 def params_of_a_client(client: ClientConnection) -> None:
@@ -81,3 +83,13 @@ def definitions(tools: list[Tool], results: list[CallToolResult]) -> None:
     tools.append({"name": "a", "inputSchema": {"type": "object", "$defs": {}}})
     tools.append({"name": "a"})  # type: ignore[typeddict-item]  # pyright: ignore[reportArgumentType]
     results.append({"content": [{"type": "txt", "text": "a"}]})  # type: ignore[typeddict-item]  # pyright: ignore[reportArgumentType]
+
+
+async def options_of_adapters(command: list[str], handler: Handler) -> None:
+    connect_stdio(command)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    connect_stdio(command, info={}, restart=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    connect_stdio(command, info={}, restarts="1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    connect_stdio(command, info={}, on_request=lambda: None)  # type: ignore[arg-type, misc]  # pyright: ignore[reportArgumentType]
+    await serve_http(handler, "::1", "80", info={})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    blocking.serve_stdio(handler, info={}, threads=2)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    App(handler, info={}, path=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

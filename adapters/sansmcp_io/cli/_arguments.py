@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from sansmcp import Config, JSONObject
 
 from ._errors import UsageError
+from ._output.visible import visible, width
 from ._values import object_of
-from ._visible import visible, width
 
 DEFAULT_MAX_MESSAGE_BYTES: Final = Config().max_message_bytes
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")

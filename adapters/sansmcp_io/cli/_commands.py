@@ -9,7 +9,7 @@ from typing import Any
 
 from ._arguments import check_text, read_object
 from ._errors import OutputFailed, Status, UsageError
-from ._output import Output, prepare_streams
+from ._output.output import Output, prepare_streams
 from ._parser import Parser
 
 
@@ -40,25 +40,25 @@ def run(arguments: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     # What a command needs is imported when it is wanted: rules can be explained without trio.
     if options.name == "explain":
-        from ._explaining import explain
+        from ._explain import explain
 
         explain(options.rules, Output(as_json=options.json))
         return Status.OK
     if options.name == "tap":
         return _tap(options)
     if options.name == "lint":
-        from ._linting import lint
+        from ._tap.lint import lint
 
         output = Output(as_json=options.json, as_lines=True)
         return lint(options.file, select=options.select, ignore=options.ignore, output=output)
     if options.name == "serve-demo":
-        from ._demonstrating import serve, serve_http
+        from ._demo import serve, serve_http
 
         if options.http is not None:
             return serve_http(options.http)
         return serve(trace=options.trace, banner=options.banner)
     if options.name == "demo":
-        from ._demonstrating import demonstrate, demonstrate_http
+        from ._demo import demonstrate, demonstrate_http
 
         if options.http:
             return demonstrate_http(options.timeout, options.server)
@@ -69,18 +69,18 @@ def _run(options: argparse.Namespace) -> int:
 def _tap(options: argparse.Namespace) -> int:
     files: Any = {"trace": options.trace, "quiet": options.quiet, "jsonl": options.jsonl}
     if options.url is None:
-        from ._tapping import tap
+        from ._tap.stdio_tap import tap
 
         return tap(options.server, **files)
-    from ._tapping_http import DEFAULT_HOST, tap_http
+    from ._tap.http_tap import DEFAULT_HOST, tap_http
 
     return tap_http(options.url, port=options.port or 0, host=options.host or DEFAULT_HOST, **files)
 
 
 def _talk(options: argparse.Namespace) -> int:
-    from . import _asking
+    from . import _requests
     from ._conversation import Settings, Work, converse
-    from ._inspecting import inspect
+    from ._inspect import inspect
 
     settings = Settings.from_options(options)
     params: dict[str, Any] | None = None
@@ -92,11 +92,11 @@ def _talk(options: argparse.Namespace) -> int:
         case "inspect":
             work = inspect
         case "call":
-            work = _asking.call(target, params)
+            work = _requests.call(target, params)
         case "read":
-            work = _asking.read(target)
+            work = _requests.read(target)
         case "prompt":
-            work = _asking.prompt(target, params)
+            work = _requests.prompt(target, params)
         case _:
-            work = _asking.request(target, params)
+            work = _requests.request(target, params)
     return converse(settings, Output(as_json=options.json, show_progress=options.progress), work)

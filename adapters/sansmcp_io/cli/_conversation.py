@@ -19,7 +19,7 @@ import trio
 from sansmcp import ALL_REVISIONS, MODERN_REVISIONS, Config, JSONObject, JSONValue, Peer
 from sansmcp.http import ClientEndpoint
 
-from .._http_proxies import check_no_proxy
+from .._common.http_client_settings import check_no_proxy
 from ..trio import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
@@ -31,9 +31,9 @@ from ..trio import (
 from ._arguments import DEFAULT_MAX_MESSAGE_BYTES, check_url, environment, headers
 from ._diagnosis import Context, Reported, explain, interrupted
 from ._errors import Advised, Failure, OutputFailed, UsageError
-from ._output import Output
+from ._output.output import Output
+from ._server_watch import Watch
 from ._values import member
-from ._watching import Watch
 
 _INFO: Final[JSONObject] = {"name": "sansmcp", "version": version("sansmcp")}
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -104,7 +104,7 @@ class Settings:
         )
 
 
-class Conversation:
+class ServerConversation:
     """A client for the user, who sees on standard error what goes on."""
 
     def __init__(self, client: Client, settings: Settings, output: Output, watch: Watch) -> None:
@@ -169,7 +169,7 @@ class Conversation:
                 yield item
 
 
-Work = Callable[[Conversation], Awaitable[int]]
+Work = Callable[[ServerConversation], Awaitable[int]]
 
 
 def converse(settings: Settings, output: Output, work: Work) -> int:
@@ -186,7 +186,7 @@ class _Run:
             output, quiet=settings.quiet, max_message_bytes=settings.max_message_bytes
         )
         self._scope = trio.CancelScope()
-        self._conversation: Conversation | None = None
+        self._conversation: ServerConversation | None = None
         self._signal: int | None = None
 
     async def run(self) -> int:
@@ -246,7 +246,9 @@ class _Run:
         with self._scope:
             try:
                 async with self._connect(start_timeout) as client:
-                    self._conversation = Conversation(client, settings, self._output, self._watch)
+                    self._conversation = ServerConversation(
+                        client, settings, self._output, self._watch
+                    )
                     try:
                         outcome = await self._work(self._conversation)
                     except Advised as error:

@@ -21,7 +21,7 @@ from sansmcp import (
     Peer,
 )
 
-from .._errors import (
+from .._common.errors import (
     ConnectionLost,
     InvalidAnswer,
     PeerError,
@@ -30,10 +30,10 @@ from .._errors import (
     StartFailed,
 )
 from ._errors import Failure, Status
+from ._output.visible import shortened
 from ._revisions import revisions_with
+from ._server_watch import TOO_LONG, Watch, is_too_long
 from ._values import array_of, as_text, member
-from ._visible import shortened
-from ._watching import TOO_LONG, Watch, is_too_long
 
 Reported = (
     PeerError,

@@ -3,7 +3,7 @@
 Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/transports.
 """
 
-from ._client.challenges import Challenge
+from ._client.auth_challenges import Challenge
 from ._client.endpoint import ClientEndpoint
 from ._client.events import (
     AuthorizationRequired,
@@ -14,13 +14,12 @@ from ._client.events import (
 )
 from ._client.exchange import ClientExchange, ExchangePurpose
 from ._client.urls import Origin
-from ._endpoint import OldPaths, ServerEndpoint
-from ._event_log import EventLog, MemoryEventLog
-from ._events import HTTPEvent, MessageUndelivered, SessionEnd, SessionEnded, SessionStarted
-from ._exchange import ServerExchange
-from ._modern_headers import ToolSchema
-from ._output import SendBody, SendEnd, SendHead
-from ._sessions import Session, Sessions
+from ._server.endpoint import ServerEndpoint
+from ._server.event_log import EventLog, MemoryEventLog
+from ._server.events import HTTPEvent, MessageUndelivered, SessionEnd, SessionEnded, SessionStarted
+from ._server.exchange import SendBody, SendEnd, SendHead, ServerExchange
+from ._server.modern_headers import ToolSchema
+from ._server.sessions import OldPaths, Session, Sessions
 from ._sse import OverlongEvent, ServerSentEvent, SSEDecoder, encode_comment, encode_event
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The head of an HTTP request, as far as this package has a use for it."""
+"""The header fields of an HTTP request."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from typing import Any, Final, TypeAlias
 
 Text = str | bytes
 Headers = tuple[tuple[bytes, bytes], ...]
-"""What goes out: names in lower case."""
+"""Header fields to send, with names in lower case."""
 GivenHeaders: TypeAlias = Mapping[str, Text] | Mapping[bytes, Text] | Iterable[tuple[Text, Text]]
-"""Fields as a caller gives them: a mapping, or pairs of a name and a value."""
+"""Header fields as a caller gives them: a mapping, or pairs of name and value."""
 
 MAX_FIELDS: Final = 200
-"""Fields of one request; nobody needs more."""
+"""The most fields of one request that are read."""
 PARAM_PREFIX: Final = b"mcp-param-"
 _LISTS: Final = (b"accept", b"access-control-request-headers", b"content-encoding")
-"""Fields of which several lines mean one list; of the others that matter here a second line is a
-fault."""
+"""Fields whose lines form one list. A second line of another field is a fault if the library uses
+the field."""
 _NONE: Final[frozenset[bytes]] = frozenset()
 
 
 def text_of(value: Text) -> str:
-    """The text of a field: HTTP's own bytes are Latin-1 where they are not ASCII."""
+    """The value of a field as text; bytes are decoded as Latin-1."""
     return value if isinstance(value, str) else str(value, "latin-1")
 
 
 def pairs_of(headers: Any) -> Any:
-    """The fields as pairs, if they are given as a mapping. One of several lines has all of them."""
+    """Header fields as pairs of name and value, whether they are a mapping or pairs."""
     return headers.items() if hasattr(headers, "items") else headers
 
 
 class Fields:
-    """The fields of one request, by name in lower case.
+    """The header fields of one request, by name in lower case.
 
-    Their values are kept as they came, and read when somebody asks: most are of no use here, or
-    the same from request to request, and what they mean is known then.
+    Values are decoded only on request: the library does not use most fields, and it knows the
+    meaning of values that are equal in each request.
 
     Attributes:
-        raw: Values as they came.
-        repeated: Names that came on several lines although they have one value.
-        too_many: There are more than anybody needs; the rest was not read.
+        raw: The values as received, by name.
+        repeated: The names of fields with several lines that must have one.
+        too_many: Whether there were more than `MAX_FIELDS`; the others were not read.
     """
 
     __slots__ = ("raw", "repeated", "too_many")
@@ -51,7 +51,7 @@ class Fields:
             lines = lines[:MAX_FIELDS]
         self.repeated: Set[bytes] = _NONE
         self.raw: dict[Text, Text] = dict(lines)
-        # Nearly always that is all: servers give names as bytes in lower case, each once.
+        # In most requests this is enough: each name occurs once, as bytes in lower case.
         names: Any = self.raw
         try:
             if len(names) == len(lines) and b"".join(names).islower():
@@ -61,6 +61,7 @@ class Fields:
         self._read(lines)
 
     def _read(self, lines: Iterable[tuple[Text, Text]]) -> None:
+        """Read fields with names of any case and with repeated lines."""
         raw: dict[Text, Text] = {}
         repeated: set[bytes] = set()
         for given, value in lines:
@@ -75,7 +76,10 @@ class Fields:
         self.raw, self.repeated = raw, repeated
 
     def get(self, name: bytes) -> str | None:
-        """The value of a field, without the white space around it."""
+        """The value of a field without the white space around it; None if it is absent.
+
+        Keeps HDR-037.
+        """
         value = self.raw.get(name)
         if value is None:
             return None

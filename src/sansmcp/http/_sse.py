@@ -1,8 +1,8 @@
-"""Server-sent events: bytes in any pieces to events, and events to bytes.
+"""Server-sent events: a decoder from bytes to events, and an encoder from events to bytes.
 
-Source: WHATWG HTML, section 9.2, Server-sent events. Where that standard says text this module
-says bytes: a message is decoded once, by the JSON codec, which refuses what is not UTF-8 instead
-of replacing it.
+Source: WHATWG HTML, section 9.2, Server-sent events. The standard decodes text; this module leaves
+the data of events as bytes. The JSON codec decodes them once, and refuses bytes that are no UTF-8
+instead of replacing them.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from .._errors import LocalProtocolError
+from .._spec.errors import LocalProtocolError
+from .._wire.values import Record
 
 DEFAULT_MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _DATA: Final = b"data:"
 _NAME_BYTES: Final = 8
-"""No name of a field is longer, so that much of a line says which field it is."""
+"""The most bytes of the name of a field, which are kept of a line that is too long."""
 _RETRY_DIGITS: Final = 15
 _EXCERPT_BYTES: Final = 120
 
 
 @final
 @attrs.frozen(kw_only=True)
-class ServerSentEvent:
+class ServerSentEvent(Record):
     """One event of a stream.
 
     Attributes:
-        data: The bytes of its data, lines joined by a line feed; not checked to be UTF-8.
-        type: The name of the event, `message` where the stream gives none.
-        id: The last event id of the stream, up to and with this event; `""` where there was none.
+        data: The data as bytes, with a line feed between lines; not checked to be UTF-8.
+        type: The name of the event, `message` if it has none.
+        id: The last event id of the stream, that of this event included; `""` without one.
     """
 
     data: bytes
@@ -42,12 +43,12 @@ class ServerSentEvent:
 
 @final
 @attrs.frozen(kw_only=True)
-class OverlongEvent:
-    """An event that has grown over the limit. The rest of it, up to its end, is discarded.
+class OverlongEvent(Record):
+    """An event that has grown over the limit; the rest of it is discarded.
 
     Attributes:
-        excerpt: The first bytes of its data. Not for logs that others read.
-        id: The last event id of the stream so far. That of this event may still follow.
+        excerpt: The first bytes of the data. Keep them out of logs that others read.
+        id: The last event id of the stream so far. The id of this event may still follow.
     """
 
     excerpt: bytes
@@ -59,16 +60,18 @@ StreamItem: TypeAlias = ServerSentEvent | OverlongEvent
 
 @final
 class SSEDecoder:
-    """Cuts the bytes of an event stream, in any pieces, into events. Linear and bounded.
+    """Decodes the bytes of an event stream, in pieces of any size, in linear time.
 
     Args:
-        max_event_bytes: Bytes of one event's data, and of one line of any kind; a longer event
-            becomes one `OverlongEvent` as soon as it is longer, and a longer comment nothing.
-        last_event_id: Where the stream is resumed: the id of the last event before.
+        max_event_bytes: The most bytes of the data of one event, and of one line. A longer event
+            becomes one `OverlongEvent` as soon as it exceeds the limit; a longer comment is
+            discarded.
+        last_event_id: For a stream that is resumed, the id of the last event before.
 
     Attributes:
-        last_event_id: What `Last-Event-ID` says when the stream is resumed.
-        retry_ms: Milliseconds to wait before that, as the stream has said; None where it has not.
+        last_event_id: The value of `Last-Event-ID` when the stream is resumed.
+        retry_ms: Milliseconds to wait before the stream is resumed, from its field `retry`; None
+            without one.
     """
 
     __slots__ = (
@@ -91,21 +94,22 @@ class SSEDecoder:
     ) -> None:
         self._limit = max_event_bytes
         self._line = bytearray()  # the unfinished last line
-        self._skipping = False  # that line is too long to be kept
+        self._skipping = False  # the unfinished line is too long, and its bytes are discarded
         self._after_cr = False  # a line feed that comes next belongs to the line before
-        self._started = False  # the place for a byte order mark is past
+        self._started = False  # the first line is complete: no byte order mark can follow
         self._data: list[bytes] = []
         self._bytes = 0
         self._type = ""
         self._id = last_event_id
-        self._overlong = False  # the event is over the limit, and was reported
+        self._overlong = False  # the current event is over the limit and was reported
         self.last_event_id: str = last_event_id
         self.retry_ms: int | None = None
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[StreamItem]:
-        """Take the next bytes of the stream; the events that they complete.
+        """Take the next bytes of the stream; return the events that they complete.
 
-        What is unfinished when the stream ends is no event: there is nothing to call then.
+        An unfinished event at the end of the stream is discarded, so there is no method for the
+        end.
         """
         data = bytes(data)
         if self._after_cr and data:
@@ -128,7 +132,7 @@ class SSEDecoder:
     # ------------------------------------------------------------------------------- lines
 
     def _keep(self, piece: bytes, items: list[StreamItem]) -> None:
-        """Add to the unfinished line, or only to what tells which field it is."""
+        """Add bytes to the unfinished line; of a line that is too long, keep the field name."""
         if self._skipping:
             return
         line = self._line
@@ -138,7 +142,7 @@ class SSEDecoder:
             return
         mark = len(_BOM) if not self._started and line.startswith(_BOM) else 0
         if line.startswith(_DATA, mark):
-            # No more than what has come in any case, however the stream is cut.
+            # The excerpt is the same for each way in which the stream may be cut.
             start = bytes(line[mark + len(_DATA) : max(limit + 1 - self._bytes, 0)])
             self._data.append(start[: _EXCERPT_BYTES + 1].removeprefix(b" "))
             self._give_up(items)
@@ -177,7 +181,7 @@ class SSEDecoder:
             self.retry_ms = int(value)
 
     def _give_up(self, items: list[StreamItem]) -> None:
-        """The event is over the limit: it is reported now, and what follows of it is discarded."""
+        """Report the current event as over the limit, and discard its data."""
         data, self._data = self._data, []
         if not self._overlong:
             self._overlong = True
@@ -206,8 +210,8 @@ def encode_event(
     """The bytes of one event.
 
     Args:
-        data: Any bytes; each of its lines becomes a line of its own. None: no data, so that
-            nobody is told of an event, while `id` and `retry_ms` count.
+        data: Any bytes; each line becomes a field `data`. None: no data, so that clients report no
+            event but use `id` and `retry_ms`.
         type: The name of the event; None: `message`.
         id: The event id.
         retry_ms: Milliseconds that the client waits before it connects again.
@@ -220,11 +224,13 @@ def encode_event(
     for name, value in ((b"id", id), (b"event", type)):
         if value is not None:
             if "\r" in value or "\n" in value or "\0" in value:
-                raise LocalProtocolError("OWN-036", f"{value[:40]!r} has no form in an event")
+                raise LocalProtocolError(
+                    "OWN-036", f"an event cannot hold a line break or NUL: {value[:40]!r}"
+                )
             lines.append(b"%b: %b" % (name, value.encode("utf-8", "replace")))
     if retry_ms is not None:
         if retry_ms < 0:
-            raise LocalProtocolError("OWN-036", f"nobody can wait {retry_ms} ms")
+            raise LocalProtocolError("OWN-036", f"retry_ms must not be negative, not {retry_ms}")
         lines.append(b"retry: %d" % retry_ms)
     if data is not None:
         lines += [b"data: %b" % line if line else b"data:" for line in _LINE_END.split(data)]
@@ -232,5 +238,8 @@ def encode_event(
 
 
 def encode_comment(text: str = "") -> bytes:
-    """The bytes of a comment, which clients ignore: a sign of life. Line breaks become spaces."""
+    """The bytes of a comment, which keeps a stream alive and which clients ignore.
+
+    Line breaks in the text become spaces.
+    """
     return b":%b\n\n" % re.sub(r"[\r\n\0]", " ", text).encode("utf-8", "replace")

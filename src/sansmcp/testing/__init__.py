@@ -1,7 +1,7 @@
-"""Tools for tests: connections with a wire in memory, comparable forms, strategies, an explorer.
+"""Tools for tests: pairs with a wire in memory, comparable forms, strategies, an explorer.
 
-The strategies and the state machine need hypothesis (the extra `testing`), which is imported when
-one of them is first asked for; everything else works without.
+The strategies need hypothesis (the extra `testing`), which is imported when one of them is first
+asked for; everything else works without.
 """
 
 from __future__ import annotations
@@ -10,10 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ._books import Handle
-from ._bounds import check_bounds, check_tables
-from ._checker import Checker
-from ._choices import SMALL_LIMITS
 from ._explorer import Exploration, ExplorationFailed, Flight, World, explore
+from ._http_pair import HTTPExchange, HTTPPair
 from ._pair import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -24,7 +22,7 @@ from ._pair import (
     drain,
 )
 from ._plain import canonical, plain
-from ._promises import InvariantBroken, check_message, demand
+from ._promises import InvariantBroken
 from ._script import (
     Actor,
     Script,
@@ -47,7 +45,6 @@ from ._script import (
 
 if TYPE_CHECKING:
     from ._modern_strategies import envelopes
-    from ._stateful import ConnectionMachine
     from ._strategies import (
         answers,
         bad_request_ids,
@@ -66,7 +63,6 @@ if TYPE_CHECKING:
     )
 
 _NEEDS_HYPOTHESIS = {
-    "ConnectionMachine": "_stateful",
     "answers": "_strategies",
     "bad_request_ids": "_strategies",
     "batches": "_strategies",
@@ -101,13 +97,12 @@ __all__ = [
     "CLIENT_INFO",
     "SERVER_CAPABILITIES",
     "SERVER_INFO",
-    "SMALL_LIMITS",
     "Actor",
-    "Checker",
-    "ConnectionMachine",
     "Exploration",
     "ExplorationFailed",
     "Flight",
+    "HTTPExchange",
+    "HTTPPair",
     "Handle",
     "InvariantBroken",
     "Pair",
@@ -123,11 +118,7 @@ __all__ = [
     "batches",
     "cancel",
     "canonical",
-    "check_bounds",
-    "check_message",
-    "check_tables",
     "close",
-    "demand",
     "drain",
     "encoded",
     "end_listener",

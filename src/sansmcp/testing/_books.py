@@ -39,7 +39,6 @@ from sansmcp import (
     SubscriptionEnded,
 )
 
-from ._bounds import check_bounds
 from ._pair import drain
 from ._plain import canonical, plain
 from ._promises import demand
@@ -224,7 +223,6 @@ class Books:
         demand(
             not self.closed or connection.next_timeout() is None, "closed, and still keeping time"
         )
-        check_bounds(connection)
 
 
 def remove(handles: list[Any], handle: object) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from sansmcp import JSONObject, Side
-from sansmcp._methods import Method
-from sansmcp._registry import DIALECTS
+from sansmcp._spec.methods import Method
+from sansmcp._spec.registry import DIALECTS
 
 _TASK: Final[JSONObject] = {
     "createdAt": "2025-11-25T10:00:00Z",

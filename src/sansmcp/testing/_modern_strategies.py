@@ -7,7 +7,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from sansmcp import LOG_LEVELS, MODERN_REVISIONS, JSONObject
-from sansmcp._envelope import (
+from sansmcp._rules.request_meta import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     LOG_LEVEL,
@@ -15,7 +15,7 @@ from sansmcp._envelope import (
     SERVER_INFO,
     SUBSCRIPTION_ID,
 )
-from sansmcp._judge import FILTERS
+from sansmcp._rules.sending import FILTERS
 
 from ._examples import QUESTIONS, RESULTS
 

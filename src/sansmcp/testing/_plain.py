@@ -6,7 +6,7 @@ import enum
 from collections import deque
 from collections.abc import Hashable, Iterable
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -23,14 +23,17 @@ from sansmcp import (
     Start,
     Subscription,
 )
-from sansmcp._codec import BoundedDecoder
-from sansmcp._events import EventQueue
-from sansmcp._methods import Dialect, Method
+from sansmcp._connection.events import EventQueue
+from sansmcp._spec.methods import Dialect, Method
+from sansmcp._wire.codec import BoundedDecoder
+
+if TYPE_CHECKING:
+    from sansmcp.http import ClientHTTPEvent, HTTPEvent
 
 # ------------------------------------------------------------------------------------- events
 
 
-def plain(events: Iterable[Event | Observation]) -> list[str]:
+def plain(events: Iterable[Event | ClientHTTPEvent | HTTPEvent | Observation]) -> list[str]:
     """Each event as a text that says all of it, and nothing of where it lies in memory.
 
     Two lists of events say the same exactly if their plain forms are equal, also between processes
@@ -168,8 +171,9 @@ class _Walk:
             for item in value:
                 self.visit(item)
         elif kind is EventQueue:
-            form += (len(value), value.n_bytes if value else 0)
-            for item in value:
+            waiting: list[Any] = value.waiting
+            form += (len(waiting), value.n_bytes if waiting else 0)
+            for item in waiting:
                 self.visit(item)
         elif kind is bytearray:
             form.append(bytes(value))
@@ -194,7 +198,7 @@ def state_of(value: Any) -> dict[str, Any]:
 
 @cache
 def _slots(kind: Any) -> tuple[str, ...]:
-    callers = {"__weakref__", "_wake", *(("data",) if issubclass(kind, _HANDLES) else ())}
+    callers = {"__weakref__", "wake", *(("data",) if issubclass(kind, _HANDLES) else ())}
     return tuple(
         name
         for base in kind.__mro__

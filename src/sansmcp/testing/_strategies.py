@@ -22,7 +22,7 @@ from sansmcp import (
     RequestId,
     Side,
 )
-from sansmcp._registry import DIALECTS
+from sansmcp._spec.registry import DIALECTS
 
 from ._examples import PARAMS, RESULTS, notifications_of, requests_of
 from ._modern_strategies import ENVELOPE_MEMBERS, ENVELOPES, INPUTS, TAGGED, merged, results, tagged

@@ -1,11 +1,11 @@
-"""The vocabulary of the Model Context Protocol, for type checkers.
+"""Types for the objects of the Model Context Protocol, for type checkers.
 
-Params, results and the objects in them, as the schemas of all five revisions have them, under the
-names of the schemas: one `TypedDict` or alias for each, not five. Marks in `Annotated` say what
-differs between revisions (`Since`, `Until`, `In`, `RequiredIn`, `As`).
+The package has one `TypedDict` or alias for each definition in the schemas of the five revisions,
+under its name in the schemas. Marks in `Annotated` give the differences between revisions (`Since`,
+`Until`, `In`, `RequiredIn`, `As`).
 
-Nothing of sansmcp imports this package at run time; import it under `typing.TYPE_CHECKING`, or
-anywhere, if the time for that does not matter.
+No other module of sansmcp imports this package at run time. To save the time of the import, import
+it under `typing.TYPE_CHECKING`.
 """
 
 from ._json import (

@@ -1,43 +1,43 @@
-"""JSON values, and the short names that the schema has for strings and numbers."""
+"""JSON values, and aliases of the schema for strings and numbers."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
 from ._marks import Since
 
 JSONObject: TypeAlias = dict[str, Any]
-"""An object with any members."""
+"""A JSON object with any members."""
 
 JSONArray: TypeAlias = list[Any]
-"""A list of anything."""
+"""A JSON list with any items."""
 
 JSONValue: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
-"""Anything that JSON can say."""
+"""Any JSON value."""
 
 MetaObject: TypeAlias = JSONObject
-"""What stands in `_meta`: any members, if their names keep to the grammar of such keys."""
+"""The object in `_meta`: any members whose names follow the grammar of such keys."""
 
 RequestId: TypeAlias = str | int
-"""What ties an answer to its request."""
+"""The id of a request, which its response repeats."""
 
 ProgressToken: TypeAlias = str | int
-"""What ties progress to a request."""
+"""The token of a request, which its progress notifications repeat."""
 
 Cursor: TypeAlias = str
-"""Where the next page of a listing begins; only the server that made it can read it."""
+"""The position of the next page of a listing, which only the server can read."""
 
 ResultType: TypeAlias = Annotated[str, Since("2026-07-28")]
-"""Which kind of result this is: `complete`, `input_required`, or what an extension adds."""
+"""The kind of a result: `complete`, `input_required`, or the name of a kind of an extension."""
 
 Role: TypeAlias = Literal["assistant", "user"]
-"""Who speaks."""
+"""The role of the sender of a message to or from a model."""
 
 LoggingLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 ]
-"""How severe a log message is, rising (the levels of syslog)."""
+"""The level of a log message, in rising severity (the levels of syslog)."""
 
 CacheScope: TypeAlias = Literal["private", "public"]
-"""Whether a result may be kept for everyone or only for the one who asked."""
+"""`public` lets shared caches keep a result; `private` only the client that asked."""
 
 JSONRPCVersion: TypeAlias = Literal["2.0"]
 """The version of JSON-RPC."""

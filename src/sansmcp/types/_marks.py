@@ -1,8 +1,9 @@
-"""The marks that say how a definition or key differs between revisions, as data in `Annotated`.
+"""Marks for the differences of a definition or a key between revisions, as data in `Annotated`.
 
-A mark stands in the type of a key, of a type alias, or of a member of a union; on a class it is the
-decorator. What has no mark is the same in every revision. A key, or a member of a union, whose type
-does not exist in a revision does not exist there either, and needs no mark of its own.
+A mark is part of the type of a key, of a type alias, or of a member of a union; for a class it is a
+decorator. A definition without marks is the same in all revisions. If the type of a key, or of a
+member of a union, does not exist in a revision, the key or member does not exist there either and
+needs no mark.
 """
 
 from typing import Any, TypeVar
@@ -13,12 +14,12 @@ Definition = TypeVar("Definition")
 
 
 class Mark:
-    """What all marks share: to decorate a class with one adds it to the class's `__marks__`."""
+    """The base class of all marks; as a decorator, a mark adds itself to `__marks__` of a class."""
 
     __slots__ = ()
 
     def __call__(self, definition: Definition) -> Definition:
-        """Mark a class; `Annotated` marks everything else."""
+        """Mark a class; use `Annotated` for other definitions."""
         marks: tuple[Mark, ...] = getattr(definition, "__marks__", ())
         setattr(definition, "__marks__", (*marks, self))  # noqa: B010  # a TypedDict declares keys
         return definition
@@ -26,30 +27,30 @@ class Mark:
 
 @attrs.frozen
 class Since(Mark):
-    """It exists from this revision on."""
+    """The definition exists in this revision and in later ones."""
 
     revision: str
 
 
 @attrs.frozen
 class Until(Mark):
-    """It exists up to this revision, which still has it."""
+    """The definition exists in this revision and in earlier ones."""
 
     revision: str
 
 
 @attrs.frozen
 class In(Mark):
-    """It exists in this one revision."""
+    """The definition exists in this revision only."""
 
     revision: str
 
 
 @attrs.frozen
 class RequiredIn(Mark):
-    """A key that these revisions require, though it is not `Required` for type checkers.
+    """The key is required in these revisions, although it is not `Required` for type checkers.
 
-    Either it is optional or absent in other revisions, or the library fills it in.
+    It is optional or absent in other revisions, or the library adds it.
     """
 
     revisions: tuple[str, ...]
@@ -60,11 +61,14 @@ class RequiredIn(Mark):
 
 @attrs.frozen
 class As(Mark):
-    """The type by the schema, where type checkers see a wider one.
+    """The type in the schema, where the type for checkers is wider.
 
-    It stands for objects to which senders may add members of their own, as `_meta` or a JSON
-    Schema, and for types that have become wider. `until` is the last revision in which it holds;
-    None: all.
+    It is used for objects to which senders may add members, such as `_meta` or a JSON Schema, and
+    for types that later revisions have made wider.
+
+    Attributes:
+        type: The type in the schema.
+        until: The last revision with this type; None: all revisions have it.
     """
 
     type: Any

@@ -1,4 +1,4 @@
-"""Parts that several definitions are built from, and that have no name in the schema."""
+"""Members that several definitions share, and that have no name in the schema."""
 
 from typing import Annotated, Required, TypedDict
 
@@ -7,36 +7,36 @@ from ._marks import RequiredIn, Since
 
 
 class RequestMessage(TypedDict, total=False):
-    """What JSON-RPC adds to a request. The older schemas leave it to `JSONRPCRequest`."""
+    """The members of JSON-RPC in a request. Older schemas have them in `JSONRPCRequest` only."""
 
     jsonrpc: Annotated[JSONRPCVersion, Since("2025-11-25"), RequiredIn("2025-11-25", "2026-07-28")]
     id: Annotated[RequestId, Since("2025-11-25"), RequiredIn("2025-11-25", "2026-07-28")]
 
 
 class NotificationMessage(TypedDict, total=False):
-    """What JSON-RPC adds to a notification, likewise."""
+    """The members of JSON-RPC in a notification; older schemas have `JSONRPCNotification`."""
 
     jsonrpc: Annotated[JSONRPCVersion, Since("2025-11-25"), RequiredIn("2025-11-25", "2026-07-28")]
 
 
 class ResponseMessage(TypedDict):
-    """What JSON-RPC adds to a result."""
+    """The members of JSON-RPC in a response with a result."""
 
     jsonrpc: JSONRPCVersion
     id: RequestId
 
 
 class ErrorMessage(TypedDict, total=False):
-    """What JSON-RPC adds to an error that only newer revisions have."""
+    """The members of JSON-RPC in an error response that only newer revisions define."""
 
     jsonrpc: Required[JSONRPCVersion]
     id: RequestId
-    """Absent where the request could not be read."""
+    """The id; absent if the request could not be read."""
 
 
 class CachingHints(TypedDict, total=False):
-    """How long a result may be kept, and for whom."""
+    """The caching hints of a result: for how long and for whom it may be kept."""
 
     ttlMs: Annotated[int, Since("2026-07-28"), RequiredIn("2026-07-28")]
-    """Milliseconds; 0: do not keep it."""
+    """Milliseconds for which the result may be kept; 0: do not keep it."""
     cacheScope: Annotated[CacheScope, Since("2026-07-28"), RequiredIn("2026-07-28")]

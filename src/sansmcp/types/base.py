@@ -1,4 +1,4 @@
-"""What requests, notifications and results have in common."""
+"""The base definitions of requests, notifications and results."""
 
 from typing import Annotated, Required, TypeAlias, TypedDict
 
@@ -32,21 +32,21 @@ RequestMetaObject = TypedDict(
     },
     total=False,
 )
-"""What the protocol itself puts into the `_meta` of a request."""
+"""The keys that the protocol defines for the `_meta` of a request."""
 
 NotificationMetaObject = TypedDict(
     "NotificationMetaObject",
     {"io.modelcontextprotocol/subscriptionId": Annotated[RequestId, Since("2026-07-28")]},
     total=False,
 )
-"""What the protocol itself puts into the `_meta` of a notification."""
+"""The keys that the protocol defines for the `_meta` of a notification."""
 
 ResultMetaObject = TypedDict(
     "ResultMetaObject",
     {"io.modelcontextprotocol/serverInfo": Annotated[Implementation, Since("2026-07-28")]},
     total=False,
 )
-"""What the protocol itself puts into the `_meta` of a result."""
+"""The keys that the protocol defines for the `_meta` of a result."""
 
 
 # --------------------------------------------------------------------------------- requests
@@ -59,7 +59,7 @@ class RequestParams(TypedDict, total=False):
 
 
 class Request(TypedDict, total=False):
-    """Any request, without what JSON-RPC adds."""
+    """Any request, without the members of JSON-RPC."""
 
     method: Required[str]
     params: Annotated[JSONObject, As(RequestParams, until="2025-06-18")]
@@ -69,7 +69,7 @@ class PaginatedRequestParams(RequestParams, total=False):
     """The params of a request for one page of a listing."""
 
     cursor: Cursor
-    """Where the page begins; without it, the first page."""
+    """The position of the page; absent for the first page."""
 
 
 class PaginatedRequest(RequestMessage, total=False):
@@ -89,7 +89,7 @@ class NotificationParams(TypedDict, total=False):
 
 
 class Notification(TypedDict, total=False):
-    """Any notification, without what JSON-RPC adds."""
+    """Any notification, without the members of JSON-RPC."""
 
     method: Required[str]
     params: Annotated[JSONObject, As(NotificationParams, until="2025-06-18")]
@@ -106,20 +106,20 @@ class Result(TypedDict, total=False):
 
 
 EmptyResult: TypeAlias = Result
-"""A result that says no more than that all went well."""
+"""A result without members of its own: the request has succeeded."""
 
 
 class PaginatedResult(Result, total=False):
-    """Any page of a listing."""
+    """Any result with one page of a listing."""
 
     nextCursor: Cursor
-    """Where the next page begins; without it, this was the last one."""
+    """The position of the next page; absent on the last page."""
 
 
 @Since("2026-07-28")
 class CacheableResult(Result, total=False):
-    """Any result that may be kept."""
+    """Any result that may be kept in a cache."""
 
     ttlMs: Required[int]
-    """Milliseconds; 0: do not keep it."""
+    """Milliseconds for which the result may be kept; 0: do not keep it."""
     cacheScope: Required[CacheScope]

@@ -1,4 +1,4 @@
-"""Calling a tool."""
+"""`tools/call`: a request to run a tool, and its result."""
 
 from typing import Annotated, Any, Literal, Required
 
@@ -12,31 +12,31 @@ from .tasks import TaskAugmentedRequestParams
 
 
 class CallToolRequestParams(TaskAugmentedRequestParams, RetryMembers, total=False):
-    """Which tool to call, and with what."""
+    """The params of `tools/call`: the name of the tool and its arguments."""
 
     name: Required[str]
     arguments: JSONObject
 
 
 class CallToolRequest(RequestMessage, total=False):
-    """Calls a tool."""
+    """A request to call a tool."""
 
     method: Required[Literal["tools/call"]]
     params: Required[CallToolRequestParams]
 
 
 class CallToolResult(Result, total=False):
-    """What a tool has returned, or how it has failed."""
+    """The result of a tool, or its failure."""
 
     content: Required[list[ContentBlock]]
     structuredContent: Annotated[Any, As(JSONObject, until="2025-11-25"), Since("2025-06-18")]
-    """The result for programs, as the tool's `outputSchema` has it."""
+    """The result as JSON, which follows the `outputSchema` of the tool."""
     isError: bool
-    """The tool has failed; `content` says how, for the model to read."""
+    """Whether the tool has failed; `content` describes the failure for the model."""
 
 
 @Since("2026-07-28")
 class CallToolResultResponse(ResponseMessage):
-    """The answer to a call: a result, or questions."""
+    """The response to `tools/call`: a result, or questions."""
 
     result: CallToolResult | InputRequiredResult

@@ -1,4 +1,4 @@
-"""What either side declares that it can do, and how it names itself."""
+"""The capabilities that each side declares, and its name and version."""
 
 from typing import Annotated, Literal, Required, TypeAlias, TypedDict
 
@@ -6,7 +6,7 @@ from ._json import JSONObject
 from ._marks import In, Since, Until
 
 Theme: TypeAlias = Literal["dark", "light"]
-"""The background that an icon was drawn for."""
+"""The background for which an icon was drawn."""
 
 
 @Since("2025-11-25")
@@ -14,32 +14,32 @@ class Icon(TypedDict, total=False):
     """A picture to show beside a name."""
 
     src: Required[str]
-    """A URI, `data:` allowed."""
+    """A URI; `data:` is allowed."""
     mimeType: str
     sizes: list[str]
-    """Such as `48x48`, or `any` for what can be scaled."""
+    """Sizes such as `48x48`, or `any` for an icon that can be scaled."""
     theme: Theme
 
 
 @Since("2025-11-25")
 class Icons(TypedDict, total=False):
-    """The part that all things with icons share."""
+    """The member of all definitions with icons."""
 
     icons: list[Icon]
 
 
 @Since("2025-06-18")
 class BaseMetadata(TypedDict, total=False):
-    """The part that all things with a name share."""
+    """The members of all definitions with a name."""
 
     name: Required[str]
-    """For programs."""
+    """The name for programs."""
     title: Annotated[str, Since("2025-06-18")]
-    """For people."""
+    """The name for people."""
 
 
 class Implementation(BaseMetadata, Icons, total=False):
-    """A program that speaks the protocol."""
+    """Name and version of a client or server."""
 
     version: Required[str]
     description: Annotated[str, Since("2025-11-25")]
@@ -53,21 +53,21 @@ class RootsCapability(TypedDict, total=False):
     """The client can list its roots."""
 
     listChanged: Annotated[bool, Until("2025-11-25")]
-    """It will tell when they change."""
+    """The client sends a notification when its roots change."""
 
 
 class SamplingCapability(TypedDict, total=False):
     """The client can ask a model."""
 
     context: Annotated[JSONObject, Since("2025-11-25")]
-    """It honours `includeContext`."""
+    """The client supports `includeContext`."""
     tools: Annotated[JSONObject, Since("2025-11-25")]
-    """It takes `tools` and `toolChoice`."""
+    """The client supports `tools` and `toolChoice`."""
 
 
 @Since("2025-06-18")
 class ElicitationCapability(TypedDict, total=False):
-    """The client can ask its user. An empty object means `form`."""
+    """The client can ask its user; an empty object means `form`."""
 
     form: Annotated[JSONObject, Since("2025-11-25")]
     url: Annotated[JSONObject, Since("2025-11-25")]
@@ -75,21 +75,21 @@ class ElicitationCapability(TypedDict, total=False):
 
 @In("2025-11-25")
 class ElicitationTasks(TypedDict, total=False):
-    """Which elicitation requests may become tasks."""
+    """The elicitation requests that may become tasks."""
 
     create: JSONObject
 
 
 @In("2025-11-25")
 class SamplingTasks(TypedDict, total=False):
-    """Which sampling requests may become tasks."""
+    """The sampling requests that may become tasks."""
 
     createMessage: JSONObject
 
 
 @In("2025-11-25")
 class ClientTaskRequests(TypedDict, total=False):
-    """Which requests to a client may become tasks."""
+    """The requests to a client that may become tasks."""
 
     elicitation: ElicitationTasks
     sampling: SamplingTasks
@@ -105,7 +105,7 @@ class ClientTasksCapability(TypedDict, total=False):
 
 
 class ClientCapabilities(TypedDict, total=False):
-    """What a client can do for the server."""
+    """The capabilities of a client."""
 
     experimental: dict[str, JSONObject]
     extensions: Annotated[dict[str, JSONObject], Since("2026-07-28")]
@@ -140,14 +140,14 @@ class ToolsCapability(TypedDict, total=False):
 
 @In("2025-11-25")
 class ToolTasks(TypedDict, total=False):
-    """Which requests about tools may become tasks."""
+    """The requests about tools that may become tasks."""
 
     call: JSONObject
 
 
 @In("2025-11-25")
 class ServerTaskRequests(TypedDict, total=False):
-    """Which requests to a server may become tasks."""
+    """The requests to a server that may become tasks."""
 
     tools: ToolTasks
 
@@ -162,7 +162,7 @@ class ServerTasksCapability(TypedDict, total=False):
 
 
 class ServerCapabilities(TypedDict, total=False):
-    """What a server offers."""
+    """The capabilities of a server."""
 
     experimental: dict[str, JSONObject]
     extensions: Annotated[dict[str, JSONObject], Since("2026-07-28")]

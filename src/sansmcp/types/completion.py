@@ -1,4 +1,4 @@
-"""Completion: what could stand in a gap of a prompt or of a URI."""
+"""Completion: values for an argument of a prompt or for a variable of a URI template."""
 
 from typing import Literal, Required, TypeAlias, TypedDict
 
@@ -9,24 +9,24 @@ from .capabilities import BaseMetadata
 
 
 class PromptReference(BaseMetadata, total=False):
-    """A prompt, by name."""
+    """A reference to a prompt by its name."""
 
     type: Required[Literal["ref/prompt"]]
 
 
 class ResourceTemplateReference(TypedDict):
-    """A resource or a template, by its URI."""
+    """A reference to a resource or a template by its URI."""
 
     type: Literal["ref/resource"]
     uri: str
 
 
 ResourceReference: TypeAlias = ResourceTemplateReference
-"""The older name."""
+"""The older name of `ResourceTemplateReference`."""
 
 
 class CompletionArgument(TypedDict):
-    """What the user has typed so far."""
+    """The name of the argument, and the text that the user has typed so far."""
 
     name: str
     value: str
@@ -34,13 +34,13 @@ class CompletionArgument(TypedDict):
 
 @Since("2025-06-18")
 class CompletionContext(TypedDict, total=False):
-    """What is filled in already."""
+    """The arguments that are complete already."""
 
     arguments: dict[str, str]
 
 
 class CompleteRequestParams(RequestParams, total=False):
-    """Where the gap is, and what the user has typed so far."""
+    """The params of `completion/complete`: the argument and the text typed so far."""
 
     ref: Required[PromptReference | ResourceTemplateReference]
     argument: Required[CompletionArgument]
@@ -48,30 +48,30 @@ class CompleteRequestParams(RequestParams, total=False):
 
 
 class CompleteRequest(RequestMessage, total=False):
-    """Asks what could stand in a gap."""
+    """A request for values of an argument."""
 
     method: Required[Literal["completion/complete"]]
     params: Required[CompleteRequestParams]
 
 
 class Completion(TypedDict, total=False):
-    """What could stand there."""
+    """The values for the argument."""
 
     values: Required[list[str]]
-    """At most 100."""
+    """At most 100 values."""
     total: int
-    """How many there are, shown or not."""
+    """The number of all values, also of those that are not in `values`."""
     hasMore: bool
 
 
 class CompleteResult(Result, total=False):
-    """What could stand in the gap."""
+    """The result of `completion/complete`."""
 
     completion: Required[Completion]
 
 
 @Since("2026-07-28")
 class CompleteResultResponse(ResponseMessage):
-    """The answer to a request for completion."""
+    """The response to `completion/complete`."""
 
     result: CompleteResult

@@ -1,4 +1,4 @@
-"""What people and models read: text, pictures, sound, resources."""
+"""Content for people and models: text, images, audio and resources."""
 
 import typing
 from typing import Literal, Required, TypeAlias, TypedDict
@@ -7,21 +7,21 @@ from ._json import MetaObject, Role
 from ._marks import In, Since
 from .capabilities import BaseMetadata, Icons
 
-# `typing.Annotated` goes by its full name here: the last definition is called so, too.
+# `typing.Annotated` has its full name here, because the last definition has the same name.
 
 
 class Annotations(TypedDict, total=False):
-    """For whom something is, and how much it matters."""
+    """The audience and the importance of content."""
 
     audience: list[Role]
     priority: float
-    """From 0, which may be left out, to 1, which may not."""
+    """The importance, from 0 (optional) to 1 (required)."""
     lastModified: typing.Annotated[str, Since("2025-06-18")]
-    """A time in the format of ISO 8601."""
+    """A time in ISO 8601 format."""
 
 
 class TextContent(TypedDict, total=False):
-    """Text."""
+    """Content that is text."""
 
     type: Required[Literal["text"]]
     text: Required[str]
@@ -30,7 +30,7 @@ class TextContent(TypedDict, total=False):
 
 
 class ImageContent(TypedDict, total=False):
-    """A picture."""
+    """Content that is an image."""
 
     type: Required[Literal["image"]]
     data: Required[str]
@@ -42,7 +42,7 @@ class ImageContent(TypedDict, total=False):
 
 @Since("2025-03-26")
 class AudioContent(TypedDict, total=False):
-    """Sound."""
+    """Content that is audio."""
 
     type: Required[Literal["audio"]]
     data: Required[str]
@@ -53,7 +53,7 @@ class AudioContent(TypedDict, total=False):
 
 
 class ResourceContents(TypedDict, total=False):
-    """The part that both kinds of contents share."""
+    """The members of text and binary contents of a resource."""
 
     uri: Required[str]
     mimeType: str
@@ -61,20 +61,20 @@ class ResourceContents(TypedDict, total=False):
 
 
 class TextResourceContents(ResourceContents, total=False):
-    """What a resource holds, as text."""
+    """The contents of a resource, as text."""
 
     text: Required[str]
 
 
 class BlobResourceContents(ResourceContents, total=False):
-    """What a resource holds, as bytes."""
+    """The contents of a resource, as bytes."""
 
     blob: Required[str]
     """Encoded as base64."""
 
 
 class EmbeddedResource(TypedDict, total=False):
-    """A resource together with what it holds."""
+    """Content that is a resource with its contents."""
 
     type: Required[Literal["resource"]]
     resource: Required[TextResourceContents | BlobResourceContents]
@@ -83,20 +83,20 @@ class EmbeddedResource(TypedDict, total=False):
 
 
 class Resource(BaseMetadata, Icons, total=False):
-    """Something that a server lets others read."""
+    """A resource: data of a server that clients can read."""
 
     uri: Required[str]
     description: str
     mimeType: str
     size: int
-    """Bytes, before any encoding."""
+    """The size in bytes, before any encoding."""
     annotations: Annotations
     _meta: typing.Annotated[MetaObject, Since("2025-06-18")]
 
 
 @Since("2025-06-18")
 class ResourceLink(Resource, total=False):
-    """A resource without what it holds; the server need not list it."""
+    """Content that is a link to a resource; the server need not list the resource."""
 
     type: Required[Literal["resource_link"]]
 
@@ -104,16 +104,16 @@ class ResourceLink(Resource, total=False):
 ContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 )
-"""One piece of what a tool returns or a prompt says."""
+"""One block of content in the result of a tool or in a message of a prompt."""
 
 ContentType: TypeAlias = Literal[
     "text", "image", "audio", "resource_link", "resource", "tool_use", "tool_result"
 ]
-"""The `type` of a piece of content. The last two occur in sampling only."""
+"""The `type` of a block of content. The last two occur in sampling only."""
 
 
 @In("2024-11-05")
 class Annotated(TypedDict, total=False):
-    """The part that all annotated things share, as 2024-11-05 calls it."""
+    """The member of all definitions with annotations, under its name in 2024-11-05."""
 
     annotations: Annotations

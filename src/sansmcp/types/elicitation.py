@@ -1,4 +1,4 @@
-"""Elicitation: a server asks the client's user."""
+"""Elicitation: a server asks the user of the client."""
 
 from typing import Annotated, Literal, Required, TypeAlias, TypedDict
 
@@ -19,12 +19,12 @@ RequestedSchema = TypedDict(
     },
     total=False,
 )
-"""The form to be filled in: fields by name, without nesting."""
+"""The JSON Schema of a form: fields by name, without nested objects."""
 Since("2025-06-18")(RequestedSchema)
 
 
 class FormMembers(TypedDict, total=False):
-    """What a form and its message are."""
+    """The members of a request to fill in a form."""
 
     mode: Annotated[Literal["form"], Since("2025-11-25")]
     message: Required[str]
@@ -34,13 +34,13 @@ class FormMembers(TypedDict, total=False):
 
 @Since("2025-06-18")
 class ElicitRequestFormParams(FormMembers, total=False):
-    """Has the user fill in a form."""
+    """The params of a request to fill in a form."""
 
     task: TaskMetadata
 
 
 class URLMembers(TypedDict, total=False):
-    """What a URL and its message are."""
+    """The members of a request to visit a URL."""
 
     mode: Required[Literal["url"]]
     message: Required[str]
@@ -51,18 +51,18 @@ class URLMembers(TypedDict, total=False):
 
 @Since("2025-11-25")
 class ElicitRequestURLParams(URLMembers, total=False):
-    """Has the user visit a URL, so that what is secret passes the client by."""
+    """The params of a request to visit a URL, so that the client does not see secrets."""
 
     task: TaskMetadata
 
 
 ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
-"""What the user is asked."""
+"""The params of `elicitation/create`: a form or a URL."""
 
 
 @Since("2025-06-18")
 class ElicitRequest(TypedDict, total=False):
-    """Asks the client's user."""
+    """A request to ask the user of the client."""
 
     jsonrpc: Annotated[JSONRPCVersion, In("2025-11-25"), RequiredIn("2025-11-25")]
     id: Annotated[RequestId, In("2025-11-25"), RequiredIn("2025-11-25")]
@@ -71,29 +71,29 @@ class ElicitRequest(TypedDict, total=False):
 
 
 ElicitAction: TypeAlias = Literal["accept", "decline", "cancel"]
-"""What the user has done: agreed, refused, or gone away."""
+"""The action of the user: to accept, to decline, or to leave without a decision."""
 
 
 @Since("2025-06-18")
 class ElicitResult(TypedDict, total=False):
-    """What the user has answered."""
+    """The answer of the user."""
 
     action: Required[ElicitAction]
     content: dict[str, str | float | bool | Annotated[list[str], Since("2025-11-25")]]
-    """The form, filled in; only with `accept`."""
+    """The values of the form by field; only with `accept`."""
     _meta: Annotated[MetaObject, Until("2025-11-25")]
 
 
 @In("2025-11-25")
 class ElicitationCompleteNotificationParams(NotificationParams, total=False):
-    """Which elicitation is complete."""
+    """The id of the elicitation that is complete."""
 
     elicitationId: Required[str]
 
 
 @In("2025-11-25")
 class ElicitationCompleteNotification(NotificationMessage, total=False):
-    """Tells that the user has been at the URL."""
+    """A notification that the user has completed the step at the URL."""
 
     method: Required[Literal["notifications/elicitation/complete"]]
     params: Required[ElicitationCompleteNotificationParams]

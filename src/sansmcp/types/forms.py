@@ -1,11 +1,11 @@
-"""Forms: the few kinds of JSON Schema that a server may ask a user to fill in."""
+"""Fields of forms: the kinds of JSON Schema that a server may use in elicitation."""
 
 from typing import Annotated, Literal, Required, TypeAlias, TypedDict
 
 from ._marks import Since
 
 StringFormat: TypeAlias = Literal["email", "uri", "date", "date-time"]
-"""What a string is to look like."""
+"""The format of a string."""
 
 
 @Since("2025-06-18")
@@ -45,16 +45,16 @@ class BooleanSchema(TypedDict, total=False):
 
 @Since("2025-11-25")
 class EnumOption(TypedDict):
-    """One of the values to choose from."""
+    """One value of a choice, with its title."""
 
     const: str
     title: str
-    """What the user sees."""
+    """The text that the user sees."""
 
 
 @Since("2025-11-25")
 class UntitledSingleSelectEnumSchema(TypedDict, total=False):
-    """A field for one of several values, shown as they are."""
+    """A field for one of several values, without titles."""
 
     type: Required[Literal["string"]]
     title: str
@@ -65,7 +65,7 @@ class UntitledSingleSelectEnumSchema(TypedDict, total=False):
 
 @Since("2025-11-25")
 class TitledSingleSelectEnumSchema(TypedDict, total=False):
-    """A field for one of several values, shown by their titles."""
+    """A field for one of several values, with titles."""
 
     type: Required[Literal["string"]]
     title: str
@@ -80,7 +80,7 @@ SingleSelectEnumSchema: TypeAlias = UntitledSingleSelectEnumSchema | TitledSingl
 
 @Since("2025-11-25")
 class UntitledItems(TypedDict):
-    """The values to choose from, shown as they are."""
+    """The values of a choice, without titles."""
 
     type: Literal["string"]
     enum: list[str]
@@ -88,7 +88,7 @@ class UntitledItems(TypedDict):
 
 @Since("2025-11-25")
 class UntitledMultiSelectEnumSchema(TypedDict, total=False):
-    """A field for any of several values, shown as they are."""
+    """A field for any number of several values, without titles."""
 
     type: Required[Literal["array"]]
     title: str
@@ -101,14 +101,14 @@ class UntitledMultiSelectEnumSchema(TypedDict, total=False):
 
 @Since("2025-11-25")
 class TitledItems(TypedDict):
-    """The values to choose from, shown by their titles."""
+    """The values of a choice, with titles."""
 
     anyOf: list[EnumOption]
 
 
 @Since("2025-11-25")
 class TitledMultiSelectEnumSchema(TypedDict, total=False):
-    """A field for any of several values, shown by their titles."""
+    """A field for any number of several values, with titles."""
 
     type: Required[Literal["array"]]
     title: str
@@ -120,19 +120,19 @@ class TitledMultiSelectEnumSchema(TypedDict, total=False):
 
 
 MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
-"""A field for any of several values."""
+"""A field for any number of several values."""
 
 
 @Since("2025-06-18")
 class LegacyTitledEnumSchema(TypedDict, total=False):
-    """A field for one of several values, as 2025-06-18 has it; later, not to be used anew."""
+    """A field for one of several values in the form of 2025-06-18; do not use it in new code."""
 
     type: Required[Literal["string"]]
     title: str
     description: str
     enum: Required[list[str]]
     enumNames: list[str]
-    """What the user sees, in the order of `enum`."""
+    """The titles that the user sees, in the order of `enum`."""
     default: Annotated[str, Since("2025-11-25")]
 
 

@@ -1,4 +1,7 @@
-"""Input required: since 2026-07-28 a server asks in its answer, and the client asks again."""
+"""Input required: a result with questions, after which the client sends its request again.
+
+It exists since 2026-07-28.
+"""
 
 from typing import Annotated, TypeAlias, TypedDict
 
@@ -15,7 +18,7 @@ InputRequest: TypeAlias = Annotated[
 """One question of the server."""
 
 InputRequests: TypeAlias = Annotated[dict[str, InputRequest], Since("2026-07-28")]
-"""Questions, by keys of the server's choice."""
+"""The questions, by keys that the server chooses."""
 
 InputResponse: TypeAlias = Annotated[
     CreateMessageResult | ListRootsResult | ElicitResult, Since("2026-07-28")
@@ -28,18 +31,18 @@ InputResponses: TypeAlias = Annotated[dict[str, InputResponse], Since("2026-07-2
 
 @Since("2026-07-28")
 class InputRequiredResult(TypedDict, total=False):
-    """The request can be answered once these questions are."""
+    """A result with the questions that the client must answer first."""
 
     _meta: Annotated[JSONObject, As(ResultMetaObject)]
     resultType: Annotated[str, RequiredIn("2026-07-28")]
-    """`input_required`."""
+    """Always `input_required`."""
     inputRequests: InputRequests
     requestState: str
-    """To be given back as it is; only the server can read it."""
+    """A string that the client sends back unchanged; only the server can read it."""
 
 
 class RetryMembers(TypedDict, total=False):
-    """What is added to the params of a request that is sent again."""
+    """The members that a client adds to the params of a request that it sends again."""
 
     inputResponses: InputResponses
     requestState: Annotated[str, Since("2026-07-28")]
@@ -47,4 +50,4 @@ class RetryMembers(TypedDict, total=False):
 
 @Since("2026-07-28")
 class InputResponseRequestParams(RequestParams, RetryMembers, total=False):
-    """The params of any request that is sent again, with the answers."""
+    """The params of any request that is sent again with answers."""

@@ -1,4 +1,4 @@
-"""The envelopes of JSON-RPC, and the errors that have a form of their own."""
+"""The messages of JSON-RPC, and the errors that the schema defines."""
 
 from typing import Annotated, Any, Literal, Required, TypeAlias, TypedDict
 
@@ -28,7 +28,7 @@ class JSONRPCNotification(TypedDict, total=False):
 
 
 class JSONRPCResultResponse(TypedDict):
-    """A result on the wire."""
+    """A response with a result on the wire."""
 
     jsonrpc: JSONRPCVersion
     id: RequestId
@@ -36,40 +36,40 @@ class JSONRPCResultResponse(TypedDict):
 
 
 class Error(TypedDict, total=False):
-    """What went wrong."""
+    """The error in an error response."""
 
     code: Required[int]
     message: Required[str]
-    """One sentence."""
+    """The error in one sentence."""
     data: Any
 
 
 class JSONRPCErrorResponse(TypedDict, total=False):
-    """An error on the wire."""
+    """A response with an error on the wire."""
 
     jsonrpc: Required[JSONRPCVersion]
     id: Annotated[RequestId, RequiredIn("2024-11-05", "2025-03-26", "2025-06-18")]
-    """Absent where the request could not be read, which the older revisions have no form for."""
+    """The id; absent if the request could not be read. Older revisions require it."""
     error: Required[Error]
 
 
 JSONRPCError: TypeAlias = JSONRPCErrorResponse
-"""The older name."""
+"""The older name of `JSONRPCErrorResponse`."""
 
 JSONRPCResponse: TypeAlias = (
     JSONRPCResultResponse | Annotated[JSONRPCErrorResponse, Since("2025-11-25")]
 )
-"""A result or an error on the wire; the older revisions mean a result by it."""
+"""A response on the wire; in older revisions this name means a response with a result only."""
 
 JSONRPCBatchRequest: TypeAlias = Annotated[
     list[JSONRPCRequest | JSONRPCNotification], In("2025-03-26")
 ]
-"""Several calls at once."""
+"""A batch of requests and notifications."""
 
 JSONRPCBatchResponse: TypeAlias = Annotated[
     list[JSONRPCResultResponse | JSONRPCErrorResponse], In("2025-03-26")
 ]
-"""The answers to several calls at once."""
+"""A batch of responses."""
 
 JSONRPCMessage: TypeAlias = (
     JSONRPCRequest
@@ -79,7 +79,7 @@ JSONRPCMessage: TypeAlias = (
     | JSONRPCBatchRequest
     | JSONRPCBatchResponse
 )
-"""Anything on the wire."""
+"""Any message on the wire."""
 
 
 # -------------------------------------------------------- errors of JSON-RPC, in `error`
@@ -87,7 +87,7 @@ JSONRPCMessage: TypeAlias = (
 
 @Since("2026-07-28")
 class ParseError(TypedDict, total=False):
-    """What came is no JSON."""
+    """The error for a message that is no JSON."""
 
     code: Required[Literal[-32700]]
     message: Required[str]
@@ -96,7 +96,7 @@ class ParseError(TypedDict, total=False):
 
 @Since("2026-07-28")
 class InvalidRequestError(TypedDict, total=False):
-    """What came is JSON, but no message."""
+    """The error for JSON that is no valid message."""
 
     code: Required[Literal[-32600]]
     message: Required[str]
@@ -105,7 +105,7 @@ class InvalidRequestError(TypedDict, total=False):
 
 @Since("2026-07-28")
 class MethodNotFoundError(TypedDict, total=False):
-    """There is no such method, or its capability is not declared."""
+    """The error for an unknown method, or for one whose capability is not declared."""
 
     code: Required[Literal[-32601]]
     message: Required[str]
@@ -114,7 +114,7 @@ class MethodNotFoundError(TypedDict, total=False):
 
 @Since("2026-07-28")
 class InvalidParamsError(TypedDict, total=False):
-    """The params do not fit the method, or name what does not exist."""
+    """The error for params that do not fit the method, or that name an unknown object."""
 
     code: Required[Literal[-32602]]
     message: Required[str]
@@ -123,7 +123,7 @@ class InvalidParamsError(TypedDict, total=False):
 
 @Since("2026-07-28")
 class InternalError(TypedDict, total=False):
-    """The receiver has failed."""
+    """The error for a failure of the receiver."""
 
     code: Required[Literal[-32603]]
     message: Required[str]
@@ -144,7 +144,7 @@ class HeaderMismatch(TypedDict, total=False):
 
 @Since("2026-07-28")
 class HeaderMismatchError(ErrorMessage, total=False):
-    """The HTTP headers say something else than the message, or are missing."""
+    """The error response to a message whose HTTP headers are missing or do not match it."""
 
     error: Required[HeaderMismatch]
 
@@ -167,7 +167,7 @@ class MissingRequiredClientCapability(TypedDict):
 
 @Since("2026-07-28")
 class MissingRequiredClientCapabilityError(ErrorMessage, total=False):
-    """The request cannot be served without something that the client has not declared."""
+    """The error response to a request that needs a capability which the client did not declare."""
 
     error: Required[MissingRequiredClientCapability]
 
@@ -191,14 +191,14 @@ class UnsupportedProtocolVersion(TypedDict):
 
 @Since("2026-07-28")
 class UnsupportedProtocolVersionError(ErrorMessage, total=False):
-    """The server does not speak the revision of the request."""
+    """The error response to a request of a revision that the server does not speak."""
 
     error: Required[UnsupportedProtocolVersion]
 
 
 @In("2025-11-25")
 class RequiredElicitations(TypedDict):
-    """The data of a `URLElicitationRequired`; anything else may stand beside it."""
+    """The data of a `URLElicitationRequired`; other members are allowed."""
 
     elicitations: list[ElicitRequestURLParams]
 
@@ -214,7 +214,7 @@ class URLElicitationRequired(TypedDict):
 
 @In("2025-11-25")
 class URLElicitationRequiredError(ErrorMessage, total=False):
-    """The request can be served once the user has been at these URLs."""
+    """The error response to a request that needs the user to visit these URLs first."""
 
     error: Required[URLElicitationRequired]
 
@@ -224,4 +224,4 @@ KnownErrorCode: TypeAlias = (
     | Annotated[Literal[-32042], In("2025-11-25")]
     | Annotated[Literal[-32020, -32021, -32022], Since("2026-07-28")]
 )
-"""The error codes that have a meaning in a schema; any other integer may come."""
+"""The error codes that the schemas define; an error may have any other integer."""

@@ -1,4 +1,4 @@
-"""Opening a conversation, and keeping it alive."""
+"""The messages that open a conversation, and ping."""
 
 from typing import Literal, Required
 
@@ -10,17 +10,17 @@ from .capabilities import ClientCapabilities, Implementation, ServerCapabilities
 
 @Until("2025-11-25")
 class InitializeRequestParams(RequestParams, total=False):
-    """What the client is, speaks, and can do."""
+    """The params of `initialize`: revision, capabilities and info of the client."""
 
     protocolVersion: Required[str]
-    """The newest revision that it speaks."""
+    """The newest revision that the client speaks."""
     capabilities: Required[ClientCapabilities]
     clientInfo: Required[Implementation]
 
 
 @Until("2025-11-25")
 class InitializeRequest(RequestMessage, total=False):
-    """Opens the conversation."""
+    """A request to open the conversation."""
 
     method: Required[Literal["initialize"]]
     params: Required[InitializeRequestParams]
@@ -28,19 +28,19 @@ class InitializeRequest(RequestMessage, total=False):
 
 @Until("2025-11-25")
 class InitializeResult(Result, total=False):
-    """What the server is, speaks, and offers."""
+    """The result of `initialize`: revision, capabilities and info of the server."""
 
     protocolVersion: Required[str]
-    """The revision that both will speak."""
+    """The revision of the conversation."""
     capabilities: Required[ServerCapabilities]
     serverInfo: Required[Implementation]
     instructions: str
-    """How to use the server, for the model."""
+    """Instructions for the model on how to use the server."""
 
 
 @Until("2025-11-25")
 class InitializedNotification(NotificationMessage, total=False):
-    """Tells that the client is ready."""
+    """A notification that the client is ready."""
 
     method: Required[Literal["notifications/initialized"]]
     params: NotificationParams
@@ -48,7 +48,7 @@ class InitializedNotification(NotificationMessage, total=False):
 
 @Until("2025-11-25")
 class PingRequest(RequestMessage, total=False):
-    """Asks whether the other side is there."""
+    """A request to show that the other side is alive."""
 
     method: Required[Literal["ping"]]
     params: RequestParams
@@ -56,7 +56,7 @@ class PingRequest(RequestMessage, total=False):
 
 @Since("2026-07-28")
 class DiscoverRequest(RequestMessage, total=False):
-    """Asks what the server is, speaks, and offers."""
+    """A request for the revisions, capabilities and info of the server."""
 
     method: Required[Literal["server/discover"]]
     params: Required[RequestParams]
@@ -64,16 +64,16 @@ class DiscoverRequest(RequestMessage, total=False):
 
 @Since("2026-07-28")
 class DiscoverResult(CacheableResult, total=False):
-    """What the server speaks and offers; what it is stands in `_meta`."""
+    """The revisions and capabilities of the server; its info is in `_meta`."""
 
     supportedVersions: Required[list[str]]
     capabilities: Required[ServerCapabilities]
     instructions: str
-    """How to use the server, for the model."""
+    """Instructions for the model on how to use the server."""
 
 
 @Since("2026-07-28")
 class DiscoverResultResponse(ResponseMessage):
-    """The answer to `server/discover`."""
+    """The response to `server/discover`."""
 
     result: DiscoverResult

@@ -1,4 +1,4 @@
-"""Which methods, messages and results each side may send."""
+"""The methods, messages and results that each side may send."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -89,7 +89,7 @@ ClientRequestMethod: TypeAlias = (
     ]
     | Annotated[Literal["server/discover", "subscriptions/listen"], Since("2026-07-28")]
 )
-"""The requests that a client may send."""
+"""The methods of requests that a client may send."""
 
 ServerRequestMethod: TypeAlias = (
     Annotated[Literal["ping", "roots/list", "sampling/createMessage"], Until("2025-11-25")]
@@ -98,12 +98,12 @@ ServerRequestMethod: TypeAlias = (
         Literal["tasks/cancel", "tasks/get", "tasks/list", "tasks/result"], In("2025-11-25")
     ]
 )
-"""The requests that a server may send."""
+"""The methods of requests that a server may send."""
 
 InputRequestMethod: TypeAlias = Annotated[
     Literal["elicitation/create", "roots/list", "sampling/createMessage"], Since("2026-07-28")
 ]
-"""The questions that a server may put into an `InputRequiredResult`."""
+"""The methods of questions that a server may put into an `InputRequiredResult`."""
 
 ClientNotificationMethod: TypeAlias = (
     Literal["notifications/cancelled"]
@@ -117,7 +117,7 @@ ClientNotificationMethod: TypeAlias = (
     ]
     | Annotated[Literal["notifications/tasks/status"], In("2025-11-25")]
 )
-"""The notifications that a client may send."""
+"""The methods of notifications that a client may send."""
 
 ServerNotificationMethod: TypeAlias = (
     Literal[
@@ -135,7 +135,7 @@ ServerNotificationMethod: TypeAlias = (
     ]
     | Annotated[Literal["notifications/subscriptions/acknowledged"], Since("2026-07-28")]
 )
-"""The notifications that a server may send."""
+"""The methods of notifications that a server may send."""
 
 
 # -------------------------------------------------------------------------------- messages

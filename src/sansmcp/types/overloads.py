@@ -1,9 +1,9 @@
-"""How overloads over method names tell params that fit the method from params that do not.
+"""Types of params by which overloads of `send_request` accept or reject a call for checkers.
 
-A dict that is written out as an argument takes the type that the parameter asks for, as long as its
-values allow it; a variable has the type that it has. So three types of params are enough, in this
-order: the method's own `TypedDict` together with `UncheckedParams`, which fits; `WrittenOutParams`,
-which is wrong; and any `JSONObject`, for variables of other types and for unknown methods.
+A dict literal as an argument takes the type of the parameter, if its values allow that; a variable
+has its own type. So three types of params are enough, in this order: the `TypedDict` of the method
+or `UncheckedParams`, which fit; `WrittenOutParams`, which does not; and any `JSONObject`, for
+variables of other types and for unknown methods.
 """
 
 from typing import Never, Required, TypeAlias
@@ -15,16 +15,16 @@ from .sampling import SamplingMembers
 from .tasks import TaskMetadata
 
 UncheckedParams: TypeAlias = dict[str, Never]
-"""A variable of type `JSONObject`, which `Any` makes fit; what is written out has values."""
+"""Params in a variable of type `JSONObject`, whose `Any` fits. No dict literal with values fits."""
 
 WrittenOutParams: TypeAlias = dict[str, object]
-"""A dict that is written out; a variable fits only if its values are of type `object` or `Any`."""
+"""Params in a dict literal; a variable fits only if its values have the type `object` or `Any`."""
 
 
 class ParamsDoNotFit:
-    """What type checkers take for the answer to a request whose params do not fit its method.
+    """The type, for checkers, of the result of a request whose params do not fit its method.
 
-    No value of it exists, and nothing can be done with one: that is how the request is an error.
+    It has no values and no attributes, so that checkers report each use of such a result.
     """
 
 

@@ -1,4 +1,4 @@
-"""Prompts: messages that a server has ready for a model."""
+"""Prompts: messages for a model that a server offers."""
 
 from typing import Annotated, Literal, Required, TypedDict
 
@@ -18,15 +18,15 @@ from .input_required import InputRequiredResult, RetryMembers
 
 
 class PromptArgument(BaseMetadata, total=False):
-    """A gap in a prompt, to be filled in."""
+    """An argument of a prompt."""
 
     description: str
     required: bool
-    """Without it, false."""
+    """Whether the argument is required; the default is False."""
 
 
 class Prompt(BaseMetadata, Icons, total=False):
-    """Messages that a server has ready."""
+    """A prompt of a server, without its messages."""
 
     description: str
     arguments: list[PromptArgument]
@@ -41,7 +41,7 @@ class PromptMessage(TypedDict):
 
 
 class ListPromptsRequest(RequestMessage, total=False):
-    """Asks for one page of the prompts."""
+    """A request for one page of the prompts."""
 
     method: Required[Literal["prompts/list"]]
     params: Annotated[PaginatedRequestParams, RequiredIn("2026-07-28")]
@@ -55,34 +55,34 @@ class ListPromptsResult(PaginatedResult, CachingHints, total=False):
 
 @Since("2026-07-28")
 class ListPromptsResultResponse(ResponseMessage):
-    """The answer with one page of the prompts."""
+    """The response with one page of the prompts."""
 
     result: ListPromptsResult
 
 
 class PromptListChangedNotification(NotificationMessage, total=False):
-    """Tells that the list of prompts has changed."""
+    """A notification that the list of prompts has changed."""
 
     method: Required[Literal["notifications/prompts/list_changed"]]
     params: NotificationParams
 
 
 class GetPromptRequestParams(RequestParams, RetryMembers, total=False):
-    """Which prompt, and what to fill in."""
+    """The params of `prompts/get`: the name of the prompt and its arguments."""
 
     name: Required[str]
     arguments: dict[str, str]
 
 
 class GetPromptRequest(RequestMessage, total=False):
-    """Gets a prompt."""
+    """A request for the messages of a prompt."""
 
     method: Required[Literal["prompts/get"]]
     params: Required[GetPromptRequestParams]
 
 
 class GetPromptResult(Result, total=False):
-    """A prompt with its gaps filled in."""
+    """The messages of a prompt with its arguments filled in."""
 
     description: str
     messages: Required[list[PromptMessage]]
@@ -90,6 +90,6 @@ class GetPromptResult(Result, total=False):
 
 @Since("2026-07-28")
 class GetPromptResultResponse(ResponseMessage):
-    """The answer with a prompt, or questions."""
+    """The response to `prompts/get`: a prompt, or questions."""
 
     result: GetPromptResult | InputRequiredResult

@@ -1,4 +1,4 @@
-"""Resources: what a server lets others read."""
+"""Resources: data of a server that clients can read."""
 
 from typing import Annotated, Literal, Required
 
@@ -18,10 +18,10 @@ from .input_required import InputRequiredResult, RetryMembers
 
 
 class ResourceTemplate(BaseMetadata, Icons, total=False):
-    """Resources whose URIs have gaps to fill in."""
+    """A template for the URIs of resources."""
 
     uriTemplate: Required[str]
-    """In the format of RFC 6570."""
+    """A URI template (RFC 6570)."""
     description: str
     mimeType: str
     annotations: Annotations
@@ -32,7 +32,7 @@ class ResourceTemplate(BaseMetadata, Icons, total=False):
 
 
 class ListResourcesRequest(RequestMessage, total=False):
-    """Asks for one page of the resources."""
+    """A request for one page of the resources."""
 
     method: Required[Literal["resources/list"]]
     params: Annotated[PaginatedRequestParams, RequiredIn("2026-07-28")]
@@ -46,13 +46,13 @@ class ListResourcesResult(PaginatedResult, CachingHints, total=False):
 
 @Since("2026-07-28")
 class ListResourcesResultResponse(ResponseMessage):
-    """The answer with one page of the resources."""
+    """The response with one page of the resources."""
 
     result: ListResourcesResult
 
 
 class ListResourceTemplatesRequest(RequestMessage, total=False):
-    """Asks for one page of the templates."""
+    """A request for one page of the templates."""
 
     method: Required[Literal["resources/templates/list"]]
     params: Annotated[PaginatedRequestParams, RequiredIn("2026-07-28")]
@@ -66,13 +66,13 @@ class ListResourceTemplatesResult(PaginatedResult, CachingHints, total=False):
 
 @Since("2026-07-28")
 class ListResourceTemplatesResultResponse(ResponseMessage):
-    """The answer with one page of the templates."""
+    """The response with one page of the templates."""
 
     result: ListResourceTemplatesResult
 
 
 class ResourceListChangedNotification(NotificationMessage, total=False):
-    """Tells that the list of resources, or of templates, has changed."""
+    """A notification that the list of resources, or of templates, has changed."""
 
     method: Required[Literal["notifications/resources/list_changed"]]
     params: NotificationParams
@@ -89,25 +89,25 @@ class ResourceRequestParams(RequestParams, total=False):
 
 
 class ReadResourceRequestParams(ResourceRequestParams, RetryMembers, total=False):
-    """What to read."""
+    """The params of `resources/read`."""
 
 
 class ReadResourceRequest(RequestMessage, total=False):
-    """Reads a resource."""
+    """A request to read a resource."""
 
     method: Required[Literal["resources/read"]]
     params: Required[ReadResourceRequestParams]
 
 
 class ReadResourceResult(Result, CachingHints, total=False):
-    """What a resource holds, and perhaps those below it."""
+    """The contents of a resource, and perhaps of its parts."""
 
     contents: Required[list[TextResourceContents | BlobResourceContents]]
 
 
 @Since("2026-07-28")
 class ReadResourceResultResponse(ResponseMessage):
-    """The answer to a read: what the resource holds, or questions."""
+    """The response to `resources/read`: the contents, or questions."""
 
     result: ReadResourceResult | InputRequiredResult
 
@@ -117,12 +117,12 @@ class ReadResourceResultResponse(ResponseMessage):
 
 @Until("2025-11-25")
 class SubscribeRequestParams(ResourceRequestParams, total=False):
-    """What to be told of."""
+    """The params of `resources/subscribe`."""
 
 
 @Until("2025-11-25")
 class SubscribeRequest(RequestMessage, total=False):
-    """Asks to be told when a resource changes."""
+    """A request for notifications when a resource changes."""
 
     method: Required[Literal["resources/subscribe"]]
     params: Required[SubscribeRequestParams]
@@ -130,26 +130,26 @@ class SubscribeRequest(RequestMessage, total=False):
 
 @Until("2025-11-25")
 class UnsubscribeRequestParams(ResourceRequestParams, total=False):
-    """What to be told of no longer."""
+    """The params of `resources/unsubscribe`."""
 
 
 @Until("2025-11-25")
 class UnsubscribeRequest(RequestMessage, total=False):
-    """Takes a subscription back."""
+    """A request to end a subscription to a resource."""
 
     method: Required[Literal["resources/unsubscribe"]]
     params: Required[UnsubscribeRequestParams]
 
 
 class ResourceUpdatedNotificationParams(NotificationParams, total=False):
-    """What has changed."""
+    """The params of a notification about a changed resource."""
 
     uri: Required[str]
-    """It may be below the one that was subscribed to."""
+    """The URI of the resource, which may be a part of the subscribed one."""
 
 
 class ResourceUpdatedNotification(NotificationMessage, total=False):
-    """Tells that a resource has changed."""
+    """A notification that a resource has changed."""
 
     method: Required[Literal["notifications/resources/updated"]]
     params: Required[ResourceUpdatedNotificationParams]

@@ -1,4 +1,4 @@
-"""Roots: the places that a client lets a server work in."""
+"""Roots: the folders in which a client lets a server work."""
 
 from typing import Annotated, Literal, Required, TypedDict
 
@@ -9,22 +9,22 @@ from .base import NotificationParams, RequestMetaObject
 
 
 class Root(TypedDict, total=False):
-    """A place that the server may work in."""
+    """A folder in which the server may work."""
 
     uri: Required[str]
-    """It begins with `file://`."""
+    """The URI, which begins with `file://`."""
     name: str
     _meta: Annotated[MetaObject, Since("2025-06-18")]
 
 
 class ListRootsRequestParams(TypedDict, total=False):
-    """Nothing but `_meta`."""
+    """The params of `roots/list`: only `_meta`."""
 
     _meta: Annotated[JSONObject, As(RequestMetaObject, until="2025-11-25")]
 
 
 class ListRootsRequest(TypedDict, total=False):
-    """Asks for the client's roots."""
+    """A request for the roots of the client."""
 
     jsonrpc: Annotated[JSONRPCVersion, In("2025-11-25"), RequiredIn("2025-11-25")]
     id: Annotated[RequestId, In("2025-11-25"), RequiredIn("2025-11-25")]
@@ -33,7 +33,7 @@ class ListRootsRequest(TypedDict, total=False):
 
 
 class ListRootsResult(TypedDict, total=False):
-    """The client's roots."""
+    """The result of `roots/list`."""
 
     roots: Required[list[Root]]
     _meta: Annotated[MetaObject, Until("2025-11-25")]
@@ -41,7 +41,7 @@ class ListRootsResult(TypedDict, total=False):
 
 @Until("2025-11-25")
 class RootsListChangedNotification(NotificationMessage, total=False):
-    """Tells that the roots have changed."""
+    """A notification that the roots have changed."""
 
     method: Required[Literal["notifications/roots/list_changed"]]
     params: NotificationParams

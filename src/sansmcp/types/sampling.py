@@ -1,4 +1,4 @@
-"""Sampling: a server asks the client's model."""
+"""Sampling: a server asks the model of the client."""
 
 from typing import Annotated, Any, Literal, Required, TypeAlias, TypedDict
 
@@ -12,7 +12,7 @@ from .tools import Tool
 
 @Since("2025-11-25")
 class ToolUseContent(TypedDict, total=False):
-    """The model wants a tool called."""
+    """A call of a tool that the model wants."""
 
     type: Required[Literal["tool_use"]]
     id: Required[str]
@@ -23,7 +23,7 @@ class ToolUseContent(TypedDict, total=False):
 
 @Since("2025-11-25")
 class ToolResultContent(TypedDict, total=False):
-    """What the tool has returned."""
+    """The result of a tool for the model."""
 
     type: Required[Literal["tool_result"]]
     toolUseId: Required[str]
@@ -37,16 +37,16 @@ class ToolResultContent(TypedDict, total=False):
 SamplingMessageContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
 )
-"""One piece of what is said to, or by, a model."""
+"""One block of content in a message to or from a model."""
 
 SamplingContent: TypeAlias = (
     SamplingMessageContentBlock | Annotated[list[SamplingMessageContentBlock], Since("2025-11-25")]
 )
-"""All of what is said at once."""
+"""The content of one message: a block, or a list of blocks since 2025-11-25."""
 
 
 class SamplingMessage(TypedDict, total=False):
-    """Something said to, or by, a model."""
+    """A message to or from a model."""
 
     role: Required[Role]
     content: Required[SamplingContent]
@@ -54,24 +54,24 @@ class SamplingMessage(TypedDict, total=False):
 
 
 class ModelHint(TypedDict, total=False):
-    """A model that the server would like."""
+    """A hint at a model that the server prefers."""
 
     name: str
-    """The name, or a part of it."""
+    """The name of the model, or a part of it."""
 
 
 class ModelPreferences(TypedDict, total=False):
-    """What matters in the choice of a model. Priorities go from 0, not at all, to 1, most."""
+    """The server's preferences for the choice of a model. Priorities are from 0 to 1 (highest)."""
 
     hints: list[ModelHint]
-    """The most wanted first."""
+    """Hints in the order of preference."""
     costPriority: float
     speedPriority: float
     intelligencePriority: float
 
 
 IncludeContext: TypeAlias = Literal["none", "thisServer", "allServers"]
-"""Which servers' context the client is to put before the messages."""
+"""The servers whose context the client adds before the messages."""
 
 ToolChoiceMode: TypeAlias = Literal["auto", "required", "none"]
 """Whether the model may, must or must not use tools."""
@@ -79,14 +79,14 @@ ToolChoiceMode: TypeAlias = Literal["auto", "required", "none"]
 
 @Since("2025-11-25")
 class ToolChoice(TypedDict, total=False):
-    """How the model is to use tools."""
+    """The server's choice of how the model uses tools."""
 
     mode: ToolChoiceMode
-    """Without it, `auto`."""
+    """The default is `auto`."""
 
 
 class SamplingMembers(TypedDict, total=False):
-    """What the model is to be asked, and how."""
+    """The members of a request to a model: messages and settings."""
 
     messages: Required[list[SamplingMessage]]
     maxTokens: Required[int]
@@ -96,20 +96,20 @@ class SamplingMembers(TypedDict, total=False):
     temperature: float
     stopSequences: list[str]
     metadata: JSONObject
-    """For the provider of the model."""
+    """Members for the provider of the model."""
     tools: Annotated[list[Tool], Since("2025-11-25")]
     toolChoice: ToolChoice
     _meta: Annotated[JSONObject, As(RequestMetaObject), Until("2025-11-25")]
 
 
 class CreateMessageRequestParams(SamplingMembers, total=False):
-    """What the model is to be asked, and how."""
+    """The params of `sampling/createMessage`."""
 
     task: TaskMetadata
 
 
 class CreateMessageRequest(TypedDict, total=False):
-    """Asks the client's model."""
+    """A request to ask the model of the client."""
 
     jsonrpc: Annotated[JSONRPCVersion, In("2025-11-25"), RequiredIn("2025-11-25")]
     id: Annotated[RequestId, In("2025-11-25"), RequiredIn("2025-11-25")]
@@ -118,11 +118,11 @@ class CreateMessageRequest(TypedDict, total=False):
 
 
 class CreateMessageResult(TypedDict, total=False):
-    """What the model has said."""
+    """The message of the model."""
 
     role: Required[Role]
     content: Required[SamplingContent]
     model: Required[str]
     stopReason: str
-    """`endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or the provider's own word."""
+    """`endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or another text of the provider."""
     _meta: MetaObject

@@ -1,4 +1,4 @@
-"""Subscriptions: since 2026-07-28, one long request brings the changes that it asks for."""
+"""Subscriptions of 2026-07-28: an open request to which the server sends changes."""
 
 from typing import Annotated, Literal, Required, TypedDict
 
@@ -11,25 +11,25 @@ from .capabilities import Implementation
 
 @Since("2026-07-28")
 class SubscriptionFilter(TypedDict, total=False):
-    """Which changes to be told of."""
+    """The changes that a client wants to receive."""
 
     toolsListChanged: bool
     promptsListChanged: bool
     resourcesListChanged: bool
     resourceSubscriptions: list[str]
-    """URIs."""
+    """The URIs of resources."""
 
 
 @Since("2026-07-28")
 class SubscriptionsListenRequestParams(RequestParams, total=False):
-    """Which changes to be told of."""
+    """The params of `subscriptions/listen`."""
 
     notifications: Required[SubscriptionFilter]
 
 
 @Since("2026-07-28")
 class SubscriptionsListenRequest(RequestMessage, total=False):
-    """Asks to be told of changes for as long as the request is open."""
+    """A request for notifications of changes while the request is open."""
 
     method: Required[Literal["subscriptions/listen"]]
     params: Required[SubscriptionsListenRequestParams]
@@ -43,13 +43,13 @@ SubscriptionsListenResultMetaObject = TypedDict(
     },
     total=False,
 )
-"""What the protocol itself puts into the `_meta` of that result."""
+"""The keys that the protocol defines for the `_meta` of a `SubscriptionsListenResult`."""
 Since("2026-07-28")(SubscriptionsListenResultMetaObject)
 
 
 @Since("2026-07-28")
 class SubscriptionsListenResult(TypedDict, total=False):
-    """The server has ended the subscription."""
+    """The result with which a server ends a subscription."""
 
     _meta: Annotated[JSONObject, As(SubscriptionsListenResultMetaObject), RequiredIn("2026-07-28")]
     resultType: Annotated[ResultType, RequiredIn("2026-07-28")]
@@ -57,21 +57,21 @@ class SubscriptionsListenResult(TypedDict, total=False):
 
 @Since("2026-07-28")
 class SubscriptionsListenResultResponse(ResponseMessage):
-    """The answer that ends a subscription."""
+    """The response that ends a subscription."""
 
     result: SubscriptionsListenResult
 
 
 @Since("2026-07-28")
 class SubscriptionsAcknowledgedNotificationParams(NotificationParams, total=False):
-    """Which of the changes asked for will be told of."""
+    """The part of the filter that the server serves."""
 
     notifications: Required[SubscriptionFilter]
 
 
 @Since("2026-07-28")
 class SubscriptionsAcknowledgedNotification(NotificationMessage, total=False):
-    """The first message of every subscription."""
+    """A notification that the server has accepted a subscription: its first message."""
 
     method: Required[Literal["notifications/subscriptions/acknowledged"]]
     params: Required[SubscriptionsAcknowledgedNotificationParams]

@@ -1,4 +1,4 @@
-"""Tasks: requests that are answered later, in revision 2025-11-25."""
+"""Tasks: requests whose result is fetched later (revision 2025-11-25)."""
 
 from typing import Annotated, Literal, Required, TypeAlias, TypedDict
 
@@ -16,20 +16,20 @@ from .base import (
 TaskStatus: TypeAlias = Annotated[
     Literal["working", "input_required", "completed", "failed", "cancelled"], In("2025-11-25")
 ]
-"""How far a task has come; the last three are final."""
+"""The status of a task; the last three are final."""
 
 
 @In("2025-11-25")
 class TaskMetadata(TypedDict, total=False):
-    """Asks that a request become a task."""
+    """The member `task` of a request that is to become a task."""
 
     ttl: int
-    """Milliseconds for which the task is to be kept."""
+    """Milliseconds for which the receiver keeps the task."""
 
 
 @In("2025-11-25")
 class RelatedTaskMetadata(TypedDict):
-    """Which task a message belongs to; in `_meta`, as `io.modelcontextprotocol/related-task`."""
+    """The task of a message, in `_meta` under `io.modelcontextprotocol/related-task`."""
 
     taskId: str
 
@@ -43,23 +43,23 @@ class TaskAugmentedRequestParams(RequestParams, total=False):
 
 @In("2025-11-25")
 class Task(TypedDict, total=False):
-    """A request that is answered later."""
+    """The state of a request that has become a task."""
 
     taskId: Required[str]
     status: Required[TaskStatus]
     statusMessage: str
     createdAt: Required[str]
-    """A time in the format of ISO 8601."""
+    """A time in ISO 8601 format."""
     lastUpdatedAt: Required[str]
     ttl: Required[int | None]
-    """Milliseconds from its creation for which it is kept; null: without limit."""
+    """Milliseconds after its creation for which the task is kept; null: no limit."""
     pollInterval: int
     """Milliseconds to wait between two `tasks/get`."""
 
 
 @In("2025-11-25")
 class CreateTaskResult(TypedDict, total=False):
-    """The first answer to a request that has become a task."""
+    """The result of a request that has become a task."""
 
     _meta: Annotated[JSONObject, As(ResultMetaObject)]
     task: Required[Task]
@@ -67,14 +67,14 @@ class CreateTaskResult(TypedDict, total=False):
 
 @In("2025-11-25")
 class TaskIdParams(RequestParams, total=False):
-    """Which task is meant."""
+    """The params of a request about one task."""
 
     taskId: Required[str]
 
 
 @In("2025-11-25")
 class GetTaskRequest(RequestMessage, total=False):
-    """Asks how far a task has come."""
+    """A request for the status of a task."""
 
     method: Required[Literal["tasks/get"]]
     params: Required[TaskIdParams]
@@ -82,14 +82,14 @@ class GetTaskRequest(RequestMessage, total=False):
 
 @In("2025-11-25")
 class GetTaskResult(Task, total=False):
-    """How far the task has come."""
+    """The status of the task."""
 
     _meta: Annotated[JSONObject, As(ResultMetaObject)]
 
 
 @In("2025-11-25")
 class GetTaskPayloadRequest(RequestMessage, total=False):
-    """Waits for the end of a task, and asks for its result."""
+    """A request for the result of a task; the response comes at the end of the task."""
 
     method: Required[Literal["tasks/result"]]
     params: Required[TaskIdParams]
@@ -97,14 +97,14 @@ class GetTaskPayloadRequest(RequestMessage, total=False):
 
 @In("2025-11-25")
 class GetTaskPayloadResult(TypedDict, total=False):
-    """What the request that became a task would have been answered with."""
+    """The result that the request would have had without a task."""
 
     _meta: Annotated[JSONObject, As(ResultMetaObject)]
 
 
 @In("2025-11-25")
 class CancelTaskRequest(RequestMessage, total=False):
-    """Ends a task."""
+    """A request to cancel a task."""
 
     method: Required[Literal["tasks/cancel"]]
     params: Required[TaskIdParams]
@@ -112,14 +112,14 @@ class CancelTaskRequest(RequestMessage, total=False):
 
 @In("2025-11-25")
 class CancelTaskResult(Task, total=False):
-    """The task, cancelled."""
+    """The status of the cancelled task."""
 
     _meta: Annotated[JSONObject, As(ResultMetaObject)]
 
 
 @In("2025-11-25")
 class ListTasksRequest(RequestMessage, total=False):
-    """Asks for one page of the tasks."""
+    """A request for one page of the tasks."""
 
     method: Required[Literal["tasks/list"]]
     params: PaginatedRequestParams
@@ -134,14 +134,14 @@ class ListTasksResult(PaginatedResult, total=False):
 
 @In("2025-11-25")
 class TaskStatusNotificationParams(Task, total=False):
-    """The task as it is now."""
+    """The current status of the task."""
 
     _meta: Annotated[JSONObject, As(NotificationMetaObject)]
 
 
 @In("2025-11-25")
 class TaskStatusNotification(NotificationMessage, total=False):
-    """Tells that a task has come further."""
+    """A notification that the status of a task has changed."""
 
     method: Required[Literal["notifications/tasks/status"]]
     params: Required[TaskStatusNotificationParams]

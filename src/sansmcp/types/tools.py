@@ -1,4 +1,4 @@
-"""Tools: what a model may have a server do."""
+"""Tools: functions of a server that a model may call."""
 
 from typing import Annotated, Literal, Required, TypeAlias, TypedDict
 
@@ -18,7 +18,7 @@ ToolInputSchema = TypedDict(
     },
     total=False,
 )
-"""The JSON Schema of a tool's arguments. Any keyword may stand in it."""
+"""The JSON Schema of the arguments of a tool; it may have any keyword."""
 
 ToolOutputSchema = TypedDict(
     "ToolOutputSchema",
@@ -32,23 +32,23 @@ ToolOutputSchema = TypedDict(
     },
     total=False,
 )
-"""The JSON Schema of a tool's structured results. Any keyword may stand in it."""
+"""The JSON Schema of the structured results of a tool; it may have any keyword."""
 Since("2025-06-18")(ToolOutputSchema)
 
 
 @Since("2025-03-26")
 class ToolAnnotations(TypedDict, total=False):
-    """What a server says of a tool's effects; worth as much as the server is trusted."""
+    """Hints of a server on the effects of a tool; trust them as much as the server."""
 
     title: str
     readOnlyHint: bool
-    """It changes nothing. Without it, false."""
+    """Whether the tool changes nothing; the default is False."""
     destructiveHint: bool
-    """It may undo or overwrite. Without it, true."""
+    """Whether the tool may delete or overwrite data; the default is True."""
     idempotentHint: bool
-    """The same call again changes nothing more. Without it, false."""
+    """Whether a second equal call has no further effect; the default is False."""
     openWorldHint: bool
-    """It reaches what the server does not hold, as a web search. Without it, true."""
+    """Whether the tool reaches other systems, such as a web search; the default is True."""
 
 
 TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
@@ -57,14 +57,14 @@ TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
 
 @In("2025-11-25")
 class ToolExecution(TypedDict, total=False):
-    """How a tool is carried out."""
+    """The execution of a tool: whether a call may become a task."""
 
     taskSupport: TaskSupport
-    """Without it, `forbidden`."""
+    """The default is `forbidden`."""
 
 
 class Tool(BaseMetadata, Icons, total=False):
-    """Something that a model may have the server do."""
+    """A tool: a function of the server that a model may call."""
 
     description: str
     inputSchema: Required[Annotated[JSONObject, As(ToolInputSchema)]]
@@ -75,7 +75,7 @@ class Tool(BaseMetadata, Icons, total=False):
 
 
 class ListToolsRequest(RequestMessage, total=False):
-    """Asks for one page of the tools."""
+    """A request for one page of the tools."""
 
     method: Required[Literal["tools/list"]]
     params: Annotated[PaginatedRequestParams, RequiredIn("2026-07-28")]
@@ -89,13 +89,13 @@ class ListToolsResult(PaginatedResult, CachingHints, total=False):
 
 @Since("2026-07-28")
 class ListToolsResultResponse(ResponseMessage):
-    """The answer with one page of the tools."""
+    """The response with one page of the tools."""
 
     result: ListToolsResult
 
 
 class ToolListChangedNotification(NotificationMessage, total=False):
-    """Tells that the list of tools has changed."""
+    """A notification that the list of tools has changed."""
 
     method: Required[Literal["notifications/tools/list_changed"]]
     params: NotificationParams

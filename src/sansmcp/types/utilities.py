@@ -9,7 +9,7 @@ from .base import NotificationParams, RequestParams
 
 
 class CancelledNotificationParams(NotificationParams, total=False):
-    """What is given up."""
+    """The params of a cancellation: the id of the request, and a reason."""
 
     requestId: Annotated[
         RequestId, RequiredIn("2024-11-05", "2025-03-26", "2025-06-18", "2026-07-28")
@@ -18,26 +18,26 @@ class CancelledNotificationParams(NotificationParams, total=False):
 
 
 class CancelledNotification(NotificationMessage, total=False):
-    """Tells that the sender no longer wants an answer."""
+    """A notification that the sender no longer waits for a response."""
 
     method: Required[Literal["notifications/cancelled"]]
     params: Required[CancelledNotificationParams]
 
 
 class ProgressNotificationParams(NotificationParams, total=False):
-    """How far a request has come."""
+    """The params of a progress notification."""
 
     progressToken: Required[ProgressToken]
-    """The one that stood in the request's `_meta`."""
+    """The token in the `_meta` of the request."""
     progress: Required[float]
-    """It rises, in whatever unit."""
+    """The progress so far, in any unit; each value is larger than the one before."""
     total: float
-    """In the same unit."""
+    """The value of `progress` at the end, in the same unit."""
     message: Annotated[str, Since("2025-03-26")]
 
 
 class ProgressNotification(NotificationMessage, total=False):
-    """Tells how far a request has come."""
+    """A notification of the progress of a request."""
 
     method: Required[Literal["notifications/progress"]]
     params: Required[ProgressNotificationParams]
@@ -45,31 +45,31 @@ class ProgressNotification(NotificationMessage, total=False):
 
 @Until("2025-11-25")
 class SetLevelRequestParams(RequestParams, total=False):
-    """What to log."""
+    """The params of `logging/setLevel`."""
 
     level: Required[LoggingLevel]
-    """The least severe level to be sent."""
+    """The least severe level that the server sends."""
 
 
 @Until("2025-11-25")
 class SetLevelRequest(RequestMessage, total=False):
-    """Says what the server is to log."""
+    """A request to set the log level of the server."""
 
     method: Required[Literal["logging/setLevel"]]
     params: Required[SetLevelRequestParams]
 
 
 class LoggingMessageNotificationParams(NotificationParams, total=False):
-    """A log message."""
+    """The params of a log message."""
 
     level: Required[LoggingLevel]
     data: Required[Any]
-    """What is logged: text, or any other JSON value."""
+    """The content of the message: text, or any other JSON value."""
     logger: str
 
 
 class LoggingMessageNotification(NotificationMessage, total=False):
-    """Sends a log message."""
+    """A notification with a log message."""
 
     method: Required[Literal["notifications/message"]]
     params: Required[LoggingMessageNotificationParams]

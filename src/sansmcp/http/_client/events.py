@@ -1,4 +1,4 @@
-"""What an endpoint of a client has to say beside the events of a connection."""
+"""The events of a client endpoint, besides those of every connection."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import TypeAlias, final
 
 import attrs
 
-from ..._events import Event
-from ..._handles import Listing, OutgoingRequest, Ping, Start, Subscription
-from ..._values import JSONValue
-from .._events import MessageUndelivered
-from .challenges import Challenge
+from ..._connection.events import Event
+from ..._connection.handles import Listing, OutgoingRequest, Ping, Start, Subscription
+from ..._wire.values import JSONValue, Record
+from .._server.events import MessageUndelivered
+from .auth_challenges import Challenge
 
 Asked: TypeAlias = OutgoingRequest | Listing | Ping | Start | Subscription
-"""What an application has of what it has asked for."""
+"""The handle of something that the application has asked for."""
 
 
 @final
 @attrs.frozen(kw_only=True)
-class AuthorizationRequired:
-    """The server wants to know who asks, or to be shown more than it was: 401, or 403.
+class AuthorizationRequired(Record):
+    """The server refuses an exchange without (other) credentials: 401, or 403 with a challenge.
 
     Attributes:
         status: 401 or 403.
-        challenges: What the server names, in its order.
-        request: What was refused: a request, a listing, a ping, a subscription or the start; None
-            where the application has not asked for it.
-        kept: It waits for `authorize()`, or `give_up()`, after which this comes again with False.
-            False: it ends now, since nobody is to authorize it, or what was shown five times was
-            never enough.
+        challenges: The ways to authenticate that the server names, in its order.
+        request: The handle of what was refused: a request, a listing, a ping, a subscription or the
+            start; None for an exchange that the application has not asked for.
+        kept: True: the exchange is held until `authorize()` or `give_up()`; after the latter this
+            event comes again with False. False: it ends now, because the endpoint was made without
+            `authorize=True`, or because five sets of credentials in a row were refused.
 
     Source: MCP 2026-07-28, basic/authorization; RFC 9110, section 11.6.
     """
@@ -41,19 +41,19 @@ class AuthorizationRequired:
 
 @final
 @attrs.frozen(kw_only=True)
-class MessageRefused:
-    """The server has refused a message of ours with an HTTP status.
+class MessageRefused(Record):
+    """The server has refused a message of this client with an HTTP status.
 
-    Where the application waits for an ending, that comes, too.
+    A refused request has its ending besides.
 
     Attributes:
         status: The status.
         request: As in `AuthorizationRequired`.
-        code: Of the JSON-RPC error in the body; None where there was none.
-        message: The same.
-        data: The same.
-        retry_after: Seconds after which the server wants to be asked again; None: it did not say.
-        excerpt: The start of a body that was no error. Not for logs that others read.
+        code: The code of the JSON-RPC error in the body; None without such an error.
+        message: The message of that error.
+        data: The data of that error.
+        retry_after: Seconds after which the server wants the next try; None: it did not say.
+        excerpt: The start of a body without a JSON-RPC error. Not for logs that others read.
 
     Source: MCP 2025-11-25, basic/transports, Sending Messages to the Server.
     """
@@ -69,13 +69,14 @@ class MessageRefused:
 
 @final
 @attrs.frozen(kw_only=True)
-class StreamUnavailable:
-    """There is no stream any more for what belongs to no request: the server does not give one.
+class StreamUnavailable(Record):
+    """The server does not provide the standalone stream, for messages that belong to no request.
 
-    Requests go on as before. 405 says that a server has no such stream: that is no event.
+    Requests go on as before. A server that answers GET with 405 has no such stream; that is no
+    fault, and no event.
 
     Attributes:
-        status: Of the answer; None where none came.
+        status: The status of the last response; None where no response came.
         text: What happened.
     """
 
@@ -85,19 +86,19 @@ class StreamUnavailable:
 
 @final
 @attrs.frozen(kw_only=True)
-class SessionLost:
-    """The server has ended the session. What was open in it ends; a new one is being opened.
+class SessionLost(Record):
+    """The server has ended the session. What was open in it ends; a new session is being opened.
 
-    It is not where `start` is None: a new session was lost at once, too, or could not be opened.
-    `ClientEndpoint.reopen` opens another one, when it is wanted.
+    If `start` is None, no session is being opened: a new session was lost at once, too, or could
+    not be opened. `ClientEndpoint.reopen` opens another one when the application wants it.
 
-    Until that is open no request can be sent. Messages that were under way are lost. Requests that
-    the server has not run, since it has refused them for the session or they were not sent yet, go
-    on: they are sent once more, in the new session, and have no ending yet.
+    No request can be sent until a session is open. Messages that were under way are lost. Requests
+    that the server has not run, because it has refused them for their session or they were not sent
+    yet, have no ending: they are sent in the new session.
 
     Attributes:
-        start: The opening of the new session; its `Ready` or `ConnectionFailed` follows. None:
-            there is none.
+        start: The handle of the opening; its `Ready` or `ConnectionFailed` follows. None: no
+            session is being opened.
 
     Source: MCP 2025-11-25, basic/transports, Session Management.
     """

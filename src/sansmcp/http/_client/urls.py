@@ -1,4 +1,4 @@
-"""URLs: what an endpoint is at, what is of the same origin, and what a relative one means.
+"""URLs of endpoints, their origins, and references to resolve.
 
 Source: RFC 3986, section 5; RFC 6454, section 4.
 """
@@ -11,6 +11,8 @@ from urllib.parse import urljoin, urlsplit
 
 import attrs
 
+from ..._wire.values import Record
+
 _PORTS: Final = {"http": 80, "https": 443}
 _SAFE: Final = re.compile(r"[\x21-\x7e]+")
 _AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::[0-9]*)?")
@@ -19,8 +21,8 @@ _MAX_CHARACTERS: Final = 8192
 
 @final
 @attrs.frozen
-class Origin:
-    """Whom a connection goes to. Two URLs of one origin differ in path and query only.
+class Origin(Record):
+    """Scheme, host and port of a URL. Two URLs of one origin differ in path and query only.
 
     Attributes:
         scheme: `http` or `https`.
@@ -34,8 +36,15 @@ class Origin:
 
 
 @attrs.frozen
-class URL:
-    """An absolute URL of HTTP, taken apart."""
+class URL(Record):
+    """The parts of an absolute URL of HTTP.
+
+    Attributes:
+        text: The whole URL.
+        origin: Scheme, host and port.
+        authority: Host and port as the header Host names them.
+        target: Path and query, as in a request line.
+    """
 
     text: str
     origin: Origin
@@ -44,10 +53,10 @@ class URL:
 
 
 def read_url(text: str) -> URL:
-    """Take an absolute URL apart.
+    """Read an absolute URL.
 
     Raises:
-        ValueError: It is none, or has no place in an HTTP request.
+        ValueError: The text is no such URL, or cannot stand in an HTTP request.
     """
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
         raise ValueError(f"a URL is a string, not {type(text).__name__}")  # it may hold secrets
@@ -69,7 +78,7 @@ def read_url(text: str) -> URL:
 
 
 def resolve(base: URL, reference: str) -> URL:
-    """The URL that a reference of the server's means.
+    """Return the URL that a reference from the server means, relative or absolute.
 
     Raises:
         ValueError: As `read_url`.

@@ -1,0 +1,138 @@
+"""What is done about each event of a conversation, whatever carries it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import partial
+from typing import Any, ClassVar, Final, assert_never
+
+from sansmcp import (
+    ConnectionClosed,
+    ConnectionFailed,
+    ErrorReceived,
+    ErrorWithoutIdReceived,
+    Event,
+    IncomingRequest,
+    InputRequired,
+    LimitReached,
+    ListenerAdded,
+    ListenerRemoved,
+    ListingEnded,
+    MessageIgnored,
+    NotificationReceived,
+    PageReceived,
+    PingEnded,
+    ProgressReceived,
+    ProtocolViolation,
+    Ready,
+    RequestAnswered,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    SubscriptionAcknowledged,
+    SubscriptionEnded,
+)
+
+from .._common.anomalies import AnomalyLog
+from .._common.call import RequestingSide
+from .._options.sessions import SessionOptions
+from .background import Notifications, call_back, call_on_progress
+from .handlers import HandlerRunner
+from .requests import RequestSender
+
+ENDINGS: Final = (
+    ConnectionClosed,
+    ConnectionFailed,
+    ErrorReceived,
+    InputRequired,
+    ListingEnded,
+    PageReceived,
+    PingEnded,
+    RequestFailed,
+    ResponseReceived,
+    SubscriptionAcknowledged,
+    SubscriptionEnded,
+)
+"""The events that somebody may wait for when no task dispatches any more."""
+
+
+class EventDispatcher(RequestSender):
+    """Hands out events: to the handlers, and to the callers that ask."""
+
+    _tasks: Any  # those of the loop, which the transport has
+    _new_handler_runner: ClassVar[type[HandlerRunner]]
+
+    def __init__(
+        self,
+        side: RequestingSide,
+        options: SessionOptions,
+    ) -> None:
+        super().__init__(side, options)
+        self._handler_runner = self._new_handler_runner(
+            side,
+            options.handler,
+            partial(options.call_type, self),
+            clock=self.clock,
+            until_room=self._until_room,
+            wake=self.wake,
+            end_program=self._end_program,
+        )
+        on_notification = options.on_notification
+        self._notifications = None if on_notification is None else Notifications(on_notification)
+        self._anomalies = AnomalyLog()
+
+    @abstractmethod
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
+        """End the connection, and raise what a handler raised to end the program.
+
+        Args:
+            request: The request whose handler has raised it; it was answered.
+            failure: SystemExit, KeyboardInterrupt, or a group with one of them.
+        """
+
+    def _serve(self, request: IncomingRequest) -> None:
+        """Begin to serve a request, now or later."""
+        self._handler_runner.begin(request, self._tasks)
+
+    def _handle_event(self, event: Event) -> None:
+        match event:
+            case RequestReceived():
+                self._serve(event.request)
+            case RequestCancelled():
+                self._handler_runner.cancel(event.request)
+            case NotificationReceived():
+                if event.subscription is not None:
+                    event.subscription.data.put(event)
+                elif self._notifications is not None:
+                    self._notifications.handle(event, self._tasks)
+            case ResponseReceived() | ErrorReceived() | RequestFailed() | InputRequired():
+                event.request.data.put(event)
+            case ProgressReceived():
+                call_on_progress(event)
+            case PageReceived() | ListingEnded():
+                event.listing.data.put(event)
+            case Ready():
+                self._ready.set()
+                on_ready, self._on_ready = self._on_ready, None  # a handshake may follow requests
+                if on_ready is not None:
+                    call_back(self._tasks, "on_ready", on_ready)
+                if event.start is not None:
+                    event.start.data.put(event)
+            case ConnectionFailed():
+                event.start.data.put(event)
+            case ConnectionClosed():
+                self._ended_by = event.cause
+                self._ready.set()  # whoever waits for it learns that it will not be
+                self._room.look()  # there will be none
+                self._questions.cancel()
+            case PingEnded():
+                event.ping.data.put(event)
+            case SubscriptionAcknowledged() | SubscriptionEnded():
+                event.subscription.data.put(event)
+            case RequestAnswered() | ListenerAdded() | ListenerRemoved():
+                pass
+            case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
+                self._anomalies.note(event, self.clock())
+            case _:
+                assert_never(event)

@@ -1,0 +1,85 @@
+"""From a request that has come to its handler: what is the same on all loops with `async`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from typing import Any, Final, TypeAlias
+
+from sansmcp import IncomingRequest, JSONObject
+
+from .._common.call import RequireInput, Side, answer, answer_failure, ends_program
+
+Result: TypeAlias = JSONObject | RequireInput | Awaitable[JSONObject | RequireInput]
+
+
+class HandlerRunner:
+    """Has the requests of a peer handled: each is begun, and may be cancelled later.
+
+    Args:
+        connection: What the answers are sent on.
+        handler: Called with what `make_call` has made of a request.
+        make_call: Makes what a handler is given.
+        clock: Tells the time, in seconds.
+        until_room: Waits until an answer may be added to the output, where one output is shared
+            by all; the answers of plain functions do not wait.
+        wake: Called after an answer that came outside of `begin`: there is output.
+        end_program: Called with SystemExit or KeyboardInterrupt of a handler, after its request was
+            answered; the server raises it.
+    """
+
+    def __init__(
+        self,
+        connection: Side,
+        handler: Callable[[Any], Result],
+        make_call: Callable[[IncomingRequest], Any],
+        *,
+        clock: Callable[[], float],
+        until_room: Callable[[], Awaitable[None]] | None,
+        wake: Callable[[], None],
+        end_program: Callable[[IncomingRequest, BaseException], None],
+    ) -> None:
+        self._connection: Final = connection
+        self._handler: Final = handler
+        self._make_call: Final = make_call
+        self._clock: Final = clock
+        self._until_room: Final = until_room
+        self._wake: Final = wake
+        self._end_program: Final = end_program
+
+    def begin(self, request: IncomingRequest, tasks: Any) -> None:
+        """Run a plain function here and now; give an async one a task of its own."""
+        if request.open:  # else it was cancelled before it began
+            # What one handler puts into its context is not for those that come after it.
+            copy_context().run(self._begin, request, tasks)
+
+    def _begin(self, request: IncomingRequest, tasks: Any) -> None:
+        try:
+            result = self._handler(self._make_call(request))
+        except BaseException as error:
+            self._failed(request, error)
+            return
+        if type(result) is dict or not inspect.isawaitable(result):
+            answer(self._connection, request, result, self._clock())
+        else:
+            self._start(request, result, tasks)
+
+    def _failed(self, request: IncomingRequest, failure: BaseException) -> None:
+        """Answer for a handler that raised something, whatever it was."""
+        answer_failure(self._connection, request, failure, self._clock())
+        if ends_program(failure):
+            self._end_program(request, failure)
+
+    def cancel(self, request: IncomingRequest) -> None:
+        """Cancel the handler of a request that is no longer open, if it still runs."""
+        raise NotImplementedError  # the loop's
+
+    def _start(
+        self,
+        request: IncomingRequest,
+        awaitable: Awaitable[JSONObject | RequireInput],
+        tasks: Any,
+    ) -> None:
+        """Await the result in a task, and answer. The tasks are those of the loop."""
+        raise NotImplementedError  # the loop's

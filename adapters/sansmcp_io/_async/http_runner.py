@@ -1,0 +1,243 @@
+"""An endpoint at work, as far as no loop is involved: its events come to handlers and callers.
+
+Calls into the core are synchronous and happen in the loop's thread, so there is no lock. Whatever
+carries the exchanges is told by `flush` that there is something to be taken off one of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, ClassVar, Final, Protocol
+
+from sansmcp import (
+    Change,
+    ErrorReceived,
+    ErrorWithoutIdReceived,
+    IncomingRequest,
+    JSONObject,
+    LimitReached,
+    LocalProtocolError,
+    MessageIgnored,
+    NotificationReceived,
+    PingEnded,
+    ProgressReceived,
+    ProtocolViolation,
+    Ready,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+)
+from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
+
+from .._common.anomalies import AnomalyLog
+from .._common.callbacks import check_progress_handler
+from .._common.defaults import limit_of
+from .._common.endings import result_of, seconds_of
+from .._common.requester import RequestArguments
+from .._common.trace import HTTPTrace
+from .._options.sessions import SessionOptions
+from .background import Notifications, call_on_progress, logged
+from .handlers import HandlerRunner
+from .loop import Loop
+
+
+class ExchangeWire(Protocol):
+    """What carries the exchange that a client has under way."""
+
+    def flush(self) -> None:
+        """Write what there is to be written."""
+        ...
+
+
+class Companions(Protocol):
+    """What goes along with each session."""
+
+    def begin(self, session: Session, tasks: Any) -> None:
+        """The client of a session is ready."""
+        ...
+
+    def end(self, session: Session) -> None:
+        """The session is over."""
+        ...
+
+
+class EndpointRunner:
+    """Runs an endpoint: handlers, and callers that wait.
+
+    Attributes:
+        loop: The primitives of the loop.
+        now: Tells the time that the endpoint is told.
+        tasks: Those of the loop.
+        wires: What carries an exchange, by each that is under way.
+    """
+
+    loop: Loop
+    tasks: Any
+    _new_handler_runner: ClassVar[type[HandlerRunner]]  # each loop has its own
+
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        options: SessionOptions,
+        *,
+        now: Callable[[], float],
+        trace: HTTPTrace | None,
+    ) -> None:
+        self.endpoint: Final = endpoint
+        self.now: Final = now
+        self.trace: Final = trace
+        self.companions: Companions | None = None
+        self.context: Final = options.context
+        self.wires: Final[dict[ServerExchange, ExchangeWire]] = {}
+        # Each client has an output of its own: nobody's answer waits for room in another's.
+        self._handler_runner = self._new_handler_runner(
+            endpoint,
+            options.handler,
+            partial(options.call_type, self),
+            clock=self.now,
+            until_room=None,
+            wake=self.turn,
+            end_program=self._end_program,
+        )
+        on_notification = options.on_notification
+        self._notifications = None if on_notification is None else Notifications(on_notification)
+        self._request_timeout = options.request_timeout
+        self._anomalies = AnomalyLog()
+        self._is_turning = False
+
+    @abstractmethod
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
+        """Have the server raise what a handler raised to end the program.
+
+        Args:
+            request: The request whose handler has raised it; it was answered.
+            failure: SystemExit, KeyboardInterrupt, or a group with one of them.
+        """
+
+    @abstractmethod
+    def _turned(self) -> None:
+        """A turn has passed: the endpoint's deadline may be another."""
+
+    # ---------------------------------------------------------------------------- turning
+
+    def turn(self) -> None:
+        """Handle all events, and write what can be written without waiting.
+
+        To be called after any call into the endpoint. In a turn it does nothing: the turn that is
+        under way sees to it.
+        """
+        if self._is_turning:
+            return
+        self._is_turning = True
+        endpoint, wires, trace = self.endpoint, self.wires, self.trace
+        next_event = endpoint.next_event
+        try:
+            while True:
+                while (event := next_event()) is not None:
+                    if trace is not None:
+                        with logged("the trace"):
+                            trace.happened(event)
+                    if type(event) is RequestReceived:
+                        self._handler_runner.begin(event.request, self.tasks)
+                    else:
+                        self._handle_event(event)
+                ready = endpoint.ready()
+                if not ready:
+                    break
+                for exchange in ready:
+                    wire = wires.get(exchange)
+                    if wire is not None:
+                        wire.flush()
+        finally:
+            self._is_turning = False
+        self._turned()
+
+    def _handle_event(self, event: HTTPEvent) -> None:
+        match event:
+            case RequestCancelled():
+                self._handler_runner.cancel(event.request)
+            case NotificationReceived():
+                if self._notifications is not None:
+                    self._notifications.handle(event, self.tasks)
+            case ResponseReceived() | ErrorReceived() | RequestFailed():
+                event.request.data.put(event)
+            case PingEnded():
+                event.ping.data.put(event)
+            case ProgressReceived():
+                call_on_progress(event)
+            case Ready():
+                if self.companions is not None and event.peer.session is not None:
+                    self.companions.begin(event.peer.session, self.tasks)
+            case SessionEnded():
+                if self.companions is not None:
+                    self.companions.end(event.session)
+            case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
+                self._anomalies.note(event, self.now())
+            case _:
+                pass  # sessions that begin, and what the core has answered by itself
+
+    # ---------------------------------------------------------------------------- asking
+
+    async def request(
+        self,
+        arguments: RequestArguments,
+        *,
+        serving: IncomingRequest | None,
+        session: Session | None,
+    ) -> JSONObject:
+        """Ask a client, wait, and cancel the request if the wait is cancelled."""
+        on_progress = arguments.on_progress
+        timeout, max_timeout = arguments.timeout, arguments.max_timeout
+        check_progress_handler(on_progress)
+        timeout = self._request_timeout if timeout is None else timeout
+        mailbox = self.loop.new_mailbox(on_progress)
+        call = arguments.send(
+            self.endpoint.send_request,
+            timeout,
+            max_timeout,
+            request=serving,
+            session=session,
+            data=mailbox,
+            now=self.now(),
+        )
+        self.turn()
+        try:
+            outcome = await mailbox.take()
+        except BaseException:
+            with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
+                self.endpoint.cancel(call, now=self.now())
+            self.turn()
+            raise
+        finally:
+            mailbox.is_closed = True
+        return result_of(outcome)
+
+    async def ping(self, session: Session, timeout: float | None) -> float:
+        """Ping the client of a session, and return the seconds that the answer took."""
+        mailbox = self.loop.new_mailbox()
+        timeout = self._request_timeout if timeout is None else timeout
+        self.endpoint.ping(session, timeout=limit_of(timeout), data=mailbox, now=self.now())
+        self.turn()
+        return seconds_of(await mailbox.take())
+
+    # ---------------------------------------------------------------------------- telling
+
+    def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        """Call into the endpoint, with the time, and see to what comes of it."""
+        outcome = function(*args, now=self.now(), **options)
+        self.turn()
+        return outcome
+
+    def publish(self, change: Change, meta: JSONObject | None) -> bool:
+        """Tell all clients that are to be told; whether there is one."""
+        told: bool = self.verb(self.endpoint.publish, change, meta=meta)
+        return told
+
+    def end_session(self, session: Session) -> bool:
+        """End a session; whether it was open until now."""
+        ended: bool = self.verb(self.endpoint.end_session, session)
+        return ended

@@ -1,0 +1,105 @@
+"""A server behind HTTP, as far as no loop is involved: what all its connections share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from sansmcp import IncomingRequest, Peer
+from sansmcp.http import ServerEndpoint
+
+from .._common.anomalies import LOGGER
+from .._common.http_server_settings import HTTPLimits
+from .._http1.responses import busy_response
+from .._options.servers import ListeningServerOptions
+from ..h11 import HTTPConnection
+from .http_calls import HTTPServerCall, SessionServer
+from .http_runner import Companions, EndpointRunner
+from .loop import Loop
+
+if TYPE_CHECKING:
+    from .http_wire import HTTPWireBase
+
+
+class HTTPServiceBase(EndpointRunner):
+    """What all connections of a server share."""
+
+    _new_loop: ClassVar[type[Loop]]  # each has its own
+
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        options: ListeningServerOptions[Any, Any],
+        new_companions: Callable[[Callable[[Any], object], Callable[[Peer], Any]], Companions],
+    ) -> None:
+        self.loop = self._new_loop()
+        super().__init__(
+            endpoint,
+            options.for_session(options.handler, HTTPServerCall),
+            now=self.loop.now,
+            trace=options.trace,
+        )
+        if options.on_ready is not None:
+            self.companions = new_companions(options.on_ready, partial(SessionServer, self))
+        self.limits: Final = options.limits or HTTPLimits()
+        self.authenticate: Final = options.authenticate
+        self.principal_key: Final = options.principal_key
+        self._paths = options.paths
+        self._connections: Final[set[Any]] = set()  # wires of this loop
+        self.end: Callable[[], object] = _nothing  # as `HTTPServer.close`
+        self.failure: BaseException | None = None  # what is to be raised at the end
+        self._held = 0  # bytes, on all connections
+        self._is_overfull = False  # it was said that they are too many
+        self._is_full = False  # it was said that there are too many connections
+        self.busy: Final = busy_response(endpoint)
+
+    # ---------------------------------------------------------------------------- connections
+
+    def admits_more(self) -> bool:
+        """Whether there is room for another connection. That there is none is said once."""
+        if len(self._connections) < self.limits.connections:
+            self._is_full = False
+            return True
+        if not self._is_full:
+            self._is_full = True
+            LOGGER.warning("there are %d connections: more get 503", self.limits.connections)
+        return False
+
+    def new_connection(self) -> HTTPConnection:
+        """What reads and writes HTTP for a client that has come."""
+        return HTTPConnection(
+            self.endpoint,
+            paths=self._paths,
+            authenticates=self.authenticate is not None,
+            context=self.context,
+            limits=self.limits,
+            now=self.now(),
+        )
+
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
+        if self.failure is None:
+            self.failure = failure
+        self.end()
+
+    def note_held(self, change: int) -> None:
+        """A connection holds so much more, or less. Over the limit, who holds the most is let go.
+
+        To refuse what comes then instead would let a few clients that do nothing shut out all.
+        """
+        self._held += change
+        if not self._held:
+            self._is_overfull = False
+        while self._held > self.limits.held_bytes:
+            if not self._is_overfull:
+                self._is_overfull = True
+                LOGGER.warning("%d bytes wait: connections that hold most get 503", self._held)
+            max(self._connections, key=_held_by).give_up()
+
+
+def _nothing() -> None:
+    """There is nothing to be ended yet."""
+
+
+def _held_by(wire: HTTPWireBase) -> int:
+    return wire.held

@@ -1,0 +1,134 @@
+"""One HTTP connection between a client and its connection object, as far as no loop is involved."""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Awaitable
+from typing import Any
+
+from sansmcp.http import ServerExchange
+
+from .._common.access import key_of
+from .._common.anomalies import LOGGER
+from .._common.errors import Unauthorized
+from ..h11 import HTTPConnection, RequestHead
+from .background import logged
+from .http_service import HTTPServiceBase
+
+
+class HTTPWireBase:
+    """What comes goes to the connection object, and its output is handed out.
+
+    Args:
+        server: What the connection belongs to.
+        connection: Its object.
+        client: Address and port of the other end, for traces.
+
+    Attributes:
+        held: Bytes that wait here, as far as the server was told.
+    """
+
+    def __init__(self, server: HTTPServiceBase, connection: HTTPConnection, client: str) -> None:
+        self._server = server
+        self._connection = connection
+        self._client = client
+        self.held = 0
+        self._is_due = False  # there may be something to be written
+        self._exchange: ServerExchange | None = None  # whose output goes out here
+
+    # ---------------------------------------------------------------------------- the loop's
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Write what there is to be written."""
+
+    @abstractmethod
+    def give_up(self) -> None:
+        """Let go of what waits here."""
+
+    @abstractmethod
+    def _unwritten(self) -> int:
+        """Bytes that were taken to be written, and are not."""
+
+    # ---------------------------------------------------------------------------- of all loops
+
+    def close(self) -> None:
+        """End it as soon as no request is under way."""
+        self._connection.close(now=self._server.now())
+        self.flush()
+
+    def _note_received(self, data: bytes) -> None:
+        if self._server.trace is not None:
+            with logged("the trace"):
+                self._server.trace.received(self._client, data)
+
+    def _follow(self) -> None:
+        """Tell the server whose output goes out here now."""
+        exchange = self._connection.exchange
+        if exchange is not self._exchange:
+            if self._exchange is not None:
+                self._server.wires.pop(self._exchange)
+            if exchange is not None:
+                self._server.wires[exchange] = self
+            self._exchange = exchange
+
+    def _take(self) -> bytes:
+        """What is to be written next, when all before it was."""
+        data = self._connection.data_to_send(now=self._server.now())
+        if self._connection.exchange is not self._exchange:
+            self._follow()
+        if data and self._server.trace is not None:
+            with logged("the trace"):
+                self._server.trace.sent(self._client, data)
+        return data
+
+    def _note_held(self) -> None:
+        held = self._unwritten() + self._connection.held_bytes
+        if held != self.held:
+            change, self.held = held - self.held, held
+            self._server.note_held(change)
+
+    def _authenticate(self, head: RequestHead) -> Awaitable[None] | None:
+        """Find out who sends a request. What is returned is to be awaited; None: it is known."""
+        assert self._server.authenticate is not None
+        try:
+            principal = self._server.authenticate(head.headers)
+        except Exception as error:
+            self._refuse(error, "authenticate")
+        else:
+            if inspect.isawaitable(principal):
+                return self._admit_later(principal)
+            self._admit(principal)
+        return None
+
+    async def _admit_later(self, principal: Awaitable[Any]) -> None:
+        try:
+            found = await principal
+        except Exception as error:
+            self._refuse(error, "authenticate")
+        else:
+            self._admit(found)
+
+    def _admit(self, principal: object) -> None:
+        try:
+            key = key_of(principal, self._server.principal_key)
+        except Exception as error:
+            self._refuse(error, "principal_key")
+        else:
+            self._connection.admit(principal, key, now=self._server.now())
+
+    def _refuse(self, error: Exception, called: str) -> None:
+        now = self._server.now()
+        if isinstance(error, Unauthorized):
+            self._connection.refuse(error.status, error.text, error.challenge, now=now)
+        else:
+            LOGGER.error("%s failed", called, exc_info=error)
+            self._connection.refuse(500, "internal error", now=now)
+
+    def _lose_client(self) -> None:
+        """Nobody reads any more what there is to be said."""
+        self._connection.receive_eof(now=self._server.now())
+        self._follow()
+        self._server.turn()
+        self._note_held()

@@ -1,0 +1,147 @@
+"""A server process that is started again when it has ended unexpectedly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, TypeAlias
+
+from sansmcp import State
+
+from .._common.anomalies import LOGGER
+from .._common.endings import with_stderr
+from .._common.errors import ConnectionLost
+from .loop import Loop, Tasks
+from .requests import RequestSender
+
+Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[RequestSender]]
+
+
+class _Process:
+    """One process from its start to its end, for all who wait for either."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.is_started = loop.new_event()  # or could not be
+        self.is_to_end = loop.new_event()
+        self.has_ended = loop.new_event()
+        self.is_tried = False  # it runs, or could not be started
+        self.session: RequestSender | None = None
+        self.error: Exception | None = None
+
+    def tried(self) -> None:
+        """It runs, or could not be started."""
+        self.is_tried = True
+        self.is_started.set()
+
+    @property
+    def is_of_use(self) -> bool:
+        """Whether it runs, or will soon."""
+        if self.session is None:
+            return not self.is_tried
+        return self.session.side.state is State.OPEN
+
+
+class Restarter:
+    """Keeps one process running, as long as it may be started again.
+
+    A new process is started when something is to be sent, not when the old one ends: a server
+    that crashes whenever it runs must not be run for nobody. The start is not the business of the
+    caller that needed it first: it goes on if that one is cancelled, for those that come next.
+
+    Keeps STDIO-017.
+
+    Args:
+        opening: Starts a process, and ends it when its block is left.
+        restarts: How often that is done again.
+        loop: What there is to wait with.
+        tasks: Where a process is held open: nobody else's.
+        abandon: Cancels these.
+    """
+
+    def __init__(
+        self,
+        opening: Opening,
+        restarts: int,
+        *,
+        loop: Loop,
+        tasks: Tasks,
+        abandon: Callable[[], object],
+    ) -> None:
+        self._opening: Final = opening
+        self._left = restarts
+        self._restarts: Final = restarts
+        self._loop: Final = loop
+        self._tasks: Final = tasks
+        self._abandon: Final = abandon
+        self._is_over = False
+        self.session: RequestSender  # with the process that was started last
+        self._process = _Process(loop)
+        tasks.start_soon(self._hold, self._process, None)
+
+    async def open(self) -> None:
+        """Wait until the first process has been started.
+
+        Raises:
+            Exception: Why it could not be.
+        """
+        await self._process.is_started.wait()
+        if self._process.error is not None:
+            raise self._process.error
+
+    async def live(self) -> RequestSender:
+        """The session with the process that runs; a new one if it has ended.
+
+        Raises:
+            ConnectionLost: It may not, or could not, be started again; or the block was left.
+        """
+        if self._is_over:
+            raise ConnectionLost("the connection has ended")
+        process = self._process
+        if not process.is_of_use:
+            if self._left == 0:
+                lost = ConnectionLost(f"the server has ended again after {self._restarts} restarts")
+                raise with_stderr(lost, self.session.stderr)
+            self._left -= 1
+            LOGGER.warning("the server has ended unexpectedly and is started again")
+            former, process = process, _Process(self._loop)
+            self._process = process
+            self._tasks.start_soon(self._hold, process, former)
+        await process.is_started.wait()
+        if process.session is None:
+            lost = ConnectionLost(f"the server could not be started again: {process.error}")
+            if isinstance(process.error, ConnectionLost):
+                lost._tail = process.error._tail
+            raise lost from process.error
+        return process.session
+
+    def finish(self) -> None:
+        """Have the process end that runs, or is being started."""
+        self._is_over = True
+        self._process.is_to_end.set()
+        if not self._process.is_tried:
+            self._abandon()
+
+    async def close(self) -> None:
+        """The same, and wait for its end."""
+        self.finish()
+        await self._process.has_ended.wait()
+
+    async def _hold(self, process: _Process, former: _Process | None) -> None:
+        """Stay in the block of a process until it is to end."""
+        try:
+            if former is not None:
+                former.is_to_end.set()
+                await former.has_ended.wait()
+            async with self._opening() as session:
+                process.session = self.session = session
+                process.tried()
+                await process.is_to_end.wait()
+        except Exception as error:
+            if process.session is not None:
+                raise
+            process.error = error
+            if former is not None:
+                LOGGER.warning("the server could not be started again: %s", error)
+        finally:
+            process.tried()
+            process.has_ended.set()

@@ -1,0 +1,152 @@
+"""What a server can do outside of calls: publish, log, notify and ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from logging import LogRecord
+from typing import TYPE_CHECKING, cast
+
+from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnection
+
+from .._common.call import ServerCallBase
+from .._common.log_records import LogHandlerBase, mcp_level
+from .._common.requester import RequestArguments
+from .call import Call
+from .requests import RequestSender
+
+if TYPE_CHECKING:
+    from .._common.typed_requests import AsyncRequests as Requester
+else:
+    from .._common.requester import Requester
+
+
+class Server(Requester):
+    """An open connection to a client. To be used in the loop's thread, by any number of tasks."""
+
+    def __init__(self, session: RequestSender) -> None:
+        self._session = session
+        self._connection = cast(ServerConnection, session.side)
+
+    @property
+    def peer(self) -> Peer:
+        """What is known of the client: revision, info, capabilities."""
+        return self._connection.peer
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The URIs that the client is subscribed to."""
+        return self._connection.subscriptions
+
+    async def wait_ready(self) -> None:
+        """Wait until the client has said that the handshake is done.
+
+        Raises:
+            ConnectionLost: The connection ended first.
+        """
+        await self._session.wait_ready()
+
+    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
+        """Tell the client that a list or a resource has changed. Never blocks.
+
+        Returns:
+            Whether the client is, or will be, told: not if it has not subscribed, the capability
+            is not declared, or the connection is over.
+        """
+        told = self._connection.publish(change, meta=meta, now=self._session.clock())
+        self._session.wake()
+        return told
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The client's open subscriptions of revision 2026-07-28, oldest first."""
+        return self._connection.listeners
+
+    def end_listener(self, listener: Listener) -> bool:
+        """End a subscription of the client, which learns of it. Never blocks.
+
+        Returns:
+            Whether it was open until now.
+        """
+        ended = self._connection.end_listener(listener, now=self._session.clock())
+        self._session.wake()
+        return ended
+
+    def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
+        """Send a log message that belongs to no call. Never blocks.
+
+        Returns:
+            Whether it will be sent: not if it is below the client's level, or there is no client.
+
+        Raises:
+            sansmcp.LocalProtocolError: The level is unknown, or `logging` is not declared.
+        """
+        sent = self._connection.send_log(level, data, logger=logger, now=self._session.clock())
+        self._session.wake()
+        return sent
+
+    def notify(
+        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
+    ) -> None:
+        """Send any other notification, as `Client.notify`."""
+        self._session.notify(method, params, meta)
+
+    async def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        return await self._session.request(arguments, None)
+
+    async def ping(self, *, timeout: float | None = None) -> float:
+        """Ping the client; as `Client.ping`."""
+        return await self._session.ping(timeout)
+
+    def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        """What other threads hand a function to, for the loop's thread."""
+        return self._session.loop.new_messenger()
+
+
+class ServerCall(Call, ServerCallBase):
+    """A client's request that a handler of a server works on."""
+
+    @property
+    def server(self) -> Server:
+        """The connection that the call came on, for what outlives the call."""
+        return Server(self._session)
+
+    def close_stream(self, *, retry_ms: int | None = None) -> bool:
+        """Let the client go, and come back for the answer: it need not hold a connection.
+
+        Behind HTTP, and in sessions with an event log, from revision 2025-11-25 on.
+
+        Args:
+            retry_ms: Milliseconds that the client is to wait before it comes back.
+
+        Returns:
+            Whether it was done. Elsewhere it cannot be, and the call goes on as before.
+        """
+        return False
+
+
+class LogHandler(LogHandlerBase):
+    """A `logging.Handler` that sends records to the client as `notifications/message`.
+
+    It may be used from any thread, and never blocks; the client's level decides what is sent. The
+    server must have declared `logging`. To be made in the loop's thread, and taken from its logger
+    when the connection is over.
+
+    Args:
+        server: The connection to send on.
+        level: As for any handler.
+    """
+
+    def __init__(self, server: Server, level: int | str = 0) -> None:
+        super().__init__(level)
+        self._server = server
+        self._messenger = server._new_messenger()
+
+    def _send(self, record: LogRecord, text: str) -> None:
+        self._messenger(partial(self._log, record, text))
+
+    def _log(self, record: LogRecord, text: str) -> None:
+        try:
+            self._server.log(mcp_level(record.levelno), text, logger=record.name)
+        except Exception:  # out of here, it might end the loop
+            self.handleError(record)

@@ -1,0 +1,87 @@
+"""How much of what a peer sends may wait for the application, which may be slow to take it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from .anomalies import LOGGER
+
+MOST_BYTES: Final = 268_435_456
+"""Memory, by estimate, of what waits and of what is being handled."""
+
+
+def memory_of(value: object) -> int:
+    """Bytes of memory that a JSON value takes, by estimate; counted up to `MOST_BYTES`."""
+    total = 0
+    values: list[Any] = [value]
+    while values and total <= MOST_BYTES:
+        value = values.pop()
+        total += sys.getsizeof(value)
+        if isinstance(value, dict):
+            members = cast(dict[str, object], value)
+            values.extend(members)
+            values.extend(members.values())
+        elif isinstance(value, list):
+            values.extend(cast(list[object], value))
+    return total
+
+
+class Allowance:
+    """Bounds what waits for the application, in number and in memory, and what is being handled.
+
+    A peer may send notifications, progress and changes faster than they are handled, and unlike
+    requests nothing limits them. To stop reading would keep back the answers and cancellations
+    behind them, so what is too much is dropped: the oldest that waits, because of two notices that
+    something has changed the newer one counts, and the new one where that is not enough.
+
+    Args:
+        most: So many may wait.
+        what: A noun for them, for the log, which says once that some were dropped.
+    """
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most: Final = most
+        self._what: Final = what
+        self._waiting = 0
+        self._held_bytes = 0
+        self._has_dropped = False
+
+    def admit(self, size: int, drop_oldest: Callable[[], int]) -> bool:
+        """Let one more wait, which takes so many bytes.
+
+        Args:
+            size: Its memory in bytes; see `memory_of`.
+            drop_oldest: Removes the oldest that waits, and returns the memory that it took.
+
+        Returns:
+            Whether it may wait; it is to be dropped if not.
+        """
+        while self._waiting and (self._waiting == self._most or not self._has_memory_for(size)):
+            self.begin()
+            self.end(drop_oldest())
+            self._say_dropped()
+        if not self._has_memory_for(size):
+            self._say_dropped()
+            return False
+        self._waiting += 1
+        self._held_bytes += size
+        return True
+
+    def begin(self) -> None:
+        """One that waited is being handled now."""
+        self._waiting -= 1
+
+    def end(self, size: int) -> None:
+        """One that took so many bytes is not needed any more."""
+        self._held_bytes -= size
+
+    def _has_memory_for(self, size: int) -> bool:
+        """Whether so many bytes may be held; a single one always may."""
+        return self._held_bytes == 0 or self._held_bytes + size <= MOST_BYTES
+
+    def _say_dropped(self) -> None:
+        if not self._has_dropped:
+            self._has_dropped = True
+            LOGGER.warning("%s come faster than they are handled: some are dropped", self._what)

@@ -1,0 +1,188 @@
+"""What adapters raise, the same on every loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sansmcp import MISSING, JSONValue
+
+from .stderr import StderrTail
+
+if TYPE_CHECKING:
+    from sansmcp import ConnectionFailed
+    from sansmcp.http import Challenge
+
+
+class McpError(Exception):
+    """Raised by a handler to answer a request with this error.
+
+    Attributes:
+        code: A JSON-RPC error code.
+        message: One concise sentence, for the peer.
+        data: Any JSON value for the peer; left out if not given.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = MISSING) -> None:
+        super().__init__(code, message)
+        self.code: Final = code
+        self.message: Final = message
+        self.data: Final = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class PeerError(Exception):
+    """The peer answered a request of ours with an error.
+
+    Attributes:
+        code: The JSON-RPC error code.
+        message: The peer's sentence.
+        data: What the peer added, or None.
+        text: One sentence on what the error means to this side, where there is more to say.
+        status: The HTTP status of the response that brought the error; None elsewhere.
+        retry_after: Seconds after which it may be asked again, where it said so (`Retry-After`).
+    """
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        data: JSONValue = None,
+        text: str | None = None,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(code, message)
+        self.code: Final = code
+        self.message: Final = message
+        self.data: Final = data
+        self.text: Final = text
+        self.status: Final = status
+        self.retry_after: Final = retry_after
+
+    def __str__(self) -> str:
+        return self.text or f"{self.message} ({self.code})"
+
+
+class InvalidAnswer(Exception):
+    """The peer's answer is not valid, or its listing was given up before its end.
+
+    Attributes:
+        result: The `result` member of the answer that was refused, where a request of ours has
+            failed by it and the answer has one; else None.
+    """
+
+    def __init__(self, text: str, result: JSONValue = None) -> None:
+        super().__init__(text)
+        self.result: Final = result
+
+
+class RequestTimeout(TimeoutError):
+    """A request of ours, or the start, was not answered in time."""
+
+
+class ConnectionLost(ConnectionError):
+    """The connection ended before a request of ours was answered: the peer may have run it.
+
+    Where the session was lost over HTTP and no new one could be opened, the cause (`__cause__`) is
+    what the start would have raised, such as `RequestRefused`.
+    """
+
+    _tail: StderrTail | None = None
+
+    @property
+    def stderr(self) -> str:
+        """What the server process has written to standard error last, as far as it was captured.
+
+        It may grow after the connection has ended, until the process has.
+        """
+        return "" if self._tail is None else self._tail.text
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status of the server process, or minus the signal that has ended it.
+
+        None where there is no process, or as long as it has not been waited for: that is done
+        when the block of `connect_stdio` is left, or a new process is started.
+        """
+        return None if self._tail is None else self._tail.exit_status
+
+
+class Refusal(NamedTuple):
+    """How a server behind HTTP has refused what somebody waits for, as far as it is known.
+
+    Attributes:
+        status: The status of the response.
+        challenges: Those of `WWW-Authenticate`.
+        retry_after: Seconds, of `Retry-After`.
+        cause: What `on_unauthorized` has raised.
+        opening: Why the session that was to take the place of a lost one could not be opened.
+        may_have_run: The server may have run the request before its session was lost.
+    """
+
+    status: int | None = None
+    challenges: Sequence[Challenge] = ()
+    retry_after: float | None = None
+    cause: Exception | None = None
+    opening: ConnectionFailed | None = None
+    may_have_run: bool = False
+
+
+class RequestRefused(ConnectionError):
+    """A server behind HTTP has refused the request with a status that says no more than that.
+
+    Or its session was lost before the server has run it, and the server has refused to open a new
+    one. Where `on_unauthorized` has raised something, that is the cause (`__cause__`).
+
+    Attributes:
+        status: The status; None where it is not known.
+        challenges: What it wants to be shown, where it wants to know who asks (401, 403).
+        retry_after: Seconds after which it may be asked again, where it said so.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        status: int | None = None,
+        challenges: Sequence[Challenge] = (),
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.status: Final = status
+        self.challenges: Final = tuple(challenges)
+        self.retry_after: Final = retry_after
+
+
+class CallCancelled(Exception):
+    """The peer has cancelled the call that a handler works on, or is gone: nobody wants the answer.
+
+    Raised on loops without cancel scopes, by what the handler asks on behalf of the call.
+    """
+
+
+class StartFailed(ConnectionError):
+    """The peer lacks a common revision or a required capability."""
+
+
+class Unauthorized(Exception):
+    """Raised by `authenticate` for a request that must not be served.
+
+    Attributes:
+        challenge: The field `WWW-Authenticate`, such as `Bearer resource_metadata="https://..."`.
+        status: 401 where the client does not say who it is, or not credibly; 403 where it may not.
+        text: One sentence, for the client.
+    """
+
+    def __init__(
+        self, challenge: str, *, status: int = 401, text: str = "authorization is required"
+    ) -> None:
+        super().__init__(challenge, status, text)
+        self.challenge: Final = challenge
+        self.status: Final = status
+        self.text: Final = text
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.status})"

@@ -1,0 +1,67 @@
+"""What callers say about a client behind HTTP. No HTTP library is needed to say it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
+
+import attrs
+
+from .defaults import check_limit
+
+if TYPE_CHECKING:
+    from sansmcp.http import AuthorizationRequired
+
+
+Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
+"""Fields of HTTP: a mapping, or pairs of name and value."""
+OnUnauthorized: TypeAlias = Callable[
+    ["AuthorizationRequired"], Headers | Awaitable[Headers | None] | None
+]
+"""Called when the server answers 401, or 403 with a challenge. Returns the fields of all requests
+from now on, and what was refused is sent again with them; None: it ends with `RequestRefused`, as
+does what was refused with the fifth ones in a row. What it raises is the cause (`__cause__`) of the
+`RequestRefused` of everybody who waits."""
+
+
+@attrs.frozen(kw_only=True)
+class HTTPClientLimits:
+    """What a client puts up with. Times are in seconds; `math.inf`: no limit."""
+
+    requests: int = attrs.field(default=100, validator=check_limit)
+    """Requests at a time that have a connection; more wait for one, and their timeouts run. Each
+    subscription has a connection beside these."""
+    connect: float = attrs.field(default=10.0, validator=check_limit)
+    """For opening a connection, TLS included."""
+    head: float = attrs.field(default=30.0, validator=check_limit)
+    """For the head of a response, where no request's own timeout runs: notifications, answers, and
+    the stream for what belongs to no request."""
+    silence: float = attrs.field(default=math.inf, validator=check_limit)
+    """In which nothing comes on an open stream; it is then taken up again, or lost."""
+
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def check_no_proxy(url: str) -> None:
+    """Refuse to go around a proxy that somebody has configured. What is no URL is for others.
+
+    Raises:
+        ValueError: `HTTP_PROXY`, `HTTPS_PROXY` or `ALL_PROXY` apply to this URL.
+    """
+    if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
+        return
+    # It loads half of the standard library, which nobody needs who does not come here.
+    from urllib.request import getproxies_environment, proxy_bypass
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    proxies = getproxies_environment()
+    found = parts.scheme if parts.scheme in proxies else "all"
+    if found in proxies and host not in _LOOPBACK and not proxy_bypass(host):
+        raise ValueError(
+            f"{found}_proxy is set, and proxies are not supported: name {host} in no_proxy, or say "
+            "proxies='ignore' to connect without one"
+        )

@@ -1,0 +1,194 @@
+"""What the demo has seen of both sides, and how it is printed."""
+
+from __future__ import annotations
+
+import enum
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+import trio
+
+from sansmcp import (
+    Event,
+    IncomingRequest,
+    JSONObject,
+    Listener,
+    Listing,
+    OutgoingRequest,
+    Peer,
+    Ping,
+    Start,
+    Subscription,
+)
+
+from .._common.anomalies import printable
+
+_WIDTH: Final = 150
+
+
+class Kind(enum.Enum):
+    """What a line of the transcript is. The value is how it is marked."""
+
+    HEADING = "=="
+    NOTE = "--"
+    SENT = ">>"
+    RECEIVED = "<<"
+    EVENT = "* "
+    STDERR = "2>"
+
+
+@attrs.frozen
+class Record:
+    """One line. `at` is the monotonic clock, which the processes of one machine share."""
+
+    at: float
+    side: str
+    kind: Kind
+    text: str
+    details: JSONObject = attrs.field(factory=dict[str, Any])
+
+
+class SideTrace:
+    """The `Trace` of one side: makes records of wire lines and events."""
+
+    def __init__(self, side: str, write: Callable[[Record], object]) -> None:
+        self._side = side
+        self._write = write
+        self._unfinished = b""
+
+    def sent(self, data: bytes) -> None:
+        """Whole messages, as the core queues them."""
+        for line in data.splitlines():
+            self._note(Kind.SENT, line.decode("utf-8", "replace"))
+
+    def received(self, data: bytes | bytearray) -> None:
+        """Pieces cut anywhere; the last line is kept until its end comes."""
+        *lines, self._unfinished = (self._unfinished + data).split(b"\n")
+        for line in lines:
+            self._note(Kind.RECEIVED, line.decode("utf-8", "replace"))
+
+    def happened(self, event: Event) -> None:
+        """An event, with the members that are not at their default."""
+        details = {
+            field.name: _plain(getattr(event, field.name))
+            for field in attrs.fields(type(event))
+            if getattr(event, field.name) != field.default
+        }
+        self._note(Kind.EVENT, type(event).__name__, details)
+
+    def _note(self, kind: Kind, text: str, details: JSONObject | None = None) -> None:
+        self._write(Record(time.monotonic(), self._side, kind, text, details or {}))
+
+
+def _plain(value: object) -> object:
+    match value:
+        case IncomingRequest() | OutgoingRequest():
+            return f"{value.method}#{value.id}"
+        case Listing():
+            return value.method
+        case Listener():
+            return _plain(value.request)
+        case Peer():
+            return (value.info or {}).get("name")
+        case Start() | Ping() | Subscription():
+            return type(value).__name__.lower()
+        case enum.Enum():
+            return value.name
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case _:
+            return value
+
+
+def write_to_stderr(record: Record) -> None:
+    """How a server process hands its records to the demo: a line of JSON each."""
+    line = {"at": record.at, "kind": record.kind.name, "text": record.text}
+    print(json.dumps({**line, "details": record.details}), file=sys.stderr, flush=True)
+
+
+class Transcript:
+    """The records of both sides. The client's come by its trace, the server's by its stderr."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.client: Final = SideTrace("client", self.add)
+        self._grown = trio.Event()
+
+    def add(self, record: Record) -> None:
+        """Keep a record, and wake those who wait for one."""
+        self.records.append(record)
+        self._grown.set()
+        self._grown = trio.Event()
+
+    def heading(self, text: str) -> None:
+        """Begin a step."""
+        self.add(Record(time.monotonic(), "", Kind.HEADING, text))
+
+    def note(self, text: str) -> None:
+        """Say what the demo itself is doing."""
+        self.add(Record(time.monotonic(), "", Kind.NOTE, text))
+
+    def server_line(self, line: str) -> None:
+        """A line of the server's standard error: a record of its trace, or anything else."""
+        try:
+            value: Any = json.loads(line)
+            record = Record(
+                float(value["at"]),
+                "server",
+                Kind[value["kind"]],
+                str(value["text"]),
+                dict[str, Any](value["details"]),
+            )
+        except (ValueError, TypeError, KeyError):
+            record = Record(time.monotonic(), "server", Kind.STDERR, line)
+        self.add(record)
+
+    def find(self, side: str, kind: Kind, text: str, **details: object) -> list[Record]:
+        """The records of this side and kind whose text has `text` in it, and these details.
+
+        A request is given by its method.
+        """
+        return [
+            record
+            for record in self.records
+            if record.side == side
+            and record.kind is kind
+            and text in record.text
+            and all(
+                str(record.details.get(name)).split("#")[0] == str(value)
+                for name, value in details.items()
+            )
+        ]
+
+    async def wait_for(self, side: str, kind: Kind, text: str, **details: object) -> Record:
+        """The first such record, as soon as there is one. Bounded by the step's time limit."""
+        while True:
+            grown = self._grown
+            if found := self.find(side, kind, text, **details):
+                return found[0]
+            await grown.wait()
+
+    def lines(self) -> list[str]:
+        """The transcript for people, in the order in which things happened."""
+        return [_line(record) for record in sorted(self.records, key=lambda record: record.at)]
+
+
+def _line(record: Record) -> str:
+    if record.kind is Kind.HEADING:
+        return f"\n{record.kind.value} {record.text}"
+    text = " ".join([record.text, *(f"{k}={_short(v)}" for k, v in record.details.items())])
+    if len(text) > _WIDTH:
+        text = f"{text[:_WIDTH]}... ({len(text)} characters)"
+    margin = "        " if record.side == "server" else ""
+    return f"{margin}{record.side:6} {record.kind.value} {printable(text)}"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{len(value)}]"  # pyright: ignore[reportUnknownArgumentType]  # JSON
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."

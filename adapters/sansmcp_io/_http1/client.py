@@ -1,0 +1,142 @@
+"""One HTTP/1.1 connection of a client without sockets: exchanges in, bytes out, and the reverse."""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+import h11
+
+from sansmcp.http import ClientExchange
+
+from .heads import check_lines, sentence_without_quotes
+
+_NO_RESPONSE: Final = "the server has closed the connection without a response"
+MAX_HEAD_BYTES: Final = 65_536
+"""What a response's head may have; servers of other people set large cookies."""
+# What h11 is told instead of the request: of that, only the method matters for what may come back.
+# Written by it, a request would cost more than all that it does for the response, most of that for
+# a look at each field, and those of an exchange are known to be sound. Nor is it told that this is
+# all of the request: it need not know that to read a response, and each response has an h11 anew.
+_ASKED: Final = {
+    method: h11.Request(method=method, target="/", headers=[("host", "x")])
+    for method in ("GET", "POST", "DELETE")
+}
+
+
+def _written(exchange: ClientExchange) -> bytes:
+    """A whole request. Source: RFC 9112, sections 3, 5 and 6.2."""
+    body = exchange.body
+    lines = [
+        f"{exchange.method} {exchange.target} HTTP/1.1\r\nhost: {exchange.authority}".encode(
+            "ascii"
+        )
+    ]
+    lines += [b"%b: %b" % field for field in exchange.headers]
+    if exchange.method == "POST":
+        lines.append(b"content-length: %d" % len(body))
+    head = b"\r\n".join(lines)
+    check_lines(head, len(lines))  # a line end in a field would be another request
+    return head + b"\r\n\r\n" + body
+
+
+def _new_h11() -> h11.Connection:
+    return h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD_BYTES)
+
+
+@final
+class HTTPClientConnection:
+    """Carries exchanges, one after the other, as long as the server keeps the connection.
+
+    `send` an exchange, write what it returns, and hand over what is read until `done`. Whatever
+    happens, the exchange is told. Nothing here waits.
+    """
+
+    def __init__(self) -> None:
+        self._h11 = _new_h11()
+        self._exchange: ClientExchange | None = None
+        self._has_head = False
+        self._is_silent = True  # nothing of the response has come
+        self._was_used = False  # an exchange has ended on it
+
+    @property
+    def done(self) -> bool:
+        """Whether the exchange needs nothing more of this connection."""
+        return self._exchange is None
+
+    @property
+    def has_head(self) -> bool:
+        """Whether the head of the response has come."""
+        return self._has_head
+
+    @property
+    def reusable(self) -> bool:
+        """Whether another exchange may be sent: not if something has come that would answer it."""
+        return self._exchange is None and self._h11.our_state is h11.IDLE
+
+    def send(self, exchange: ClientExchange) -> bytes:
+        """Begin an exchange on a connection that is reusable, and return what is to be written."""
+        self._exchange = exchange
+        self._has_head = False
+        self._is_silent = True
+        self._h11.send(_ASKED[exchange.method])
+        return _written(exchange)
+
+    def receive(self, data: bytes, *, now: float, at: float) -> None:
+        """Hand over what was read, cut anywhere; `b""` is the end. Never raises for what it is.
+
+        Args:
+            data: The bytes.
+            now: The clock of the endpoint, in seconds.
+            at: The time in Unix seconds, for dates in the head.
+        """
+        exchange = self._exchange
+        if exchange is None:
+            return
+        if data:
+            self._is_silent = False
+        try:
+            self._h11.receive_data(data)
+            while self._exchange is not None and self._next(exchange, now, at):
+                pass
+        except h11.RemoteProtocolError as error:
+            # h11's own words on a cut stream would not say what the user has to know.
+            if data:
+                text = f"no valid HTTP response: {sentence_without_quotes(error)}"
+            elif self._has_head:
+                text = "the server has closed the connection in the midst of its response"
+            else:
+                text = _NO_RESPONSE
+            self.fail(text, now=now)
+
+    def fail(self, text: str, *, now: float) -> None:
+        """The connection has broken: tell the exchange, if there is one still.
+
+        Args:
+            text: What happened, in one sentence without secrets.
+            now: The clock of the endpoint, in seconds.
+        """
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.receive_failure(text, now=now, kept=self._was_used and self._is_silent)
+
+    def _next(self, exchange: ClientExchange, now: float, at: float) -> bool:
+        """Tell the exchange of the next event; whether there may be more."""
+        event: Any = self._h11.next_event()
+        if event is h11.NEED_DATA or event is h11.PAUSED:
+            return False
+        # To ask whether it is an instance costs ten times as much.
+        if type(event) is h11.Response:
+            self._has_head = True
+            exchange.receive_head(event.status_code, list(event.headers), now=now, at=at)
+        elif type(event) is h11.Data:
+            exchange.receive_data(bytes(event.data), now=now)
+        elif type(event) is h11.EndOfMessage:
+            self._exchange = None
+            self._was_used = True
+            # It is another state if the server closes the connection.
+            if self._h11.their_state is h11.DONE and not self._h11.trailing_data[0]:
+                self._h11 = _new_h11()
+            exchange.receive_end(now=now)
+        elif type(event) is h11.ConnectionClosed:
+            self.fail(_NO_RESPONSE, now=now)
+        return True  # also after 1xx, which says nothing

@@ -1,0 +1,124 @@
+"""Functions that take the options of a class one by one, as their own arguments.
+
+For a type checker the parameters are those of `__init__` of the class. At run time the signature
+says so, too, and the docstring has the descriptions of the options.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+OptionsT = TypeVar("OptionsT")
+ReturnedT = TypeVar("ReturnedT")
+SelfT = TypeVar("SelfT")
+
+
+def takes(
+    options: Callable[P, OptionsT],
+) -> Callable[[Callable[[OptionsT], ReturnedT]], Callable[P, ReturnedT]]:
+    """Give a function the parameters of its options, and their descriptions in its docstring."""
+
+    def decorate(function: Callable[[OptionsT], ReturnedT]) -> Callable[P, ReturnedT]:
+        @wraps(function)
+        def spelled_out(*args: P.args, **keywords: P.kwargs) -> ReturnedT:
+            with _errors_of(function.__name__, options):
+                given = options(*args, **keywords)
+            return function(given)
+
+        returned = inspect.signature(function).return_annotation
+        signature = _signature_of(options)
+        spelled_out.__doc__ = _with_arguments(function.__doc__, options)
+        setattr(spelled_out, _SIGNATURE, signature.replace(return_annotation=returned))
+        return spelled_out
+
+    return decorate
+
+
+def init_takes(
+    options: Callable[P, OptionsT],
+) -> Callable[[Callable[[SelfT, OptionsT], None]], Callable[Concatenate[SelfT, P], None]]:
+    """The same for `__init__` of a class, whose docstring has `described` arguments."""
+
+    def decorate(
+        function: Callable[[SelfT, OptionsT], None],
+    ) -> Callable[Concatenate[SelfT, P], None]:
+        @wraps(function)
+        def spelled_out(self: SelfT, /, *args: P.args, **keywords: P.kwargs) -> None:
+            with _errors_of(type(self).__name__, options):
+                given = options(*args, **keywords)
+            function(self, given)
+
+        own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        signature = _signature_of(options)
+        parameters = [own, *signature.parameters.values()]
+        setattr(spelled_out, _SIGNATURE, signature.replace(parameters=parameters))
+        return spelled_out
+
+    return decorate
+
+
+def described(options: Callable[..., object]) -> Callable[[type[SelfT]], type[SelfT]]:
+    """Give the docstring of a class the descriptions of the options that it takes."""
+
+    def decorate(kind: type[SelfT]) -> type[SelfT]:
+        kind.__doc__ = _with_arguments(kind.__doc__, options)
+        return kind
+
+    return decorate
+
+
+_SIGNATURE: Final = "__signature__"
+_TYPE_VARIABLE: Final = re.compile(r"\b(\w+)T\b")
+_RAISES: Final = "\nRaises:\n"
+_ARGUMENTS: Final = re.compile(r"^Args:\n((?: +.*\n|\n)*)", re.MULTILINE)
+_ARGUMENT: Final = re.compile(r"^    (\w+): (?:.*\n?)(?:     +.*\n?)*", re.MULTILINE)
+
+
+@contextmanager
+def _errors_of(name: str, options: Callable[..., object]) -> Generator[None, None, None]:
+    """What is said of wrong arguments is said of the function that was called."""
+    try:
+        yield
+    except TypeError as error:
+        made = f"{_class_of(options).__name__}.__init__()"
+        raise TypeError(str(error).replace(made, f"{name}()")) from None
+
+
+def _class_of(options: Callable[..., object]) -> Any:
+    return getattr(options, "__origin__", options)
+
+
+def _signature_of(options: Callable[..., object]) -> inspect.Signature:
+    """The signature of a class of options; type variables read like what they stand for."""
+    signature = inspect.signature(_class_of(options))
+    parameters = [
+        parameter.replace(annotation=_TYPE_VARIABLE.sub(r"\1", parameter.annotation))
+        for parameter in signature.parameters.values()
+    ]
+    return signature.replace(parameters=parameters)
+
+
+def _with_arguments(docstring: str | None, options: Callable[..., object]) -> str | None:
+    """A docstring with the arguments of the options, and with what it raises.
+
+    Where it does not say what it raises, the class of options may.
+    """
+    if docstring is None:
+        return None  # python -OO
+    kind: type[object] = _class_of(options)
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        described = _ARGUMENTS.search(inspect.cleandoc(base.__doc__ or "") + "\n")
+        for argument in _ARGUMENT.finditer(described[1] if described else ""):
+            found[argument[1]] = argument[0].rstrip("\n")
+    arguments = "\n".join(found[name] for name in inspect.signature(kind).parameters)
+    text, raises, raised = inspect.cleandoc(docstring).partition(_RAISES)
+    if not raises:
+        _, raises, raised = inspect.cleandoc(kind.__doc__ or "").partition(_RAISES)
+    return f"{text.rstrip()}\n\nArgs:\n{arguments}\n{raises}{raised}"

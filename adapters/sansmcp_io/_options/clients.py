@@ -1,0 +1,216 @@
+"""The options of clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import attrs
+
+from sansmcp import (
+    ALL_REVISIONS,
+    ClientConnection,
+    Config,
+    IncomingRequest,
+    JSONObject,
+)
+
+from .._common.callbacks import NotificationHandler, serves_nothing
+from .._common.defaults import (
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+    check_limits,
+    kept,
+)
+from .._common.trace import HTTPClientTrace, Trace
+from ..stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode, process_options
+from .sessions import Checked, SessionOptions
+
+if TYPE_CHECKING:
+    import ssl
+
+    from sansmcp.http import ClientEndpoint
+
+    from .._common.http_client_settings import Headers, HTTPClientLimits, OnUnauthorized
+
+RequestHandlerT = TypeVar("RequestHandlerT")
+
+
+@attrs.frozen(kw_only=True)
+class ClientOptions(Checked, Generic[RequestHandlerT]):
+    """The options of any client.
+
+    Args:
+        info: The client's `Implementation` object: `name` and `version` at least.
+        capabilities: What `on_request` can do for the server. Without `on_request` none is
+            declared.
+        revisions: The revisions to speak.
+        requires: Capabilities that the server must declare, as dotted paths.
+        on_request: Serves the server's requests; without a loop, in whichever thread waits for
+            something.
+        on_notification: Called with method and params of each notification; async (on a loop) or
+            plain.
+        context: Becomes `Call.context`.
+        config: Limits and policies.
+        request_timeout: Default for `timeout` of each request, in seconds; `math.inf`: no limit.
+        start_timeout: Seconds that the opening may take.
+        probe_timeout: Seconds of them after which a server that does not answer
+            `server/discover` is taken for one that knows a handshake only.
+        hint: The revision of `peer` when this server was last opened; it spares the probe, or
+            the fear of it.
+    """
+
+    info: JSONObject
+    capabilities: JSONObject | None = None
+    revisions: Sequence[str] = ALL_REVISIONS
+    requires: Iterable[str] = ()
+    on_request: RequestHandlerT | None = None
+    on_notification: NotificationHandler | None = None
+    context: Any = None
+    config: Config | None = None
+    request_timeout: float = DEFAULT_REQUEST_TIMEOUT
+    start_timeout: float = DEFAULT_START_TIMEOUT
+    probe_timeout: float = DEFAULT_PROBE_TIMEOUT
+    hint: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        # A connection is made again after a restart, and an iterator is read only once.
+        object.__setattr__(self, "requires", kept(self.requires))
+
+    def new_connection(self) -> ClientConnection:
+        """A client's side of a connection."""
+        return ClientConnection(
+            info=self.info,
+            capabilities=None if self.on_request is None else self.capabilities,
+            revisions=self.revisions,
+            requires=self.requires,
+            config=self.config,
+        )
+
+    def for_session(self, call_type: Callable[[Any, IncomingRequest], Any]) -> SessionOptions:
+        """What a session has to know of it."""
+        handler: Any = serves_nothing if self.on_request is None else self.on_request
+        return SessionOptions(
+            handler, call_type, self.on_notification, self.context, self.request_timeout
+        )
+
+    @property
+    def opening(self) -> tuple[float, float, str | None]:
+        """The arguments of `start` of a session."""
+        return self.start_timeout, self.probe_timeout, self.hint
+
+
+@attrs.frozen(kw_only=True)
+class StreamClientOptions(ClientOptions[RequestHandlerT]):
+    """The options of a client on a stream of bytes.
+
+    Args:
+        trace: Told of everything that happens on this side.
+    """
+
+    trace: Trace | None = None
+
+
+@attrs.frozen
+class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
+    """The options of a client that starts its server, and what starting it may raise.
+
+    Args:
+        command: The program and its arguments. No shell is involved.
+        env: Variables for the server, besides those that are safe to inherit
+            (`sansmcp_io.stdio.SAFE_VARIABLES`).
+        cwd: The server's working directory.
+        stderr: What becomes of the server's standard error: `"inherit"`, `"capture"` or
+            `"ignore"`. What is captured last can be read from `ConnectionLost.stderr`.
+        on_stderr: Called with each line of the server's standard error, which is captured then.
+        terminate_after: Seconds that the server has to end after its input was closed.
+        kill_after: Seconds that it has to end after SIGTERM.
+        restarts: How often a server that has ended is started again, with a new handshake, for
+            the next request (not for a notification). The requests that were in flight end with
+            `ConnectionLost`.
+
+    Raises:
+        OSError: The process could not be started.
+        PeerError: The server refused `initialize`.
+        RequestTimeout: It did not answer in time.
+        ConnectionLost: It ended before it answered.
+        InvalidAnswer: Its answer is not valid.
+        StartFailed: There is no common revision, or a required capability is missing.
+    """
+
+    command: Sequence[str | PathLike[str]]
+    env: Mapping[str, str] | None = attrs.field(default=None, kw_only=True)
+    cwd: str | PathLike[str] | None = attrs.field(default=None, kw_only=True)
+    stderr: StderrMode = attrs.field(default="inherit", kw_only=True)
+    on_stderr: Callable[[str], object] | None = attrs.field(default=None, kw_only=True)
+    terminate_after: float = attrs.field(default=DEFAULT_TERMINATE_AFTER, kw_only=True)
+    kill_after: float = attrs.field(default=DEFAULT_KILL_AFTER, kw_only=True)
+    restarts: int = attrs.field(default=0, kw_only=True)
+
+    def of_process(self) -> dict[str, Any]:
+        """The arguments of `subprocess.Popen` but for the command."""
+        # With a callback, standard error is captured.
+        stderr: StderrMode = self.stderr if self.on_stderr is None else "capture"
+        return process_options(env=self.env, cwd=self.cwd, stderr=stderr)
+
+
+@attrs.frozen
+class HTTPClientOptions(ClientOptions[RequestHandlerT]):
+    """The options of a client over HTTP.
+
+    Args:
+        url: Where the server is, `http` or `https`.
+        revisions: The revisions to speak. With 2024-11-05 among them, servers of HTTP+SSE are
+            recognised, too.
+        headers: Fields of every request, such as `{"Authorization": "Bearer ..."}`. They go to
+            the origin of `url` only.
+        on_unauthorized: Called when the server wants to be shown something else; without a loop,
+            in whichever thread waits for something. Without it, that is `RequestRefused`.
+        get_stream: Open a stream for what belongs to no request, in the revisions that have one.
+        tls: How HTTPS is checked; None: by the system's certificates.
+        proxies: What if the environment names a proxy for this URL: `"refuse"` to go around it, or
+            `"ignore"` it. There is no way through one.
+        limits: What to put up with.
+        trace: Told of everything that happens on this side.
+    """
+
+    url: str
+    headers: Headers = attrs.field(default=(), kw_only=True)
+    on_unauthorized: OnUnauthorized | None = attrs.field(default=None, kw_only=True)
+    get_stream: bool = attrs.field(default=True, kw_only=True)
+    tls: ssl.SSLContext | None = attrs.field(default=None, kw_only=True)
+    proxies: Literal["refuse", "ignore"] = attrs.field(default="refuse", kw_only=True)
+    limits: HTTPClientLimits | None = attrs.field(default=None, kw_only=True)
+    trace: HTTPClientTrace | None = attrs.field(default=None, kw_only=True)
+
+    def new_endpoint(self) -> ClientEndpoint:
+        """A client's side of HTTP.
+
+        Raises:
+            ValueError: An option is unusable, or a proxy was to be used.
+            ModuleNotFoundError: The extra `h11` is not installed.
+        """
+        # Here, since programs on stdio need none of it, and not all have h11.
+        from .._common.extras import check_extra
+        from .._common.http_client_settings import HTTPClientLimits, check_no_proxy
+
+        self.check()
+        check_limits(self.limits, HTTPClientLimits)
+        check_extra("h11")
+        from sansmcp.http import ClientEndpoint
+
+        if self.proxies != "ignore":
+            check_no_proxy(self.url)
+        return ClientEndpoint(
+            self.url,
+            info=self.info,
+            capabilities=None if self.on_request is None else self.capabilities,
+            requires=self.requires,
+            revisions=self.revisions,
+            headers=self.headers,
+            authorize=self.on_unauthorized is not None,
+            get_stream=self.get_stream,
+            config=self.config,
+        )

@@ -1,0 +1,240 @@
+"""The options of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import attrs
+
+from sansmcp import (
+    ALL_REVISIONS,
+    Config,
+    IncomingRequest,
+    JSONObject,
+    ServerConnection,
+)
+
+from .._common.access import Authenticate, PrincipalKey
+from .._common.callbacks import NotificationHandler
+from .._common.defaults import (
+    DEFAULT_DRAIN,
+    DEFAULT_REQUEST_TIMEOUT,
+    check_limits,
+    check_path,
+)
+from .._common.extras import check_extra
+from .._common.http_server_settings import HTTPLimits
+from .._common.trace import HTTPTrace, Trace
+from .sessions import Checked, SessionOptions
+
+if TYPE_CHECKING:
+    import ssl
+
+    from sansmcp.http import OldPaths, ServerEndpoint, Sessions, ToolSchema
+
+HandlerT = TypeVar("HandlerT")
+ReadyHandlerT = TypeVar("ReadyHandlerT")
+AuthenticateT = TypeVar("AuthenticateT")
+
+
+@attrs.frozen(kw_only=True)
+class AnyServerOptions(Checked):
+    """The options of any server.
+
+    Args:
+        info: The server's `Implementation` object: `name` and `version` at least.
+        capabilities: What the server offers (`tools`, `resources`, `prompts`, `logging`, ...).
+        instructions: How to use the server, for the model on the other side.
+        revisions: The revisions to speak.
+        on_notification: Called with method and params of each notification; async (on a loop) or
+            plain.
+        context: Becomes `ServerCall.context`.
+        config: Limits and policies of the protocol.
+        request_timeout: Default for `timeout` of each request to a client, in seconds;
+            `math.inf`: no limit.
+    """
+
+    info: JSONObject
+    capabilities: JSONObject | None = None
+    instructions: str | None = None
+    revisions: Sequence[str] = ALL_REVISIONS
+    on_notification: NotificationHandler | None = None
+    context: Any = None
+    config: Config | None = None
+    request_timeout: float = DEFAULT_REQUEST_TIMEOUT
+
+    def for_session(
+        self, handler: Callable[[Any], Any], call_type: Callable[[Any, IncomingRequest], Any]
+    ) -> SessionOptions:
+        """What a session has to know of it."""
+        return SessionOptions(
+            handler, call_type, self.on_notification, self.context, self.request_timeout
+        )
+
+
+@attrs.frozen(kw_only=True)
+class ServerOptions(AnyServerOptions, Generic[ReadyHandlerT]):
+    """The options of a server of one client.
+
+    Args:
+        on_ready: Called with the `Server` once, when the client is first ready; an async function
+            (on a loop) runs for as long as the connection.
+        drain: Seconds to finish what was read when the input ends; then it is cancelled.
+        trace: Told of everything that happens on this side.
+    """
+
+    on_ready: ReadyHandlerT | None = None
+    drain: float = DEFAULT_DRAIN
+    trace: Trace | None = None
+
+    def new_connection(self) -> ServerConnection:
+        """A server's side of a connection."""
+        return ServerConnection(
+            info=self.info,
+            capabilities=self.capabilities,
+            instructions=self.instructions,
+            revisions=self.revisions,
+            config=self.config,
+        )
+
+
+@attrs.frozen
+class StdioServerOptions(ServerOptions[ReadyHandlerT], Generic[HandlerT, ReadyHandlerT]):
+    """The options of a server on standard input and output.
+
+    Args:
+        handler: Serves the client's requests.
+    """
+
+    handler: HandlerT
+
+
+@attrs.frozen(kw_only=True)
+class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
+    """The options of any server of many clients.
+
+    Args:
+        hosts: Names in `Host` that are served, beside the loopback ones: `"api.example"`.
+        origins: Origins of web pages that may call: see `sansmcp.http.ServerEndpoint`.
+        authenticate: Called with the fields of each request, by names in lower case; returns the
+            principal, or raises `Unauthorized`. Plain or async. Sessions are open only to the
+            principal that has opened them. Preflights are not authenticated.
+        principal_key: Called with what `authenticate` returned; returns a string that stands for
+            that principal and for nobody else, such as an account's id. Needed with `authenticate`
+            where `config` has `state_keys`: sealed states are bound to it. Plain.
+        sessions: Whether clients of the revisions with a handshake have sessions, in this process;
+            settings for them, if they are not to be the usual ones.
+        answers: `auto` answers with JSON where nothing comes before it; `sse` with a stream.
+        keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
+        tool_schema: Gives the `inputSchema` of a tool, to check `Mcp-Param-*` fields.
+    """
+
+    hosts: Sequence[str] = ()
+    origins: Sequence[str] | None = None
+    authenticate: AuthenticateT | None = None
+    principal_key: PrincipalKey | None = None
+    sessions: bool | Sessions = True
+    answers: Literal["auto", "sse"] = "auto"
+    keep_alive: float | None = 15.0
+    tool_schema: ToolSchema | None = None
+
+    def new_endpoint(self, **more: Any) -> ServerEndpoint:
+        """A server's side of HTTP.
+
+        Args:
+            more: Arguments that not every kind of server has.
+
+        Raises:
+            ValueError: Options contradict each other.
+        """
+        # Here, since programs on stdio need none of it.
+        from sansmcp.http import ServerEndpoint
+
+        from .._common.access import check_principal_key
+        from .._common.http_server_settings import session_settings
+
+        check_principal_key(self.config, self.authenticate, self.principal_key)
+        return ServerEndpoint(
+            info=self.info,
+            capabilities=self.capabilities,
+            instructions=self.instructions,
+            revisions=self.revisions,
+            hosts=self.hosts,
+            origins=self.origins,
+            sessions=session_settings(self.sessions, self.revisions),
+            answers=self.answers,
+            keep_alive=self.keep_alive,
+            tool_schema=self.tool_schema,
+            config=self.config,
+            **more,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class LoopHTTPServerOptions(
+    HTTPServerOptions[AuthenticateT], Generic[AuthenticateT, ReadyHandlerT]
+):
+    """The options of a server of many clients on an event loop.
+
+    Args:
+        old_paths: Where clients of 2024-11-05 are served, beside `path`.
+        on_ready: Called with the `Server` of each session when its client is ready; an async
+            function runs for as long as the session. Clients without one cause no call.
+        drain: Seconds that requests have to come to their end when the server does.
+    """
+
+    old_paths: OldPaths | None = None
+    on_ready: ReadyHandlerT | None = None
+    drain: float = DEFAULT_DRAIN
+
+    @property
+    def paths_of_old(self) -> tuple[str, ...]:
+        """The paths of `old_paths`."""
+        return () if self.old_paths is None else (self.old_paths.stream, self.old_paths.post)
+
+
+@attrs.frozen
+class ListeningServerOptions(
+    LoopHTTPServerOptions[Authenticate, ReadyHandlerT], Generic[HandlerT, ReadyHandlerT]
+):
+    """The options of a server that listens to its clients itself.
+
+    Args:
+        handler: Serves the clients' requests, as for `serve_stdio`.
+        host: Where to listen: an address, a name, or None for all addresses. What others can
+            reach needs `hosts`.
+        port: The port; 0: any that is free, see `HTTPServer.port`.
+        path: The path of the endpoint; at others there is nothing.
+        tls: For HTTPS. Without it credentials can be read by whoever is on the way.
+        limits: Limits on connections.
+        trace: Told of everything that happens on this side.
+    """
+
+    handler: HandlerT
+    host: str | None = "127.0.0.1"
+    port: int = 8000
+    path: str = attrs.field(default="/mcp", kw_only=True)
+    tls: ssl.SSLContext | None = attrs.field(default=None, kw_only=True)
+    limits: HTTPLimits | None = attrs.field(default=None, kw_only=True)
+    trace: HTTPTrace | None = attrs.field(default=None, kw_only=True)
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All paths at which something is served."""
+        return (self.path, *self.paths_of_old)
+
+    def new_endpoint(self, **more: Any) -> ServerEndpoint:
+        """A server's side of HTTP.
+
+        Raises:
+            ValueError: Options contradict each other.
+            ModuleNotFoundError: The extra `h11` is not installed.
+        """
+        self.check()
+        check_limits(self.limits, HTTPLimits)
+        check_extra("h11")
+        check_path(self.path)
+        if not self.path.isascii():
+            raise ValueError(f"the path of an endpoint is ASCII, unlike {self.path!r}")
+        return super().new_endpoint(old_paths=self.old_paths, **more)

@@ -1,0 +1,32 @@
+"""sansmcp below ASGI: an application to mount beside other routes, on any server on asyncio."""
+
+from .._async.server import Server
+from .._common.call import RequireInput
+from .._common.callbacks import NotificationHandler, ProgressHandler
+from .._common.defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
+from .._common.errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
+from ._app import App, Handler, ReadyHandler
+from ._exchange import Authenticate, Receive, Send
+from ._runner import Scope, ServerCall
+
+__all__ = [
+    "DEFAULT_DRAIN",
+    "DEFAULT_REQUEST_TIMEOUT",
+    "App",
+    "Authenticate",
+    "ConnectionLost",
+    "Handler",
+    "McpError",
+    "NotificationHandler",
+    "PeerError",
+    "ProgressHandler",
+    "ReadyHandler",
+    "Receive",
+    "RequestTimeout",
+    "RequireInput",
+    "Scope",
+    "Send",
+    "Server",
+    "ServerCall",
+    "Unauthorized",
+]

@@ -1,0 +1,213 @@
+"""sansmcp below ASGI: an application to mount beside other routes, on any server on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Final, TypeAlias
+
+import attrs
+
+from sansmcp import Change, IncomingRequest, JSONObject
+from sansmcp.http import Session
+
+from .._async.handlers import Result
+from .._async.server import Server
+from .._common.defaults import (
+    check_path,
+    kept,
+)
+from .._options.arguments import described, init_takes
+from .._options.servers import LoopHTTPServerOptions
+from ..asyncio._tasks import finished
+from ._exchange import Authenticate, Receive, Send, carry, respond
+from ._runner import Runner, Scope, ServerCall
+
+Handler: TypeAlias = Callable[[ServerCall], Result]
+"""Serves a client's requests: returns the result, or raises `McpError`.
+
+An async function gets a task of its own. A plain function runs inline: nothing else of the event
+loop moves before it returns.
+"""
+
+ReadyHandler: TypeAlias = Callable[[Server], object]
+"""Called once the client of a session is ready; an async function runs as long as the session."""
+
+_NOT_FOUND: Final = "nothing is served at this path"
+
+
+@attrs.frozen
+class _AppOptions(LoopHTTPServerOptions[Authenticate, ReadyHandler]):
+    """The options of the application.
+
+    Args:
+        handler: Serves the clients' requests.
+        path: The path, below the place where it is mounted, at which it serves; at others there is
+            nothing. None: whatever is routed here is for it.
+        authenticate: Called with the scope of each request; returns the principal, or raises
+            `Unauthorized`. Plain or async. Sessions are open only to the principal that has opened
+            them. Preflights are not authenticated.
+        old_paths: Where clients of 2024-11-05 are served, beside `path`: as the clients see them,
+            with the place where the application is mounted.
+    """
+
+    handler: Handler
+    path: str | None = attrs.field(default=None, kw_only=True)
+
+
+@described(_AppOptions)
+class App:
+    """An ASGI application that serves MCP over HTTP, for one event loop of asyncio at a time.
+
+    It can be the whole application of a server, or be mounted anywhere below another one. It needs
+    no `lifespan`: without one it begins with its first request. With one, its own or `lifespan` in
+    that of the application around it, what is under way when the server ends has `drain` seconds,
+    and then ends as it should. It may be started again after that.
+
+    Raises:
+        ValueError: Settings contradict each other.
+    """
+
+    @init_takes(_AppOptions)
+    def __init__(self, options: _AppOptions) -> None:
+        options.check()
+        if options.path is not None:
+            check_path(options.path)
+        self._options = options = attrs.evolve(
+            options,
+            revisions=tuple(options.revisions),
+            hosts=kept(options.hosts),
+            origins=kept(options.origins),
+        )
+        self._runner = self._new_runner()
+        # For the next one. The first has seen that they have a form in JSON, and so can be copied.
+        info, capabilities = copy.deepcopy((options.info, options.capabilities))
+        self._options = attrs.evolve(options, info=info, capabilities=capabilities)
+
+    def _new_runner(self) -> Runner:
+        options = self._options
+        endpoint = options.new_endpoint(old_paths=options.old_paths)
+        return Runner(endpoint, options.handler, options)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one HTTP request, or the lifespan of the server.
+
+        Raises:
+            ValueError: It is something else, as a WebSocket is.
+            RuntimeError: The application is used by another event loop, or the loop is none of
+                asyncio.
+        """
+        if scope["type"] == "http":
+            if self._options.path is not None and not self._serves(scope):
+                response = self._runner.endpoint.refusal(
+                    404, _NOT_FOUND, method=scope["method"], headers=scope["headers"]
+                )
+                await respond(send, response)
+                return
+            runner = self._runner_here()
+            options = self._options
+            await carry(runner, options.authenticate, options.principal_key, scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            raise ValueError(f"MCP is served over HTTP only, not over {scope['type']}")
+
+    def _serves(self, scope: Scope) -> bool:
+        path: str = scope["path"]
+        own = self._options.path
+        if path == own or path in self._options.paths_of_old:
+            return True
+        root: str = scope.get("root_path", "")
+        return path in (f"{root}{own}", f"{root.rstrip('/')}{own}")
+
+    # ------------------------------------------------------------------------------- running
+
+    def _runner_here(self) -> Runner:
+        """The runner, in the loop that calls; another one if nothing can be done with it."""
+        loop = _running_loop()
+        if not self._runner.adopt(loop):
+            self._runner = self._new_runner()
+            self._runner.adopt(loop)
+        return self._runner
+
+    def _begin(self) -> Runner:
+        if self._runner.is_closed:
+            self._runner = self._new_runner()
+        return self._runner_here()
+
+    @asynccontextmanager
+    async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
+        """For as long as the application around it runs: `Starlette(lifespan=app.lifespan)`.
+
+        At the end of the block, what is under way has `drain` seconds; then it is ended, and so are
+        all sessions and streams.
+        """
+        runner = self._begin()
+        try:
+            yield
+        finally:
+            await finished(runner.shut_down(self._options.drain))
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()  # lifespan.startup
+        try:
+            self._begin()
+        except RuntimeError as error:  # not to be used here: otherwise each request would say it
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            return
+        async with self.lifespan():
+            await send({"type": "lifespan.startup.complete"})
+            await receive()  # lifespan.shutdown
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def close(self) -> None:
+        """End all that is under way, now: requests are cancelled, streams and sessions ended.
+
+        What comes then gets 503, until the application is started again by `lifespan`. To be called
+        in the thread of the event loop, where no `lifespan` is there to do it.
+        """
+        self._runner.close()
+
+    # ------------------------------------------------------------------------------- looking
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        return self._runner.endpoint.sessions
+
+    @property
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """The requests of all clients that handlers work on."""
+        return self._runner.endpoint.open_requests
+
+    # ------------------------------------------------------------------------------- telling
+
+    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
+        """Tell all clients that are to be told that a list or a resource has changed.
+
+        To be called in the thread of the event loop; from others, by `loop.call_soon_threadsafe`.
+
+        Returns:
+            Whether anybody is, or will be, told.
+        """
+        return self._runner.publish(change, meta)
+
+    def end_session(self, session: Session) -> bool:
+        """End a session, and all that is under way in it.
+
+        Returns:
+            Whether it was open until now.
+        """
+        return self._runner.end_session(session)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "the application needs an event loop of asyncio; on trio there is"
+            " sansmcp_io.trio.serve_http"
+        ) from None

@@ -1,0 +1,97 @@
+"""An endpoint below ASGI: it runs in the loop that it is needed in, one after another."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, MutableMapping
+from functools import partial
+from typing import Any, TypeAlias
+
+from sansmcp import IncomingRequest
+from sansmcp.http import ServerEndpoint
+
+from .._async.handlers import Result
+from .._async.http_calls import HTTPServerCall, SessionServer
+from .._common.anomalies import LOGGER
+from .._options.servers import LoopHTTPServerOptions
+from ..asyncio._http_runner import AsyncioRunner, Companions
+from ..asyncio._loop import AsyncioLoop
+
+Scope: TypeAlias = MutableMapping[str, Any]
+"""What a server of ASGI tells of a request."""
+
+
+class ServerCall(HTTPServerCall):
+    """A client's request that a handler works on."""
+
+    @property
+    def scope(self) -> Scope:
+        """The scope of the HTTP request that brought it: with what middleware has put there."""
+        scope: Scope = self._request.context
+        return scope
+
+
+class Runner(AsyncioRunner):
+    """Runs an endpoint. A loop is adopted when it is needed first."""
+
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        handler: Callable[[ServerCall], Result],
+        options: LoopHTTPServerOptions[Any, Any],
+    ) -> None:
+        super().__init__(
+            endpoint,
+            options.for_session(handler, ServerCall),
+            now=time.monotonic,  # and not that of a loop: there may be several in a row
+            trace=None,
+        )
+        self._has_changed = asyncio.Event()
+        if options.on_ready is not None:
+            self.companions = Companions(options.on_ready, partial(SessionServer, self))
+        self.is_closed = False
+        self.failures: dict[int, list[BaseException]] = {}
+        """What handlers raise for the program, by the identity of the scope being carried."""
+
+    def adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Go on in this loop; what ran in another one has ended with it.
+
+        Returns:
+            Whether that is possible: not if the other one was closed while something ran in it,
+            which so never ends.
+
+        Raises:
+            RuntimeError: The other one goes on, too.
+        """
+        if self._loop is loop:
+            return True
+        if self._loop is not None:
+            if self._loop.is_running():
+                raise RuntimeError("the application is used by an event loop that still runs")
+            if self._loop.is_closed() and (self.wires or self.tasks.running):
+                return False
+        self.loop = AsyncioLoop()
+        self._enter(loop)
+        return True
+
+    def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
+        """Have the call of the application for this request raise it, after its response."""
+        failures = self.failures.get(id(request.context))
+        if failures is None:  # that call is over
+            LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
+        else:
+            failures.append(failure)
+
+    def close(self) -> None:
+        """Serve nobody any more: requests get 503, and all that is under way ends."""
+        self.is_closed = True
+        self.endpoint.close(now=self.now())
+        self.turn()
+
+    async def shut_down(self, drain: float) -> None:
+        """Let what is under way end within `drain` seconds, then end it, and wait for that."""
+        await self._end_requests(drain)
+        self.is_closed = True
+        await self._flush(self.wires)
+        await self._end_tasks()

@@ -1,0 +1,73 @@
+"""sansmcp on asyncio: clients and servers on stdio, on any stream, and over HTTP."""
+
+from .._async.call import Call
+from .._async.changes import Changes
+from .._async.client import Client, RequestHandler
+from .._async.http_server import HTTPServer
+from .._async.server import LogHandler, Server, ServerCall
+from .._common.access import Authenticate
+from .._common.call import RequireInput
+from .._common.callbacks import NotificationHandler, ProgressHandler
+from .._common.defaults import (
+    DEFAULT_DRAIN,
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+)
+from .._common.errors import (
+    ConnectionLost,
+    InvalidAnswer,
+    McpError,
+    PeerError,
+    RequestRefused,
+    RequestTimeout,
+    StartFailed,
+    Unauthorized,
+)
+from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
+from .._common.http_server_settings import HTTPLimits
+from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
+from ._connect_http import connect_http
+from ._serve_http import serve_http
+from ._stdio import Handler, ReadyHandler, connect, connect_stdio, serve, serve_stdio
+
+__all__ = [
+    "DEFAULT_DRAIN",
+    "DEFAULT_PROBE_TIMEOUT",
+    "DEFAULT_REQUEST_TIMEOUT",
+    "DEFAULT_START_TIMEOUT",
+    "Authenticate",
+    "Call",
+    "Changes",
+    "Client",
+    "ConnectionLost",
+    "HTTPClientLimits",
+    "HTTPClientTrace",
+    "HTTPLimits",
+    "HTTPServer",
+    "HTTPTrace",
+    "Handler",
+    "InvalidAnswer",
+    "LogHandler",
+    "McpError",
+    "NotificationHandler",
+    "OnUnauthorized",
+    "PeerError",
+    "ProgressHandler",
+    "ReadyHandler",
+    "RequestHandler",
+    "RequestRefused",
+    "RequestTimeout",
+    "RequireInput",
+    "Server",
+    "ServerCall",
+    "StartFailed",
+    "Trace",
+    "Unauthorized",
+    "connect",
+    "connect_http",
+    "connect_stdio",
+    "serve",
+    "serve_http",
+    "serve_stdio",
+]

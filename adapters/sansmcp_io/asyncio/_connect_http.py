@@ -1,0 +1,35 @@
+"""Opening a client over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from .._async.client import Client, RequestHandler
+from .._options.arguments import takes
+from .._options.clients import HTTPClientOptions
+from ._guard import running
+
+
+@takes(HTTPClientOptions[RequestHandler])
+@asynccontextmanager
+async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGenerator[Client, None]:
+    """Talk to a server over HTTP, whichever of the five revisions it speaks.
+
+    Leaving the block cancels what is still open, and ends the session if there is one.
+
+    Raises:
+        PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
+        RequestRefused: The server refused the start with a status of HTTP, such as one that wants
+            to know who asks.
+        ValueError: The URL or a field is unusable, or a proxy was to be used.
+        ModuleNotFoundError: The extra `h11` is not installed.
+    """
+    endpoint = options.new_endpoint()
+    # Here, since programs on stdio need none of it, and not all have h11.
+    from ._http_client import HTTPSession
+
+    session = HTTPSession(endpoint, options)
+    async with running(session):
+        await session.start(*options.opening)
+        yield Client(session)

@@ -1,0 +1,205 @@
+"""The two ends of a byte stream on asyncio: what comes is handed on, and what goes is written.
+
+They are descriptors that the loop watches. What it cannot watch, a regular file or a terminal that
+would block, is moved in threads: one call each, so that one which is left behind moves no more
+than it had begun to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from .._common.anomalies import LOGGER
+from .._common.descriptors import Data, Sink, Source
+
+
+class Reads(Protocol):
+    """What a connection asks of the end that it reads from."""
+
+    def start(self, receive: Callable[[bytes], object]) -> None:
+        """From now on call this with what comes; with `b""` at the end, and then no more."""
+        ...
+
+    def stop(self) -> None:
+        """Hand on nothing more."""
+        ...
+
+
+class Writes(Protocol):
+    """What it asks of the end that it writes to."""
+
+    def send(self, data: Data) -> int:
+        """Write as much as goes without waiting, or raise `BlockingIOError`."""
+        ...
+
+    def send_later(self, data: Data, moved: Callable[[int, OSError | None], object]) -> None:
+        """Wait for room, and then call this, with the number of bytes that were written of it."""
+        ...
+
+    def stop(self) -> None:
+        """Call nothing more."""
+        ...
+
+
+class _End:
+    """What both have in common."""
+
+    def __init__(self) -> None:
+        self._loop: Final = asyncio.get_running_loop()
+        self._is_in_thread = False
+        self._is_closed = False
+
+    def _in_thread(
+        self, function: Callable[[], Any], done: Callable[[Any, OSError | None], None]
+    ) -> None:
+        """Call a function in a thread, and then another one in this."""
+        self._is_in_thread = True
+
+        def back(outcome: Any, error: OSError | None) -> None:
+            self._is_in_thread = False
+            if not self._is_closed:
+                done(outcome, error)
+
+        def run() -> None:
+            outcome, failure = None, None
+            try:
+                outcome = function()
+            except OSError as error:
+                failure = error
+            with suppress(RuntimeError):  # the loop has been closed: nobody waits for it
+                self._loop.call_soon_threadsafe(back, outcome, failure)
+
+        threading.Thread(target=run, daemon=True).start()
+
+
+class StdioInput(_End):
+    """Hands on what can be read from a source, as soon as it is there.
+
+    Attributes:
+        source: It belongs to this object.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self.source: Final = source
+        self._receive: Callable[[bytes], object] | None = None
+
+    def fileno(self) -> int:
+        """What it reads from."""
+        return self.source.fd
+
+    def start(self, receive: Callable[[bytes], object]) -> None:
+        """From now on call this with what comes; with `b""` at the end, and then no more."""
+        self._receive = receive
+        if self.source.pollable:
+            try:
+                self._loop.add_reader(self.source.fd, self._read)
+            except (OSError, NotImplementedError):  # a regular file, or a loop without descriptors
+                self.source.pollable = False
+        if not self.source.pollable:
+            self._in_thread(self.source.read, self._has_read)
+
+    def end(self) -> None:
+        """Say that the end has come, unless it was said already."""
+        receive = self._receive
+        if receive is not None:
+            self.stop()
+            receive(b"")
+
+    def stop(self) -> None:
+        """Hand on nothing more."""
+        if self._receive is not None:
+            self._receive = None
+            if self.source.pollable:
+                self._loop.remove_reader(self.source.fd)
+
+    def close(self) -> None:
+        """Close the source, unless a thread that is left behind still uses it."""
+        self.stop()
+        if not self._is_closed:
+            self._is_closed = True
+            if not self._is_in_thread:
+                self.source.close()
+
+    def _read(self) -> None:
+        """Hand on what is there."""
+        try:
+            data = self.source.read()
+        except BlockingIOError:  # somebody else took it
+            return
+        except OSError as error:
+            LOGGER.info("reading has failed: %s", error)
+            data = b""
+        if not data:
+            self.end()
+        elif self._receive is not None:
+            self._receive(data)
+
+    def _has_read(self, data: bytes | None, error: OSError | None) -> None:
+        if error is not None:
+            LOGGER.info("reading has failed: %s", error)
+        receive = self._receive
+        if receive is None:
+            return
+        if data:
+            receive(data)
+            if self._receive is not None:
+                self._in_thread(self.source.read, self._has_read)
+        else:
+            self.end()
+
+
+class StdioOutput(_End):
+    """Writes to a sink, which belongs to this object."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__()
+        self._sink: Final = sink
+        self._moved: Callable[[int, OSError | None], object] | None = None
+
+    def send(self, data: Data) -> int:
+        """Write as much as goes without waiting, and return how much that is.
+
+        Raises:
+            BlockingIOError: There is no room now, or it is not known.
+            OSError: It cannot be written.
+        """
+        if not self._sink.pollable:
+            raise BlockingIOError
+        return self._sink.write(data)
+
+    def send_later(self, data: Data, moved: Callable[[int, OSError | None], object]) -> None:
+        """Wait for room, and then call this, with the number of bytes that were written of it."""
+        self._moved = moved
+        if self._sink.pollable:
+            self._loop.add_writer(self._sink.fd, self._has_room)
+        else:
+            self._in_thread(lambda: self._sink.write_waiting(data), self._has_written)
+
+    def _has_room(self) -> None:
+        self._loop.remove_writer(self._sink.fd)
+        self._has_written(0, None)
+
+    def _has_written(self, sent: int | None, error: OSError | None) -> None:
+        moved, self._moved = self._moved, None
+        if moved is not None:
+            moved(sent or 0, error)
+
+    def stop(self) -> None:
+        """Call nothing more."""
+        if self._moved is not None:
+            self._moved = None
+            if self._sink.pollable:
+                self._loop.remove_writer(self._sink.fd)
+
+    def close(self) -> None:
+        """Close the sink, unless a thread that is left behind still uses it."""
+        self.stop()
+        if not self._is_closed:
+            self._is_closed = True
+            if not self._is_in_thread:
+                self._sink.close()

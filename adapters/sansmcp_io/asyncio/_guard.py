@@ -1,0 +1,104 @@
+"""A block of a task that is cancelled when something beside it fails."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+from ._tasks import Tasks, finished
+
+
+class Guard:
+    """Cancels the block that it was made for, and knows that it did.
+
+    Attributes:
+        failure: What is to be raised in place of the cancellation.
+    """
+
+    def __init__(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # whoever awaits is in one
+        self._task = task
+        self._cancelled_before = task.cancelling()
+        self._is_over = False
+        self.has_cancelled = False
+        self.failure: BaseException | None = None
+
+    def cancel(self) -> None:
+        """Cancel the block, once, unless it has been left."""
+        if not self._is_over and not self.has_cancelled:
+            self.has_cancelled = True
+            self._task.cancel()
+
+    def fail(self, failure: BaseException) -> None:
+        """Cancel the block, and raise this when it has been left."""
+        if self.failure is None:
+            self.failure = failure
+        self.cancel()
+
+    def leave(self) -> bool:
+        """The block is left: return whether it is cancelled by this guard, and by nobody else."""
+        self._is_over = True
+        return self.has_cancelled and self._task.uncancel() <= self._cancelled_before
+
+
+@asynccontextmanager
+async def guarded() -> AsyncGenerator[Guard, None]:
+    """A block that can be cancelled; if it was, the failure that was the cause is raised.
+
+    Nothing is raised in place of a cancellation that somebody else wants as well.
+    """
+    guard = Guard()
+    try:
+        yield guard
+    except asyncio.CancelledError:
+        if not guard.leave():
+            raise
+    except BaseException:
+        guard.leave()
+        raise
+    else:
+        guard.leave()
+    if guard.failure is not None:
+        raise guard.failure
+
+
+class Runs(Protocol):
+    """A session."""
+
+    async def run(self) -> None:
+        """Do all that it has to do, until it is finished."""
+        ...
+
+    def finish(self) -> None:
+        """Have it end."""
+        ...
+
+
+@asynccontextmanager
+async def running(session: Runs) -> AsyncGenerator[None, None]:
+    """A block beside which a session runs, which is finished with it, and cancelled if it fails."""
+    async with guarded() as guard:
+
+        async def run() -> None:
+            try:
+                await session.run()
+            except (SystemExit, KeyboardInterrupt) as failure:
+                guard.fail(failure)  # a task would raise it out of the loop, past this block
+
+        tasks = Tasks(guard.fail)
+        tasks.start_soon(run)
+        try:
+            yield
+        finally:
+            await finished(_finish(session, tasks))
+
+
+async def _finish(session: Runs, tasks: Tasks) -> None:
+    session.finish()
+    try:
+        await tasks.join()
+    finally:
+        await tasks.end()

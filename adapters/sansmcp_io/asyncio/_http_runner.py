@@ -1,0 +1,94 @@
+"""An endpoint at work on asyncio: the tasks of its handlers, its time, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Collection
+from contextlib import suppress
+
+from sansmcp.http import Session
+
+from .._async.http_runner import EndpointRunner
+from .._async.http_session_tasks import CompanionsBase
+from .._common.anomalies import LOGGER
+from .._common.callbacks import FLUSH_SECONDS
+from ._handlers import HandlerRunner
+from ._tasks import Tasks
+
+
+class Companions(CompanionsBase):
+    """Has a task for each session whose function is async."""
+
+    def _start(
+        self, awaitable: Awaitable[object], session: Session, tasks: Tasks
+    ) -> asyncio.Task[None]:
+        return tasks.start_soon(self._run, awaitable, session)
+
+
+class AsyncioRunner(EndpointRunner):
+    """Runs in the loop that it has entered."""
+
+    tasks: Tasks
+    _new_handler_runner = HandlerRunner
+    _loop: asyncio.AbstractEventLoop | None = None
+    _clock: asyncio.TimerHandle | None = None
+    _alarm = -math.inf  # when the clock goes off; it cannot be set before there is a loop
+    _has_changed: asyncio.Event  # something has ended, or a turn has passed
+
+    def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run in this loop, which is running, from now on."""
+        if self._clock is not None:
+            self._clock.cancel()
+        self._loop = loop
+        self._clock, self._alarm = None, math.inf
+        self._has_changed = asyncio.Event()
+        self.tasks = Tasks(self._failed)
+
+    # ---------------------------------------------------------------------------- time
+
+    def _turned(self) -> None:
+        self._has_changed.set()
+        deadline = self.endpoint.next_timeout()
+        if deadline is not None and deadline < self._alarm:
+            assert self._loop is not None
+            if self._clock is not None:
+                self._clock.cancel()
+            self._alarm = deadline
+            # Not `call_at`: a loop may have another clock than the endpoint is told.
+            self._clock = self._loop.call_later(deadline - self.now(), self._keep_time)
+
+    def _keep_time(self) -> None:
+        self._clock, self._alarm = None, math.inf
+        self.endpoint.handle_timeout(self.now())
+        self.turn()
+
+    # ---------------------------------------------------------------------------- ending
+
+    async def _end_requests(self, drain: float) -> None:
+        """Let what is under way end within `drain` seconds, then end it; nobody is served then."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(drain):
+                while self.endpoint.open_requests:
+                    await self._change()
+        self.endpoint.close(now=self.now())
+        self.turn()
+
+    async def _flush(self, rest: Collection[object]) -> None:
+        """Wait until nothing of this is left, and not for longer than somebody reads."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_SECONDS):
+                while rest:
+                    await self._change()
+
+    async def _end_tasks(self) -> None:
+        await self.tasks.end()
+        if self._clock is not None:
+            self._clock.cancel()
+
+    async def _change(self) -> None:
+        self._has_changed.clear()
+        await self._has_changed.wait()
+
+    def _failed(self, error: BaseException) -> None:
+        LOGGER.error("a task of the server failed", exc_info=error)

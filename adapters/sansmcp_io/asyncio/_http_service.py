@@ -1,0 +1,82 @@
+"""A server behind HTTP, on asyncio: who comes is accepted, and the end is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from functools import partial
+from typing import Any, Final
+
+from sansmcp.http import ServerEndpoint
+
+from .._async.http_server import BACKLOG, Address
+from .._async.http_service import HTTPServiceBase
+from .._options.servers import ListeningServerOptions
+from ._http_runner import AsyncioRunner, Companions
+from ._http_wire import HTTPWire
+from ._loop import AsyncioLoop
+
+_READ_BYTES: Final = 65_536
+
+
+class HTTPService(AsyncioRunner, HTTPServiceBase):
+    """What all connections of a server share. It runs once."""
+
+    _new_loop = AsyncioLoop
+
+    def __init__(self, endpoint: ServerEndpoint, options: ListeningServerOptions[Any, Any]) -> None:
+        super().__init__(endpoint, options, Companions)
+        self._enter(asyncio.get_running_loop())
+        # One for all: to have each read make its own costs as much as a tenth of a request.
+        self.buffer: Final = memoryview(bytearray(_READ_BYTES))
+        self._listener: asyncio.Server
+        self._is_closing = False
+
+    async def listen(
+        self, host: str | None, port: int, tls: ssl.SSLContext | None
+    ) -> list[Address]:
+        """Accept connections and serve them, until `shut_down` has come to its end.
+
+        Returns:
+            Where.
+
+        Raises:
+            OSError: It is not possible to listen there.
+        """
+        new_wire = partial(HTTPWire, self, tls)
+        # Begun later: it would wait with sockets that nobody would close, were it cancelled then.
+        self._listener = await asyncio.get_running_loop().create_server(
+            new_wire, host, port, backlog=BACKLOG, start_serving=False
+        )
+        try:
+            await self._listener.start_serving()
+        except BaseException:
+            self._listener.close()
+            raise
+        return [socket.getsockname()[:2] for socket in self._listener.sockets]
+
+    def add(self, wire: HTTPWire) -> bool:
+        """A client has come; whether there is room for it."""
+        if self._is_closing or not self.admits_more():
+            return False
+        self._connections.add(wire)
+        return True
+
+    def remove(self, wire: HTTPWire) -> None:
+        """A client has gone."""
+        self._connections.discard(wire)
+        self._has_changed.set()
+
+    async def shut_down(self, drain: float) -> None:
+        """Accept no more, let what is under way end within `drain` seconds, then end it."""
+        self._is_closing = True
+        self._listener.close()
+        for wire in list(self._connections):
+            wire.close()
+        await self._end_requests(drain)
+        await self._flush(self._connections)
+        for wire in self._connections:
+            wire.abort()
+        while self._connections:
+            await self._change()
+        await self._end_tasks()

@@ -1,0 +1,112 @@
+"""What the shared parts need of a loop, as asyncio has it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+from .._async.mailbox import Item, MailboxBase
+from .._common.callbacks import ProgressHandler
+from ._tasks import end_all
+
+
+class AsyncioLoop:
+    """The event loop that runs where this is made."""
+
+    new_event = asyncio.Event
+    new_lock = asyncio.Lock
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.now: Callable[[], float] = self._loop.time
+
+    def new_mailbox(self, on_progress: ProgressHandler | None = None) -> Mailbox[Any]:
+        """A mailbox that is empty."""
+        return Mailbox(on_progress)
+
+    def new_workers(self, deadline: float) -> Workers:
+        """Workers that have time until then."""
+        return Workers(deadline)
+
+    async def pause(self) -> None:
+        """Let others run."""
+        await asyncio.sleep(0)
+
+    async def wait_until(self, deadline: float, wait: Callable[[], Awaitable[object]]) -> bool:
+        """Wait for something, and say whether it has come before the deadline."""
+        scope = asyncio.timeout_at(None if deadline == math.inf else deadline)
+        try:
+            async with scope:
+                await wait()
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            return False
+        return True
+
+    def new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        """What any thread may hand a function to, for this one."""
+        here, loop = threading.get_ident(), self._loop
+
+        def hand_over(function: Callable[[], object]) -> None:
+            if threading.get_ident() == here:
+                function()
+            else:
+                with suppress(RuntimeError):  # the loop has been closed
+                    loop.call_soon_threadsafe(function)
+
+        return hand_over
+
+
+class Workers:
+    """Tasks of one caller that work at the same thing."""
+
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Cancel them all."""
+        self._is_cancelled = True
+        for task in self._tasks:
+            task.cancel()
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, None]], number: int) -> None:
+        """Have so many tasks do this, and wait for their ends."""
+        loop = asyncio.get_running_loop()
+        alarm = None if self._deadline == math.inf else loop.call_at(self._deadline, self.cancel)
+        try:
+            self._tasks += [loop.create_task(work()) for _ in range(number)]
+            if self._is_cancelled:  # by one that has begun at once
+                self.cancel()
+            await asyncio.wait(self._tasks)
+        finally:
+            if alarm is not None:
+                alarm.cancel()
+            await end_all(self._tasks)
+        for task in self._tasks:
+            if not task.cancelled():
+                task.result()
+
+
+class Mailbox(MailboxBase[Item]):
+    """What the dispatcher leaves for one caller that waits."""
+
+    _waiter: asyncio.Future[None] | None = None
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def take(self) -> Item:
+        """The oldest item, as soon as there is one, or raise what `fail` was given."""
+        while not self._items and self._failure is None:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._taken()

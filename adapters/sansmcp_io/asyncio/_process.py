@@ -1,0 +1,197 @@
+"""A server as a child process on asyncio: started without a shell, always waited for.
+
+The loop watches its descriptors: what it writes, and where the system has one, the one that tells
+of its end. asyncio's own processes would take a thread each to wait for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from .._common.anomalies import LOGGER
+from .._common.descriptors import Sink, Source, has_data
+from .._common.stderr import (
+    LAST_WORDS_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    STDERR_SECONDS,
+    StderrLines,
+    StderrTail,
+)
+from .._options.clients import StdioClientOptions
+from ..stdio import (
+    DEFAULT_KILL_AFTER,
+    HAS_PROCESS_GROUPS,
+    KILL,
+    TERMINATE,
+    group_is_alive,
+    signal_group,
+)
+from ._ends import StdioInput, StdioOutput
+from ._loop import AsyncioLoop
+from ._tasks import end_all, finished
+
+_POLL_SECONDS: Final = 0.05
+"""How often to look whether it has ended, on systems where no descriptor tells that."""
+
+
+class Child:
+    """A running server process.
+
+    Raises:
+        OSError: It could not be started.
+    """
+
+    def __init__(self, options: StdioClientOptions[Any]) -> None:
+        keywords = options.of_process()
+        self._options: Final = options
+        self._loop: Final = AsyncioLoop()
+        self.process: Final = subprocess.Popen(options.command, bufsize=0, **keywords)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.output: Final = StdioOutput(Sink(self.process.stdin.fileno()))
+        self.process.stdin.close()
+        self.input: Final = StdioInput(Source(self.process.stdout.fileno()))
+        self.process.stdout.close()
+        self.stderr: Final = StderrTail()
+        self.ended_by = "end of input"
+        self._has_group = HAS_PROCESS_GROUPS
+        self._has_ended = asyncio.Event()
+        self._forwarded = asyncio.Event()
+        self._errors: StdioInput | None = None
+        self._lines = None if options.on_stderr is None else StderrLines(options.on_stderr)
+        if self.process.stderr is not None:
+            self._errors = StdioInput(Source(self.process.stderr.fileno()))
+            self.process.stderr.close()
+            self._errors.start(self._forward)
+        self._watch_end()
+
+    def _forward(self, data: bytes) -> None:
+        """Take what came of standard error."""
+        self.stderr.add(data)
+        if self._lines is not None:
+            if data:
+                self._lines.add(data)
+            else:
+                self._lines.end()
+        if not data:
+            self._forwarded.set()
+
+    # ---------------------------------------------------------------------------- its end
+
+    def _watch_end(self) -> None:
+        """Have `_has_ended` set when the process has."""
+        loop = asyncio.get_running_loop()
+        try:
+            descriptor = os.pidfd_open(self.process.pid)
+        except (AttributeError, OSError):  # not every system has it
+            self._look(loop)
+            return
+
+        def see() -> None:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+            self._see_end()
+
+        loop.add_reader(descriptor, see)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._see_end():
+            loop.call_later(_POLL_SECONDS, self._look, loop)
+
+    def _see_end(self) -> bool:
+        status = self.process.poll()
+        if status is None:
+            return False
+        self.stderr.exit_status = status
+        # The number is free from now on, unless there is still somebody in the group.
+        self._has_group = self._has_group and group_is_alive(self.process.pid)
+        self._has_ended.set()
+        return True
+
+    async def watch(self) -> None:
+        """See to it that the output of the server ends with its process.
+
+        What it has started may hold the other end open, but will not answer in its place.
+        """
+        await self._has_ended.wait()
+        await asyncio.sleep(LAST_WORDS_SECONDS)  # what it wrote last is still to be read
+        while has_data(self.input):
+            await asyncio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
+        await self._end_group()
+        self.input.end()
+
+    async def stop(self) -> None:
+        """Close the server's input and wait for its end; insist with signals.
+
+        Keeps STDIO-013, STDIO-014.
+        """
+        self.input.stop()
+        self.input.start(_discard)  # or a full pipe would keep it from ending
+        self.output.close()
+        await self._end_process()
+        await self._end_group()
+        if self._errors is not None:
+            # A process that has left the group may hold the other end open for ever.
+            await self._loop.wait_until(self._loop.now() + STDERR_SECONDS, self._forwarded.wait)
+            self._errors.end()
+            self._errors.close()
+        self.input.close()
+
+    async def _end_process(self) -> None:
+        for name, number, seconds in (
+            ("terminate", TERMINATE, self._options.terminate_after),
+            ("kill", KILL, self._options.kill_after),
+        ):
+            if await self._loop.wait_until(self._loop.now() + seconds, self._has_ended.wait):
+                return
+            self.ended_by = name
+            LOGGER.warning("the server does not end by itself: %s", name)
+            if HAS_PROCESS_GROUPS:
+                signal_group(self.process.pid, number)
+            else:
+                self.process.kill()
+        await self._has_ended.wait()
+
+    async def _end_group(self) -> None:
+        """What the server has started and left behind ends with it."""
+        pid = self.process.pid
+        if not self._has_group or not signal_group(pid, TERMINATE):
+            return
+        until = self._loop.now() + min(self._options.kill_after, DEFAULT_KILL_AFTER)
+        while group_is_alive(pid):
+            if self._loop.now() >= until:
+                signal_group(pid, KILL)
+                break
+            await asyncio.sleep(LOOK_AGAIN_SECONDS)  # nothing tells of the end of a group
+        self._has_group = False
+
+
+def _discard(data: bytes) -> None:
+    pass
+
+
+@asynccontextmanager
+async def open_child(
+    options: StdioClientOptions[Any],
+) -> AsyncGenerator[Child, None]:
+    """Start a process and end it, whatever happens in between.
+
+    Raises:
+        OSError: It could not be started.
+    """
+    child = Child(options)
+    watching = asyncio.get_running_loop().create_task(child.watch())
+    try:
+        yield child
+    finally:
+
+        async def stop() -> None:
+            await end_all([watching])
+            await child.stop()
+
+        await finished(stop())

@@ -1,0 +1,63 @@
+"""A server behind HTTP, on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+
+import attrs
+
+from .._async.http_server import HTTPServer
+from .._common.access import check_addresses
+from .._options.arguments import takes
+from .._options.servers import ListeningServerOptions
+from ._stdio import Handler, ReadyHandler
+from ._tasks import finished
+
+
+@attrs.frozen
+class _HTTPServerOptions(ListeningServerOptions[Handler, ReadyHandler]):
+    """The options of a server that listens, on asyncio.
+
+    Args:
+        on_listening: Called with the `HTTPServer` as soon as it listens: to keep, to print its
+            port, or to set the result of a future (`on_listening=future.set_result`).
+    """
+
+    on_listening: Callable[[HTTPServer], object] | None = attrs.field(default=None, kw_only=True)
+
+
+@takes(_HTTPServerOptions)
+async def serve_http(options: _HTTPServerOptions) -> None:
+    """Serve clients over HTTP/1.1, until cancelled or `HTTPServer.close`. Needs the extra `h11`.
+
+    However it ends, requests under way have `drain` seconds to come to their end; then they are
+    cancelled, and streams are ended so that clients know it.
+
+    Raises:
+        ValueError: Others can reach `host`, and `hosts` is empty; or settings contradict each
+            other.
+        OSError: It is not possible to listen there.
+        ModuleNotFoundError: The extra `h11` is not installed.
+    """
+    endpoint = options.new_endpoint()
+    # Here, since programs on stdio need none of it, and not all have h11.
+    from ._http_service import HTTPService
+
+    service = HTTPService(endpoint, options)
+    host, port = options.host, options.port
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    check_addresses(host, [str(address[0]) for *_, address in found], options.hosts)
+    addresses = await service.listen(host, port, options.tls)
+    closing = asyncio.Event()
+    service.end = closing.set
+    try:
+        if options.on_listening is not None:
+            options.on_listening(HTTPServer(service, addresses, closing.set))
+        await closing.wait()
+    finally:
+        await finished(service.shut_down(options.drain))
+    if service.failure is not None:
+        raise service.failure

@@ -1,0 +1,110 @@
+"""A pair of asyncio's streams, which somebody else has opened, and closes, as two ends.
+
+Here a task reads, and another waits for room: streams tell nobody who does not await them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from .._common.anomalies import LOGGER
+from .._common.callbacks import FLUSH_SECONDS
+from .._common.descriptors import LARGE_BYTES, Data
+from ._tasks import end_all, finished
+
+
+class StreamInput:
+    """Hands on what a reader has, as soon as it is there."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader: Final = reader
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self, receive: Callable[[bytes], object]) -> None:
+        """From now on call this with what comes; with `b""` at the end, and then no more."""
+        self.task = asyncio.get_running_loop().create_task(self._read(receive))
+
+    def stop(self) -> None:
+        """Hand on nothing more."""
+        if self.task is not None:
+            self.task.cancel()
+
+    async def _read(self, receive: Callable[[bytes], object]) -> None:
+        try:
+            while data := await self._reader.read(LARGE_BYTES):
+                receive(data)
+        except Exception as error:  # a reader may be given any
+            LOGGER.info("reading has failed: %s", error)
+        receive(b"")
+
+
+class StreamOutput:
+    """Gives a writer no more than a little at once: what waits is to wait where it is counted."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer: Final = writer
+        self.task: asyncio.Task[None] | None = None
+        self._limits = writer.transport.get_write_buffer_limits()
+        writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all is written
+
+    def send(self, data: Data) -> int:
+        """Write some of it, and return how much that is.
+
+        Raises:
+            BlockingIOError: What was written before has not gone out.
+            OSError: It cannot be written.
+        """
+        transport = self._writer.transport
+        if transport.is_closing():
+            raise BrokenPipeError("the stream is closed")
+        if transport.get_write_buffer_size():
+            raise BlockingIOError
+        piece = data if len(data) <= LARGE_BYTES else memoryview(data)[:LARGE_BYTES]
+        transport.write(piece)
+        return len(piece)
+
+    def send_later(self, data: Data, moved: Callable[[int, OSError | None], object]) -> None:
+        """Wait for room, and then call this: nothing was written of it."""
+        self.task = asyncio.get_running_loop().create_task(self._wait(moved))
+
+    def stop(self) -> None:
+        """Call nothing more."""
+        if self.task is not None:
+            self.task.cancel()
+
+    async def _wait(self, moved: Callable[[int, OSError | None], object]) -> None:
+        failure: OSError | None = None
+        try:
+            await self._writer.drain()
+        except Exception as error:  # that of the reader, too
+            failure = error if isinstance(error, OSError) else OSError(str(error))
+        moved(0, failure)
+
+    async def flush(self) -> None:
+        """Wait until all is written, but not for a peer that does not read."""
+        with suppress(Exception):  # as above
+            async with asyncio.timeout(FLUSH_SECONDS):
+                await self._writer.drain()
+        if not self._writer.is_closing():  # else its owner does not go on with it
+            low, high = self._limits
+            self._writer.transport.set_write_buffer_limits(high, low)
+
+
+@asynccontextmanager
+async def ends_of(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> AsyncGenerator[tuple[StreamInput, StreamOutput], None]:
+    """Both ends for as long as the block lasts. What was written then has gone out, if it can."""
+    input, output = StreamInput(reader), StreamOutput(writer)
+    try:
+        yield input, output
+    finally:
+        await finished(_end(input, output))
+
+
+async def _end(input: StreamInput, output: StreamOutput) -> None:
+    await end_all([task for task in (input.task, output.task) if task is not None])
+    await output.flush()

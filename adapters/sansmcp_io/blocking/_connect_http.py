@@ -1,0 +1,52 @@
+"""Opening a client over HTTP, without a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .._options.arguments import takes
+from .._options.clients import HTTPClientOptions
+from ._client import Client, RequestHandler, check_plain
+from ._interrupts import Uninterrupted
+
+if TYPE_CHECKING:
+    from ._http_client import HTTPSession
+
+
+@takes(HTTPClientOptions[RequestHandler])
+@contextmanager
+def connect_http(options: HTTPClientOptions[RequestHandler]) -> Generator[Client, None, None]:
+    """Talk to a server over HTTP, whichever of the five revisions it speaks.
+
+    Leaving the block cancels what is still open, and ends the session if there is one.
+
+    Raises:
+        PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
+        RequestRefused: The server refused the start with a status of HTTP, such as one that wants
+            to know who asks.
+        ValueError: The URL or a field is unusable, or a proxy was to be used.
+        ModuleNotFoundError: The extra `h11` is not installed.
+    """
+    check_plain(options.on_request, options.on_notification, options.on_unauthorized)
+    endpoint = options.new_endpoint()
+    # Here, since programs on stdio need none of it, and not all have h11.
+    from ._http_client import HTTPSession
+
+    session: HTTPSession | None = None
+    try:
+        with Uninterrupted():  # or nobody would know what there is to be closed
+            session = HTTPSession(endpoint, options)
+        session.start(*options.opening)
+        yield Client(session)
+    finally:
+        try:
+            if session is not None:
+                with session:
+                    session.finish()
+        except BaseException:  # Ctrl-C may come when that has hardly begun
+            if session is not None:
+                with session:
+                    session.finish()
+            raise

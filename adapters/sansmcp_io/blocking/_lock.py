@@ -1,0 +1,98 @@
+"""One lock around all that threads share of a connection."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+from weakref import WeakSet
+
+from ._interrupts import INTERRUPTS, Uninterrupted, interruptible
+
+
+class Forkable:
+    """Has locks, which a process made by `os.fork` cannot use as it finds them.
+
+    Whatever thread holds one of them there is in the other process only.
+    """
+
+    def __init__(self) -> None:
+        _LIVING.add(self)
+
+    def _leave_to_parent(self) -> None:
+        """This is the process that was made by `os.fork`: make the locks anew."""
+        raise NotImplementedError
+
+
+_LIVING: Final = WeakSet[Forkable]()
+
+
+class Guarded(Forkable):
+    """As a context manager it holds the lock, and keeps Ctrl-C from breaking in.
+
+    The lock can be taken again by the thread that has it, because what is logged under it may be
+    sent to the client by a `LogHandler`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._owner = 0  # the thread that holds it
+        self._depth = 0  # how often it does
+        self._local = threading.local()
+        self._is_ending = False  # Ctrl-C waits for its end, which is near
+        self.is_forked: bool = False
+        """Whether this is the copy that a process made by `os.fork` has. The parent's goes on."""
+        Forkable.__init__(self)
+
+    def _leave_to_parent(self) -> None:
+        self._lock = threading.RLock()  # who held it is not here
+        self._owner = self._depth = 0
+        self.is_forked = True
+
+    def __enter__(self) -> None:
+        stack: list[Uninterrupted] | None = getattr(self._local, "stack", None)
+        if stack is None:
+            stack = self._local.stack = []
+        uninterrupted = Uninterrupted()
+        uninterrupted.__enter__()
+        stack.append(uninterrupted)
+        self._lock.acquire()
+        self._owner = threading.get_ident()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = 0
+        self._lock.release()
+        self._local.stack.pop().__exit__()
+
+    def _without_lock(self, function: Callable[..., Any], *args: object) -> Any:
+        """Call something that takes time, or belongs to the application."""
+        owner, depth = self._owner, self._depth
+        self._owner = self._depth = 0
+        self._lock.release()
+        try:
+            if self._is_ending:
+                return function(*args)
+            return interruptible(function, *args)
+        finally:
+            self._lock.acquire()
+            self._owner, self._depth = owner, depth
+
+    @property
+    def _is_mine(self) -> bool:
+        """Whether this thread holds the lock."""
+        return self._owner == threading.get_ident()
+
+
+def _forked() -> None:
+    INTERRUPTS.forked()
+    for each in list(_LIVING):
+        each._leave_to_parent()
+
+
+with suppress(AttributeError):  # not every system has it
+    os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,248 @@
+"""A server as a child process, without a loop: started without a shell, always waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from .._common.anomalies import LOGGER
+from .._common.descriptors import READ_BYTES, Sink, Source
+from .._common.stderr import (
+    LAST_WORDS_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    STDERR_SECONDS,
+    StderrLines,
+    StderrTail,
+)
+from .._options.clients import StdioClientOptions
+from ..stdio import (
+    DEFAULT_KILL_AFTER,
+    HAS_PROCESS_GROUPS,
+    KILL,
+    TERMINATE,
+    group_is_alive,
+    signal_group,
+)
+from ._interrupts import interruptible
+
+_MOST_SAID_BYTES: Final = 1_048_576
+"""So much of standard error waits for `on_stderr`. Of more, the oldest is dropped."""
+_LOOK_AGAIN_IN_A_CALL_SECONDS: Final = 0.25
+"""How often to look whether the process has ended, on systems where no descriptor tells that."""
+
+
+class Child:
+    """A running server process. It is watched by whichever thread reads what it says.
+
+    Attributes:
+        on_lines: What takes a call that hands something to `on_stderr`, until it can be made.
+
+    Raises:
+        OSError: It could not be started.
+    """
+
+    def __init__(self, options: StdioClientOptions[Any]) -> None:
+        keywords = options.of_process()
+        self._options = options
+        self.process: Final = subprocess.Popen(options.command, bufsize=0, **keywords)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.sink: Final = Sink(self.process.stdin.fileno())
+        self.process.stdin.close()
+        self.source: Final = Source(self.process.stdout.fileno())
+        self.process.stdout.close()
+        self.stderr: Final = StderrTail()
+        self.ended_by = "end of input"
+        self.on_lines: Callable[[Callable[[], object]], object] = _nobody_calls
+        self._lines = None if options.on_stderr is None else StderrLines(options.on_stderr)
+        self._said = bytearray()  # and not handed on
+        self._saying = threading.Lock()  # around that
+        self._has_dropped = False
+        self._has_group = HAS_PROCESS_GROUPS
+        self._ending: int | None = None
+        self._alarm = math.inf
+        self.descriptors: Final[dict[int, Callable[[], bool]]] = {}
+        with contextlib.suppress(AttributeError, OSError):  # not every system has it
+            self._ending = os.pidfd_open(self.process.pid)
+            self.descriptors[self._ending] = self._see_end
+        if self.process.stderr is not None:
+            os.set_blocking(self.process.stderr.fileno(), False)
+            self.descriptors[self.process.stderr.fileno()] = self._take_stderr
+
+    # ------------------------------------------------------------------- while it is read
+
+    @property
+    def alarm(self) -> float:
+        """When its output has ended, if nothing came until then.
+
+        What it has started may hold the other end open, but will not answer in its place.
+        """
+        if self._ending is None and self._alarm == math.inf:
+            return time.monotonic() + _LOOK_AGAIN_IN_A_CALL_SECONDS
+        return self._alarm
+
+    def look(self) -> None:
+        """See whether it has ended, where no descriptor tells that."""
+        if self._ending is None and self._alarm == math.inf:
+            self._see_end()
+
+    def heard(self) -> None:
+        """Something came, be it from a process that has ended: there may be more."""
+        if self._alarm != math.inf:
+            self._alarm = time.monotonic() + LAST_WORDS_SECONDS
+
+    def _see_end(self) -> bool:
+        status = self.process.poll()
+        if status is None:
+            return True
+        self.stderr.exit_status = status
+        # The number is free from now on, unless there is still somebody in the group.
+        self._has_group = self._has_group and group_is_alive(self.process.pid)
+        self._alarm = time.monotonic() + LAST_WORDS_SECONDS
+        return False
+
+    def _take_stderr(self) -> bool:
+        assert self.process.stderr is not None
+        try:
+            data = os.read(self.process.stderr.fileno(), READ_BYTES)
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            LOGGER.info("reading standard error has failed: %s", error)
+            data = b""
+        self.stderr.add(data)
+        if self._lines is not None and data:
+            self._keep(data)
+        return bool(data)
+
+    def _keep(self, data: bytes) -> None:
+        """Have it handed on, with what comes until then."""
+        with self._saying:
+            is_awaited = bool(self._said)
+            self._said += data
+            excess = len(self._said) - _MOST_SAID_BYTES
+            if excess > 0:
+                del self._said[:excess]
+        if not is_awaited:
+            self.on_lines(self._hand_on)
+        if excess > 0 and not self._has_dropped:
+            self._has_dropped = True
+            LOGGER.warning("standard error comes faster than it is handled: some is dropped")
+
+    def _hand_on(self) -> None:
+        with self._saying:
+            said = bytes(self._said)
+            self._said.clear()
+        if self._lines is not None:
+            self._lines.add(said)
+
+    # ---------------------------------------------------------------------------- its end
+
+    def stop(self) -> None:
+        """Close the server's input and wait for its end; insist with signals.
+
+        Keeps STDIO-013, STDIO-014.
+        """
+        self.on_lines = _nobody_calls
+        poll = select.poll()
+        for descriptor in (self.source.fd, *self.descriptors):
+            poll.register(descriptor, select.POLLIN)
+        self.sink.close()
+        self._end_process(poll)
+        self.stderr.exit_status = self.process.returncode
+        self._end_group()
+        if self.process.stderr is not None:
+            # A process that has left the group may hold the other end open for ever.
+            self._until(poll, lambda: self._stderr_fd not in self.descriptors, STDERR_SECONDS)
+        self._close()
+        interruptible(self._hand_on_the_rest)  # whatever that takes, or raises: all else is done
+
+    def leave_to_parent(self) -> None:
+        """This is a process made by `os.fork`, and the server is that of the other one."""
+        self.sink.close()
+        self._close()
+        self.process.returncode = 0  # else it is complained of, since it was not waited for
+
+    def _close(self) -> None:
+        if self.process.stderr is not None:
+            self.process.stderr.close()
+        self.source.close()
+        if self._ending is not None:
+            os.close(self._ending)
+
+    def _hand_on_the_rest(self) -> None:
+        self._hand_on()
+        if self._lines is not None:
+            self._lines.end()
+
+    @property
+    def _stderr_fd(self) -> int:
+        return -1 if self.process.stderr is None else self.process.stderr.fileno()
+
+    def _end_process(self, poll: select.poll) -> None:
+        for name, number, seconds in (
+            ("terminate", TERMINATE, self._options.terminate_after),
+            ("kill", KILL, self._options.kill_after),
+        ):
+            if self._until(poll, self._has_ended, seconds):
+                return
+            self.ended_by = name
+            LOGGER.warning("the server does not end by itself: %s", name)
+            if HAS_PROCESS_GROUPS:
+                signal_group(self.process.pid, number)
+            else:
+                self.process.kill()
+        self._until(poll, self._has_ended, math.inf)
+
+    def _has_ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def _end_group(self) -> None:
+        """What the server has started and left behind ends with it."""
+        pid = self.process.pid
+        if not self._has_group or not signal_group(pid, TERMINATE):
+            return
+        until = time.monotonic() + min(self._options.kill_after, DEFAULT_KILL_AFTER)
+        while group_is_alive(pid):
+            if time.monotonic() >= until:
+                signal_group(pid, KILL)
+                return
+            time.sleep(LOOK_AGAIN_SECONDS)  # no system tells when a group has ended
+
+    def _until(self, poll: select.poll, is_done: Callable[[], bool], seconds: float) -> bool:
+        """Wait for something, and meanwhile read what would else fill the pipes."""
+        until = time.monotonic() + seconds
+        while not is_done():
+            left = until - time.monotonic()
+            if left <= 0:
+                return False
+            longest = 60.0 if self._ending is not None else LOOK_AGAIN_SECONDS
+            for descriptor, _ in poll.poll(math.ceil(min(left, longest) * 1000)):
+                if descriptor == self.source.fd:
+                    goes_on = self._discard_output()
+                else:
+                    goes_on = self.descriptors[descriptor]()
+                    if not goes_on:
+                        del self.descriptors[descriptor]
+                if not goes_on:
+                    poll.unregister(descriptor)
+        return True
+
+    def _discard_output(self) -> bool:
+        try:
+            return bool(self.source.read())
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+
+def _nobody_calls(function: Callable[[], object]) -> None:
+    """What is kept is handed on later."""

@@ -1,0 +1,342 @@
+"""What callers ask of the peer, and wait for: requests, listings, subscriptions, pings."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from sansmcp import (
+    ConnectionFailed,
+    ErrorCode,
+    ErrorReceived,
+    IncomingRequest,
+    InputRequired,
+    JSONObject,
+    JSONValue,
+    Listing,
+    ListingEnded,
+    LocalProtocolError,
+    OutgoingRequest,
+    PageReceived,
+    PingEnded,
+    Ready,
+    RequestCancelled,
+    RequestFailed,
+    ResponseReceived,
+    State,
+)
+
+from .._common.anomalies import LOGGER
+from .._common.call import INTERNAL_ERROR, ClientSide
+from .._common.callbacks import check_progress_handler, not_async
+from .._common.defaults import limit_of
+from .._common.endings import (
+    check_listing,
+    ended_text,
+    not_sent_error,
+    result_of,
+    seconds_of,
+    start_error,
+    with_stderr,
+)
+from .._common.errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
+from .._common.requester import RequestArguments
+from .._common.stderr import StderrTail
+from ._changes import Changes
+from ._mailbox import Item, Mailbox
+from ._questions import answers
+from ._session import EventDispatcher
+from ._waiting import FORKED
+
+if TYPE_CHECKING:
+    from sansmcp.http import ClientEndpoint
+
+_REOPENING: Final = "the session was lost, and is not open again yet"
+
+_Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | RequestCancelled
+
+
+class RequestSender(EventDispatcher):
+    """A session on which callers ask."""
+
+    polls: int
+
+    stderr: StderrTail | None = None
+    _opening_failed: ConnectionFailed | None = None  # of the session that is wanted
+
+    def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
+        """Open the conversation of a client, or raise why that cannot be done."""
+        with self:
+            mailbox = Mailbox[Ready | ConnectionFailed]()
+            cast(ClientSide, self.side).start(
+                timeout=limit_of(timeout),
+                probe_timeout=limit_of(probe_timeout),
+                hint=hint,
+                data=mailbox,
+                now=time.monotonic(),
+            )
+            self.turn()
+            event = self._take(mailbox)
+        if isinstance(event, ConnectionFailed):
+            raise start_error(event, self.stderr)
+
+    def request(self, arguments: RequestArguments, serving: IncomingRequest | None) -> JSONObject:
+        """Ask, wait, and cancel the request if the wait is interrupted."""
+        method, on_progress = arguments.method, arguments.on_progress
+        timeout, max_timeout = arguments.timeout, arguments.max_timeout
+        check_progress_handler(on_progress)
+        with self:
+            self._check_open(method)
+            if serving is not None and not serving.open:
+                raise CallCancelled(f"{method} was not sent: the call is over")
+            timeout = self.request_timeout if timeout is None else timeout
+            if not self.has_room:
+                waited = self._room_to_ask(method, timeout, max_timeout)
+                timeout -= waited
+                max_timeout = None if max_timeout is None else max_timeout - waited
+            mailbox = Mailbox[_Answer](on_progress)
+            call = arguments.send(
+                self.side.send_request,
+                timeout,
+                max_timeout,
+                log_level=arguments.log_level,
+                request=serving,
+                data=mailbox,
+                now=time.monotonic(),
+            )
+            deadline = math.inf if max_timeout is None else time.monotonic() + max_timeout
+            if serving is not None:
+                serving.data.append(mailbox)
+            try:
+                self.turn()
+                outcome = self._take(mailbox)
+                while isinstance(outcome, InputRequired):
+                    responses = answers(self, outcome, deadline)
+                    call = self._go_on(outcome, responses, timeout, deadline, mailbox)
+                    outcome = self._take(mailbox)
+                if isinstance(outcome, RequestCancelled):
+                    raise CallCancelled(f"{method} was given up: the call was cancelled")
+            except BaseException:
+                with suppress(LocalProtocolError):  # a request for a task ends by tasks/cancel
+                    self.side.cancel(call, now=time.monotonic())
+                self.turn()
+                self.flush()
+                raise
+            finally:
+                mailbox.is_closed = True
+                if serving is not None:
+                    serving.data.remove(mailbox)
+            if isinstance(outcome, RequestFailed):
+                self.flush()  # it may have been cancelled
+        return result_of(outcome, self.stderr)
+
+    def _take(self, mailbox: Mailbox[Item]) -> Item:
+        """The oldest item, as soon as there is one, and all progress before."""
+        while True:
+            self.wait(lambda: mailbox.has_mail, mailbox=mailbox)
+            if not mailbox.progress:
+                self.tell_all()  # before the answer, since it has come before
+                return mailbox.items.popleft()
+            assert mailbox.on_progress is not None  # or progress would not be put there
+            on_progress, progress = mailbox.on_progress, mailbox.take_progress()
+            not_async(self._without_lock(on_progress, *progress), "on_progress")
+
+    def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
+        """Wait for room, and return the seconds that it took. They count like any silence."""
+        seconds = timeout if max_timeout is None else min(timeout, max_timeout)
+        if not seconds > 0:
+            return 0.0  # the core says what is wrong with that
+        start = time.monotonic()
+        if self.needs_reopening:
+            self._reopen()
+        if not self.wait_for_room(start + seconds):
+            why = _REOPENING if self.is_reopening else f"the peer has not read for {seconds} s"
+            raise RequestTimeout(f"{method} was not sent: {why}")
+        self._check_open(method)
+        if self.is_reopening:
+            raise not_sent_error(method, self._opening_failed)
+        return time.monotonic() - start
+
+    def _reopen(self) -> None:
+        """Open a session again, after one that was of no use: it is asked for."""
+        self.needs_reopening = False
+        endpoint = cast("ClientEndpoint", self.side)
+        endpoint.reopen(now=time.monotonic()).data = Mailbox[Any]()  # nobody waits for it there
+        self.turn()
+
+    def _go_on(
+        self,
+        asked: InputRequired,
+        responses: JSONObject,
+        timeout: float,
+        deadline: float,
+        mailbox: Mailbox[Any],
+    ) -> OutgoingRequest:
+        """The next round of a request, with the answers to what was asked."""
+        now = time.monotonic()
+        try:
+            call = cast(ClientSide, self.side).provide_input(
+                asked.request,
+                responses,
+                progress=mailbox.on_progress is not None,
+                timeout=limit_of(timeout),
+                max_timeout=limit_of(deadline - now),
+                data=mailbox,
+                now=now,
+            )
+        except Exception as error:  # also what an encoder says of values that are no JSON
+            text = "what the handler has answered to questions about %.80r cannot be sent"
+            LOGGER.error(text, asked.request.method, exc_info=error)
+            raise McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR) from error
+        self.turn()
+        return call
+
+    @contextmanager
+    def listen(
+        self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
+    ) -> Generator[Changes, None, None]:
+        """Subscribe, and iterate over what changes, for as long as the block lasts."""
+        method = "subscriptions/listen"
+        changes = Changes(self, self.stderr)
+        with self:
+            self._check_open(method)
+            timeout = self.request_timeout if timeout is None else timeout
+            if not self.has_room:
+                timeout -= self._room_to_ask(method, timeout, None)
+            subscription = cast(ClientSide, self.side).listen(
+                notifications,
+                meta=meta,
+                timeout=limit_of(timeout),
+                data=changes,
+                now=time.monotonic(),
+            )
+            try:
+                self.turn()
+                changes.wait_acknowledged()
+            except BaseException:
+                self.cancel_soon(subscription)
+                self.turn()
+                raise
+        try:
+            yield changes
+        finally:
+            self.cancel_soon(subscription)
+
+    def items(
+        self, method: str, params: JSONObject | None, timeout: float | None
+    ) -> Generator[JSONValue, None, None]:
+        """Iterate over a listing; leaving the loop early cancels the rest of it."""
+        listing: Listing | None = None
+        mailbox = Mailbox[PageReceived | ListingEnded]()
+        timeout = self.request_timeout if timeout is None else timeout
+        try:
+            while True:
+                with self:
+                    if listing is None or listing.open:
+                        self._check_open(method)
+                        if not self.has_room:  # not taken off: the time is one for every page
+                            self._room_to_ask(method, timeout, None)
+                    if listing is None:
+                        listing = self.side.send_paginated(
+                            method,
+                            params,
+                            timeout=limit_of(timeout),
+                            auto=False,  # or a slow consumer would have all of it in memory
+                            data=mailbox,
+                            now=time.monotonic(),
+                        )
+                    elif listing.open:
+                        self.side.next_page(listing, now=time.monotonic())
+                    try:
+                        self.turn()
+                        event = self._take(mailbox)
+                    except BaseException:
+                        self.side.cancel(listing, now=time.monotonic())
+                        self.turn()
+                        self.flush()
+                        raise
+                    if isinstance(event, ListingEnded):
+                        self.flush()  # it may have been cancelled
+                if isinstance(event, ListingEnded):
+                    break
+                yield from event.items
+            check_listing(event, self.stderr)
+        finally:
+            if listing is not None:
+                self.cancel_soon(listing)
+
+    def ping(self, timeout: float | None) -> float:
+        """Ping the peer, and return the seconds that the answer took."""
+        with self:
+            self._check_open("ping")
+            timeout = self.request_timeout if timeout is None else timeout
+            if self.is_reopening:  # but not for room: it is small, and part of the answer
+                timeout -= self._room_to_ask("ping", timeout, None)
+            mailbox = Mailbox[PingEnded]()
+            self.side.ping(
+                timeout=limit_of(timeout),
+                data=mailbox,
+                now=time.monotonic(),
+            )
+            self.turn()
+            ended = self._take(mailbox)
+        return seconds_of(ended, self.stderr)
+
+    def poll(self, timeout: float) -> bool:
+        """Handle what has come, or what comes within this time."""
+        with self:
+            if self.side.state is not State.OPEN:
+                raise with_stderr(ConnectionLost(ended_text(self.ended_by)), self.stderr)
+            before, until = self.news, time.monotonic() + timeout
+            self.polls += 1
+            try:
+                self.look()
+                self.work()
+                self.wait(lambda: self.news != before or self.side.state is State.CLOSED, until)
+                self.work()
+            finally:
+                self.polls -= 1
+            self.flush()
+            return self.news != before
+
+    def wait_ready(self, timeout: float) -> None:
+        """Wait for the end of the handshake."""
+        with self:
+            closed = State.CLOSED
+            until = time.monotonic() + timeout
+            if not self.wait(lambda: self.is_ready or self.side.state is closed, until):
+                raise RequestTimeout(f"the client was not ready within {timeout} s")
+            if self.side.state is closed:
+                raise ConnectionLost("the connection ended before the handshake was done")
+
+    def sleep(self, serving: IncomingRequest, seconds: float) -> None:
+        """Do all that is to be done, but nothing for this call."""
+        with self:
+            mailbox = Mailbox[RequestCancelled]()
+            serving.data.append(mailbox)
+            try:
+                self.wait(lambda: not serving.open, time.monotonic() + seconds, mailbox)
+            finally:
+                serving.data.remove(mailbox)
+            if not serving.open:
+                raise CallCancelled(f"{serving.method} is over")
+
+    def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
+        """Send a notification, some time soon."""
+        with self:
+            self._check_open(method)
+            if self.is_reopening:
+                raise ConnectionLost(f"{method} was not sent: {_REOPENING}")
+            self.side.send_notification(method, params, meta=meta, now=time.monotonic())
+            self.turn()
+            self.flush(until_taken=True)
+
+    def _check_open(self, method: str) -> None:
+        if self.is_forked:
+            raise ConnectionLost(FORKED)
+        if self.side.state is not State.OPEN:
+            lost = ConnectionLost(f"{method} was not sent: {ended_text(self.ended_by)}")
+            raise with_stderr(lost, self.stderr)

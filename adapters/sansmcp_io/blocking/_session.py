@@ -1,0 +1,301 @@
+"""One conversation, whatever carries it: its events come to handlers, and to callers that ask.
+
+Functions of the application are called by the threads that wait for something, never under the
+lock. Requests of the peer may be handled by several threads at once, and by one thread while it
+waits within the handler of another; notifications are handled one after the other, in order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never, cast
+
+from sansmcp import (
+    CloseCause,
+    ConnectionClosed,
+    ConnectionFailed,
+    ErrorReceived,
+    ErrorWithoutIdReceived,
+    Event,
+    IncomingRequest,
+    InputRequired,
+    JSONObject,
+    LimitReached,
+    ListenerAdded,
+    ListenerRemoved,
+    ListingEnded,
+    MessageIgnored,
+    NotificationReceived,
+    PageReceived,
+    PingEnded,
+    ProgressReceived,
+    ProtocolViolation,
+    Ready,
+    RequestAnswered,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    State,
+    SubscriptionAcknowledged,
+    SubscriptionEnded,
+)
+
+from .._common.allowance import Allowance, memory_of
+from .._common.anomalies import LOGGER, AnomalyLog
+from .._common.call import RequireInput, answer, answer_failure, ends_program
+from .._common.callbacks import not_async
+from .._common.errors import CallCancelled
+from .._options.sessions import SessionOptions
+from ._mailbox import Mailbox
+from ._waiting import Waiting
+
+if TYPE_CHECKING:
+    from .._common.call import RequestingSide
+
+Result: TypeAlias = JSONObject | RequireInput
+
+_MOST_NESTED: Final = 20
+"""So many handlers may wait within each other in one thread; more would fill its stack."""
+_NOTIFICATION: Final = "on_notification"
+_PROGRESS: Final = "on_progress"
+_MOST_NOTIFICATIONS: Final = 1_000
+"""So many wait for their turn. With one more, the oldest is dropped."""
+_ToTell: TypeAlias = tuple[str, Callable[[], object], int | None]
+"""What is called, the function, and for a notification of the peer the memory that it takes."""
+
+
+class EventDispatcher(Waiting):
+    """Hands out events, and serves the peer."""
+
+    def __init__(
+        self,
+        side: RequestingSide,
+        options: SessionOptions,
+    ) -> None:
+        super().__init__(side)
+        self.handler: Final = options.handler
+        self.context: Final = options.context
+        self.request_timeout: Final = options.request_timeout
+        self._call_type = options.call_type
+        self._on_notification = options.on_notification
+        self._on_ready: Callable[[], object] | None = None
+        self.ended_by: CloseCause | None = None
+        self.is_ready: bool = False
+        self.news: int = 0  # how much was done for the application
+        self.polls: int = 0  # so many threads wait for that
+        self._anomalies = AnomalyLog()
+        self._requests: OrderedDict[IncomingRequest, None] = OrderedDict()
+        self._allowance = Allowance(_MOST_NOTIFICATIONS, "notifications")
+        self._to_tell: deque[_ToTell] = deque()
+        self._is_telling = False
+
+    def when_ready(self, function: Callable[[], object]) -> None:
+        """Have this called at the end of the handshake."""
+        self._on_ready = function
+
+    def tell(self, what: str, function: Callable[[], object]) -> None:
+        """Have something called when all that came before was. What it raises is logged."""
+        self._to_tell.append((what, function, None))
+
+    # ------------------------------------------------------------------------------ events
+
+    def _dispatch(self) -> None:
+        while (event := self._next_event()) is not None:
+            self._handle_event(event)
+
+    def _next_event(self) -> Any:
+        """Take an event from the core, as the transport does."""
+        raise NotImplementedError  # the transport's
+
+    def _handle_event(self, event: Event) -> None:
+        match event:
+            case RequestReceived():
+                self._requests[event.request] = None
+            case RequestCancelled():
+                self._requests.pop(event.request, None)
+                for mailbox in event.request.data or ():
+                    self._put(mailbox, event)
+            case NotificationReceived():
+                self._notified(event)
+            case ResponseReceived() | ErrorReceived() | RequestFailed() | InputRequired():
+                self._put(event.request.data, event)
+            case ProgressReceived():
+                self._progressed(event)
+            case PageReceived() | ListingEnded():
+                self._put(event.listing.data, event)
+            case Ready():
+                self._became_ready(event)
+            case ConnectionFailed():
+                self._put(event.start.data, event)
+            case ConnectionClosed():
+                self.ended_by = event.cause
+                self._requests.clear()
+                self.ring_all()
+            case PingEnded():
+                self._put(event.ping.data, event)
+            case SubscriptionAcknowledged() | SubscriptionEnded():
+                event.subscription.data.put(event)
+            case RequestAnswered() | ListenerAdded() | ListenerRemoved():
+                pass
+            case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
+                self._anomalies.note(event, time.monotonic())
+            case _:
+                assert_never(event)
+
+    def _put(self, mailbox: Mailbox[Any], item: object) -> None:
+        mailbox.items.append(item)
+        self.ring(mailbox)
+
+    def _progressed(self, event: ProgressReceived) -> None:
+        mailbox: Mailbox[Any] = event.request.data
+        on_progress = mailbox.on_progress
+        if on_progress is None:
+            return
+        progress = (event.progress, event.total, event.message)
+        if mailbox.is_closed:  # of a task, whose request was answered
+            self._tell_notified(_PROGRESS, partial(on_progress, *progress), event.message)
+        else:
+            mailbox.put_progress(progress)
+            self.ring(mailbox)
+
+    def _became_ready(self, event: Ready) -> None:
+        self.is_ready = True
+        on_ready, self._on_ready = self._on_ready, None  # a handshake may follow requests
+        if on_ready is not None:
+            self.tell("on_ready", on_ready)
+        if event.start is not None:
+            self._put(event.start.data, event)
+        self.ring_all()
+
+    def _notified(self, event: NotificationReceived) -> None:
+        if event.subscription is not None:
+            event.subscription.data.put(event)
+            self.news += 1
+            return
+        handler = self._on_notification
+        if handler is not None:
+            function = partial(handler, event.method, event.params)
+            self._tell_notified(_NOTIFICATION, function, event.params)
+
+    def _tell_notified(self, what: str, function: Callable[[], object], content: object) -> None:
+        """Have a notification of the peer told, and drop the oldest where too much waits."""
+        size = memory_of(content)
+        if self._allowance.admit(size, self._drop_oldest):
+            self._to_tell.append((what, function, size))
+
+    def _drop_oldest(self) -> int:
+        for index, (_, _, size) in enumerate(self._to_tell):
+            if size is not None:
+                del self._to_tell[index]
+                return size
+        raise AssertionError  # none waits
+
+    # -------------------------------------------------------------------------------- jobs
+
+    def _next_job(self) -> Callable[[], None] | None:
+        if getattr(self._local, "only_reads", False):
+            self._ring_some(len(self._requests) + self._has_to_tell)
+            return None
+        if self._is_ending:
+            return None
+        if self._has_to_tell:
+            return self._tell_next
+        if not self._requests or self._nesting >= _MOST_NESTED:
+            return None
+        if not self.has_room:
+            self._is_crowded = True  # whoever makes room has the reading thread look again
+            return None
+        request, _ = self._requests.popitem(last=False)
+        return partial(self._serve, request)
+
+    def work(self) -> None:
+        """Do what there is to do for the application now."""
+        while (job := self._next_job()) is not None:
+            self._pass_on()
+            job()
+
+    def tell_all(self) -> None:
+        """Call what waits to be told, unless this is within one of those calls, or a thread is."""
+        while self._has_to_tell:
+            self._pass_on()
+            self._tell_next()
+
+    @property
+    def _has_to_tell(self) -> bool:
+        return bool(self._to_tell) and not self._is_telling
+
+    @property
+    def _nesting(self) -> int:
+        """How many handlers this thread is within."""
+        nesting: int = getattr(self._local, "nesting", 0)
+        return nesting
+
+    def _tell_next(self) -> None:
+        what, function, size = self._to_tell.popleft()
+        if size is not None:
+            self._allowance.begin()
+        self._is_telling = True
+        try:
+            self._call_logged(what, function)
+        finally:
+            self._is_telling = False
+            if size is not None:
+                self._allowance.end(size)
+            self._add_news()
+
+    def _add_news(self) -> None:
+        """Something was done for the application, in this thread."""
+        self.news += 1
+        if self.polls:
+            self.ring_all()
+            self._wake_reader()
+
+    def _call_logged(self, what: str, function: Callable[[], object]) -> None:
+        """Call a function of the application that nobody waits for."""
+        try:
+            not_async(self._without_lock(function), what)
+        except Exception as error:
+            LOGGER.error("%s failed", what, exc_info=error)
+
+    def _serve(self, request: IncomingRequest) -> None:
+        """Have the handler answer a request of the peer."""
+        request.data = list[Mailbox[Any]]()  # of those who ask something on its behalf
+        call = self._call_type(self, request)
+        self._local.nesting = self._nesting + 1
+        try:
+            result = not_async(self._without_lock(self.handler, call), "the handler")
+        except BaseException as error:
+            if request.open or not isinstance(error, CallCancelled):  # else nobody wants an answer
+                answer_failure(self.side, request, error, time.monotonic())
+            if ends_program(error):
+                self.turn()
+                raise
+        else:
+            answer(self.side, request, result, time.monotonic())
+        finally:
+            self._local.nesting -= 1
+            self._add_news()
+        self.turn()
+
+    def call(self, call: object) -> Result:
+        """Have the handler answer something else than a request of the peer."""
+        self._pass_on()
+        return cast(Result, not_async(self._without_lock(self.handler, call), "the handler"))
+
+    def serve(self, *, only_reads: bool = False) -> None:
+        """Serve until the connection has ended. Where a handler ends the thread, all end.
+
+        Args:
+            only_reads: Leave the handlers to other threads that serve.
+        """
+        self._local.only_reads = only_reads
+        with self:
+            try:
+                self.wait(lambda: self.side.state is State.CLOSED)
+            finally:
+                self.side.close(now=time.monotonic())
+                self.turn()

@@ -1,0 +1,172 @@
+"""sansmcp without a loop: clients on stdio and over HTTP, and servers on stdio, that may wait.
+
+No thread is started for a client, and no event loop hidden: whoever waits for an answer reads.
+Several threads may share a client. One of those that wait reads for all of them, and one lock
+guards the rest; it is never held while a thread waits or runs a function of yours.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import TypeAlias
+
+import attrs
+
+from sansmcp import ClientConnection, ServerConnection
+
+from .._common.callbacks import FLUSH_SECONDS
+from .._common.descriptors import Sink, Source
+from .._common.trace import Trace
+from .._options.arguments import takes
+from .._options.clients import StdioClientOptions
+from .._options.servers import StdioServerOptions
+from .._options.sessions import SessionOptions
+from ..stdio import taken_standard_streams
+from ._call import Call
+from ._client import Client, RequestHandler, check_plain
+from ._process import Child
+from ._requests import RequestSender
+from ._restart import Keeper, RunningServer
+from ._server import Server, ServerCall
+from ._session import Result
+from ._wire import Watched, Wire
+
+Handler: TypeAlias = Callable[[ServerCall], Result]
+"""Serves a client's requests: returns the result, or raises `McpError`. A plain function."""
+ReadyHandler: TypeAlias = Callable[[Server], object]
+"""Called once the client is ready."""
+
+
+class StdioSession(Wire, RequestSender):
+    """A connection on a wire, on which callers ask."""
+
+    def __init__(
+        self,
+        connection: ClientConnection | ServerConnection,
+        source: Source,
+        sink: Sink,
+        options: SessionOptions,
+        *,
+        drain: float,
+        trace: Trace | None,
+        watched: Watched | None = None,
+    ) -> None:
+        RequestSender.__init__(
+            self,
+            connection,
+            options,
+        )
+        Wire.__init__(self, connection, source, sink, drain=drain, trace=trace, watched=watched)
+
+
+@attrs.frozen
+class _ServerOptions(StdioServerOptions[Handler, ReadyHandler]):
+    """The options of a server whose handlers run in threads.
+
+    Args:
+        handler: Serves the client's requests. One call at a time, unless `threads` says more, or
+            a handler waits for an answer of the client: it may be called within that.
+        threads: With more than one, so many threads call the handlers, several at once, and this
+            one reads: cancellations and pings are heard whatever the handlers do.
+    """
+
+    threads: int = attrs.field(default=1, kw_only=True)
+
+
+@takes(StdioClientOptions[RequestHandler])
+@contextmanager
+def connect_stdio(
+    options: StdioClientOptions[RequestHandler],
+) -> Generator[Client, None, None]:
+    """Start a server process and talk to it on its standard input and output.
+
+    Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
+    SIGKILL, and so is what it has started and left behind. It has always been waited for when the
+    block is left.
+    """
+    options.check()
+    check_plain(options.on_request, options.on_notification)
+
+    def make_session(child: Child) -> StdioSession:
+        return StdioSession(
+            options.new_connection(),
+            child.source,
+            child.sink,
+            options.for_session(Call),
+            drain=0.0,
+            trace=options.trace,
+            watched=child,
+        )
+
+    def start(session: RequestSender) -> None:
+        session.start(*options.opening)
+
+    keeper = Keeper(lambda: RunningServer(options, make_session), start, options.restarts)
+    try:
+        keeper.open()
+        yield Client(keeper)
+    finally:
+        try:
+            keeper.close()
+        except BaseException:  # Ctrl-C may come when that has hardly begun
+            keeper.close()
+            raise
+
+
+@takes(_ServerOptions)
+def serve_stdio(options: _ServerOptions) -> None:
+    """Serve the client on standard input and output, until its input ends.
+
+    While this runs, what handlers and their child processes print goes to standard error, and
+    they find standard input empty. Both are put back afterwards.
+    """
+    options.check()
+    check_plain(options.handler, options.on_notification, options.on_ready)
+    connection = options.new_connection()
+    with taken_standard_streams() as (source, sink):
+        try:
+            session = StdioSession(
+                connection,
+                source,
+                sink,
+                options.for_session(options.handler, ServerCall),
+                drain=options.drain,
+                trace=options.trace,
+            )
+            if options.on_ready is not None:
+                session.when_ready(partial(options.on_ready, Server(session)))
+            _serve(session, options.threads)
+        finally:
+            source.close()
+            sink.close()
+
+
+def _serve(session: StdioSession, threads: int) -> None:
+    """Serve until the connection has ended: in this thread, or in so many others."""
+    failures: list[BaseException] = []
+
+    def help_out() -> None:
+        try:
+            session.serve()
+        except BaseException as error:  # as `sys.exit` in a handler: it is meant for the program
+            failures.append(error)
+
+    helpers = (
+        [threading.Thread(target=help_out, daemon=True) for _ in range(threads)]
+        if threads > 1
+        else []
+    )
+    for helper in helpers:
+        helper.start()
+    try:
+        session.serve(only_reads=threads > 1)
+    finally:
+        with session:
+            session.finish()
+        for helper in helpers:
+            helper.join(FLUSH_SECONDS)  # one whose handler does not end is left behind
+    if failures:
+        raise failures[0]

@@ -1,0 +1,325 @@
+"""Threads that wait for something share the work: one of them moves what there is to move.
+
+There is no thread of our own. Of the threads that wait for something one reads: it selects among
+what the transport has open, takes what came to the core, and rings the bells of those whose
+mailboxes have got something. The others sleep until their bell rings. Whoever stops waiting, for
+whatever reason, or goes off to run a function of the application, rings one of those that sleep,
+which then reads. Output is written by the thread that has it, as far as it goes without waiting;
+the thread that reads waits for the rest to go.
+
+One lock guards all of it. It is free while a thread selects, sleeps or runs functions of the
+application, so that none of these keeps another thread from anything.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from sansmcp import State
+
+from .._common.callbacks import UNSENT_BYTES
+from .._common.errors import ConnectionLost
+from ._lock import Guarded
+from ._mailbox import Bell, Mailbox
+
+if TYPE_CHECKING:
+    from .._common.call import RequestingSide
+
+FORKED: Final = "the connection is that of the process which has forked this one"
+_LONGEST_SECONDS: Final = 86_400.0
+"""The longest that is slept at once: systems have limits of their own."""
+
+_LATE_SECONDS: Final = 1.0
+_LATE_PAUSE_SECONDS: Final = 0.1
+"""Where nobody has read until a timeout was due, what comes within the first, without a longer
+pause than the second, comes before it: as much as a large answer, and no endless stream."""
+
+
+class Waiting(Guarded):
+    """Where threads wait. What is moved, and how, is the business of the transport."""
+
+    def __init__(self, side: RequestingSide) -> None:
+        super().__init__()
+        self.side: Final = side
+        self._late: deque[Any] = deque()  # to be cancelled when the lock can be had
+        self._is_released = False  # nothing is moved any more
+        self._is_closed = False
+        self._parked: dict[Bell, None] = {}
+        self._is_read = False  # some thread selects
+        self._alarm = math.inf  # until when it does
+        self._late_until = math.inf  # what is due is put off, if something comes
+        self._is_crowded = False  # somebody waits for room in the output
+        self.is_reopening = False  # the session is lost: nothing can be sent
+        self.needs_reopening = False  # no other is being opened: the next request opens one
+
+    def _leave_to_parent(self) -> None:
+        super()._leave_to_parent()
+        self._is_released = True
+        self._is_read = False
+        self._parked.clear()
+
+    # ---------------------------------------------------------------- what the transport does
+
+    @property
+    def _own_alarm(self) -> float:
+        """When the transport has something to do even if nothing comes."""
+        raise NotImplementedError  # the transport's
+
+    def _get_ready(self) -> None:
+        """A thread is about to select."""
+        raise NotImplementedError  # the transport's
+
+    def _select(self, seconds: float) -> Any:
+        """Wait until something can be moved, or for so long. Called without the lock."""
+        raise NotImplementedError  # the transport's
+
+    def _pull(self, ready: Any) -> None:
+        """Move what was selected."""
+        raise NotImplementedError  # the transport's
+
+    def _push(self) -> None:
+        """Have go out what goes without waiting."""
+        raise NotImplementedError  # the transport's
+
+    @property
+    def _needs_reader(self) -> bool:
+        """Whether there is something to be selected that the thread which selects knows not of."""
+        raise NotImplementedError  # the transport's
+
+    def _rouse(self) -> None:
+        """Have `_select` return."""
+        raise NotImplementedError  # the transport's
+
+    def _drop_trace(self) -> None:
+        """The trace may be what has failed."""
+        raise NotImplementedError  # the transport's
+
+    def flush(self, *, until_taken: bool = False) -> None:
+        """Have what nobody waits for written, as far as that is a matter of a moment.
+
+        Args:
+            until_taken: Wait for the peer to say that it has that, where it does so.
+        """
+
+    def _finish(self) -> None:
+        """End it from this side, and return when no thread moves anything any more."""
+        raise NotImplementedError  # the transport's
+
+    def _close(self) -> None:
+        """Close what was open here. A process that has forked this one goes on with it."""
+        raise NotImplementedError  # the transport's
+
+    # -------------------------------------------------------------------- what sessions do
+
+    def _dispatch(self) -> None:
+        """Handle all events."""
+        raise NotImplementedError  # the session's
+
+    def _next_job(self) -> Callable[[], None] | None:
+        """A function of the application that is to be called, if there is one now."""
+        raise NotImplementedError  # the session's
+
+    # ---------------------------------------------------------------------------- waiting
+
+    def wait(
+        self,
+        is_done: Callable[[], object],
+        until: float = math.inf,
+        mailbox: Mailbox[Any] | None = None,
+    ) -> bool:
+        """Wait for something, and do meanwhile what is to be done.
+
+        Args:
+            is_done: Whether it has come; asked with the lock held.
+            until: When to give up.
+            mailbox: Whose bell rings when it may have come.
+
+        Returns:
+            Whether it has come.
+        """
+        try:
+            while not is_done():
+                if (job := self._next_job()) is not None:
+                    self._pass_on()
+                    job()
+                elif time.monotonic() >= until:
+                    return False
+                elif self._is_read:
+                    self._park(until, mailbox)
+                else:
+                    self._read(until)
+            return True
+        finally:
+            self._pass_on()
+
+    def ring(self, mailbox: Mailbox[Any]) -> None:
+        """Wake the thread that waits for this, if it sleeps."""
+        bell = mailbox.bell
+        if bell is not None and bell in self._parked:
+            del self._parked[bell]
+            bell.ring()
+
+    def ring_all(self) -> None:
+        """Wake all that sleep: each sees for itself whether it is concerned."""
+        for bell in self._parked:
+            bell.ring()
+        self._parked.clear()
+
+    def _pass_on(self) -> None:
+        """This thread will not read: let another one do it."""
+        if not self._is_read:
+            self._ring_some(1)
+
+    def _ring_some(self, number: int) -> None:
+        """Wake as many of those that sleep, the longest sleepers first."""
+        for bell in list(self._parked)[:number]:
+            del self._parked[bell]
+            bell.ring()
+
+    def _park(self, until: float, mailbox: Mailbox[Any] | None) -> None:
+        """Sleep until the bell rings."""
+        bell = Bell()
+        self._parked[bell] = None
+        if mailbox is not None:
+            mailbox.bell = bell
+        try:
+            seconds = min(until - time.monotonic(), _LONGEST_SECONDS)
+            self._without_lock(bell.wait, max(seconds, 0.0))
+        finally:
+            self._parked.pop(bell, None)
+            if mailbox is not None:
+                mailbox.bell = None
+
+    def look(self) -> None:
+        """Take what has come, unless another thread does so anyway. Does not wait."""
+        if not self._is_read and not self._is_released:
+            self._read(-math.inf)
+            self._pass_on()
+
+    def _read(self, until: float) -> None:
+        """Select once, and move what can be moved."""
+        if self.is_forked:
+            raise ConnectionLost(FORKED)
+        deadline = self.side.next_timeout()
+        self._get_ready()
+        alarm = min(until, self._own_alarm)
+        self._alarm = alarm = alarm if deadline is None else min(alarm, deadline)
+        self._is_read = True
+        try:
+            now = time.monotonic()
+            seconds = max(min(alarm - now, _LONGEST_SECONDS), 0.0)
+            is_late = deadline is not None and deadline <= now
+            if not is_late:
+                self._late_until = math.inf
+            elif self._late_until == math.inf:
+                self._late_until = now + _LATE_SECONDS
+            elif until > now:
+                seconds = _LATE_PAUSE_SECONDS  # it writes on, since it is read again
+            ready = self._without_lock(self._select, seconds)
+        finally:
+            self._is_read = False
+        try:
+            self._pull(ready)
+            now = time.monotonic()
+            # If nobody was there to read when it was time, what has come meanwhile counts first.
+            if not (is_late and ready and now < self._late_until):
+                self.side.handle_timeout(now)
+            self.turn()
+        except BaseException:
+            self._break_down()
+            raise
+
+    # ---------------------------------------------------------------------------- ending
+
+    def finish(self) -> None:
+        """End it from this side. When this returns, no thread moves anything any more, nor will.
+
+        To be called again, should it not be known whether it was called.
+        """
+        try:
+            if not self._is_released:
+                self._is_ending = True
+                self._finish()
+        finally:
+            self._is_released = True
+            if not self._is_closed:
+                self._is_closed = True
+                self._close()
+
+    # ---------------------------------------------------------------------------- turning
+
+    def turn(self) -> None:
+        """A verb was called, or something came: have events, output and deadlines seen to."""
+        try:
+            self._turn()
+        except BaseException:
+            self._break_down()
+            raise
+
+    def cancel_soon(self, handle: Any) -> None:
+        """Cancel something that is left. The collector of garbage may call this at any point."""
+        self._late.append(handle)
+        if not self._is_mine:
+            with self:
+                self.turn()
+
+    def _break_down(self) -> None:
+        """Something of the application, a trace or a log, has failed where nothing may.
+
+        What it was told of may be lost: nobody may wait for it.
+        """
+        self._drop_trace()
+        self.side.close(now=time.monotonic())
+        self._dispatch()
+        self.ring_all()
+
+    def _turn(self) -> None:
+        while self._late:
+            self.side.cancel(self._late.popleft(), now=time.monotonic())
+        self._dispatch()
+        if self._is_released:
+            return
+        self._push()
+        if self._is_read:
+            deadline = self.side.next_timeout()
+            if self._needs_reader:
+                self._rouse()
+            elif deadline is not None and deadline < self._alarm:
+                self._alarm = deadline
+                self._rouse()
+        if self.side.state is State.CLOSED:
+            self.ring_all()
+            self._wake_reader()
+
+    def _wake_reader(self) -> None:
+        """Have the thread that selects look at the world again."""
+        if self._is_read:
+            self._rouse()
+
+    # ------------------------------------------------------------------------------- room
+
+    @property
+    def has_room(self) -> bool:
+        """Whether output may be added that can wait as well."""
+        return self.side.unsent_bytes <= UNSENT_BYTES and not self.is_reopening
+
+    def wait_for_room(self, until: float) -> bool:
+        """Wait until output may be added, or the connection has ended."""
+        return self.wait(self._may_go_on, until)
+
+    def _may_go_on(self) -> bool:
+        if self.has_room or self.needs_reopening or self.side.state is State.CLOSED:
+            return True
+        self._is_crowded = True  # each time: another thread may have taken the room
+        return False
+
+    def _look_for_room(self) -> None:
+        """Some output has gone."""
+        if self._is_crowded and self.has_room:
+            self._is_crowded = False
+            self.ring_all()
+            self._wake_reader()

@@ -1,0 +1,231 @@
+"""The bytes of one connection on two descriptors, and its clock, moved by the threads that wait."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from sansmcp import ClientConnection, Event, ServerConnection
+
+from .._common.anomalies import LOGGER
+from .._common.callbacks import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF
+from .._common.descriptors import Sink, Source
+from .._common.output import take_output
+from .._common.trace import Trace
+from ._waiting import Waiting
+
+_PIECE_BYTES: Final = getattr(select, "PIPE_BUF", 512)
+"""What a pipe takes without waiting, once it is ready, though it cannot be told not to wait."""
+Ready = list[tuple[int, int]]
+
+
+class Watched(Protocol):
+    """What else is watched while a thread reads: the process at the other end."""
+
+    @property
+    def descriptors(self) -> dict[int, Callable[[], bool]]:
+        """What to call when one is ready; it returns whether to watch it on."""
+        ...
+
+    @property
+    def alarm(self) -> float:
+        """When the input has ended, if nothing came until then; `math.inf`: nobody knows."""
+        ...
+
+    def look(self) -> None:
+        """Look after what no descriptor tells; called after each poll."""
+        ...
+
+    def heard(self) -> None:
+        """Something came."""
+        ...
+
+
+class Wire(Waiting):
+    """Moves bytes between a connection and two descriptors, and tells it the time.
+
+    To be mixed into a session, which has made itself ready before.
+    """
+
+    def __init__(
+        self,
+        connection: ClientConnection | ServerConnection,
+        source: Source,
+        sink: Sink,
+        *,
+        drain: float,
+        trace: Trace | None,
+        watched: Watched | None = None,
+    ) -> None:
+        if not hasattr(select, "poll"):
+            raise NotImplementedError("sansmcp_io.blocking needs a system that can poll pipes")
+        self.connection: Final = connection
+        self._source = source
+        self._sink = sink
+        self._drain = drain
+        self._trace = trace
+        self._watched = watched
+        self._taken: deque[bytes | memoryview] = deque()  # out of the core, and not yet written
+        self._waits_for_output = False  # the poll does
+        self._waker, self._wakes = os.pipe()
+        os.set_blocking(self._waker, False)
+        os.set_blocking(self._wakes, False)
+        self._output_poll = select.poll()
+        self._output_poll.register(sink.fd, select.POLLOUT)
+        self._poll = select.poll()
+        self._poll.register(source.fd, select.POLLIN)
+        self._poll.register(self._waker, select.POLLIN)
+        self._has_input = True
+        for descriptor in () if watched is None else watched.descriptors:
+            self._poll.register(descriptor, select.POLLIN)
+
+    # ---------------------------------------------------------------------------- reading
+
+    @property
+    def _own_alarm(self) -> float:
+        return math.inf if self._watched is None else self._watched.alarm
+
+    def _get_ready(self) -> None:
+        self._want_output(bool(self._taken or self.connection.unsent_bytes))
+
+    def _select(self, seconds: float) -> Ready:
+        return self._poll.poll(math.ceil(seconds * 1000))
+
+    def _pull(self, ready: Ready) -> None:
+        watched = self._watched
+        has_come = False
+        for descriptor, _ in ready:
+            if descriptor == self._source.fd:
+                has_come = True
+                self._receive()
+            elif descriptor == self._waker:
+                os.read(self._waker, 4096)
+            elif descriptor == self._sink.fd:
+                self._write(is_ready=True)
+            elif watched is not None and not watched.descriptors[descriptor]():
+                self._poll.unregister(descriptor)
+                del watched.descriptors[descriptor]
+        if watched is not None:
+            watched.look()
+            if has_come:
+                watched.heard()
+            elif self._has_input and time.monotonic() >= watched.alarm:
+                self._end_input()
+
+    def _receive(self) -> None:
+        try:
+            data = self._source.read()
+        except BlockingIOError:  # somebody else took it
+            return
+        except OSError as error:
+            LOGGER.info("reading has failed: %s", error)
+            data = b""
+        if not data:
+            self._end_input()
+            return
+        if self._trace is not None:
+            self._trace.received(data)
+        self.connection.receive_data(data, at=time.time(), now=time.monotonic())
+
+    def _end_input(self) -> None:
+        self._has_input = False
+        self._poll.unregister(self._source.fd)
+        self.connection.receive_eof(drain=self._drain, at=time.time(), now=time.monotonic())
+
+    def _next_event(self) -> Event | None:
+        event = self.connection.next_event()
+        if event is not None and self._trace is not None:
+            self._trace.happened(event)
+        return event
+
+    def _drop_trace(self) -> None:
+        self._trace = None
+
+    @property
+    def _needs_reader(self) -> bool:
+        return bool(self._taken) and not self._waits_for_output
+
+    def _rouse(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # it is awake already
+            os.write(self._wakes, b"\0")
+
+    # ---------------------------------------------------------------------------- writing
+
+    def _push(self) -> None:
+        self._write()
+
+    def _want_output(self, wants: bool) -> None:
+        if wants and not self._waits_for_output:
+            self._poll.register(self._sink.fd, select.POLLOUT)
+        elif self._waits_for_output and not wants:
+            self._poll.unregister(self._sink.fd)
+        self._waits_for_output = wants
+
+    def _write(self, *, is_ready: bool = False) -> None:
+        """Write what goes without waiting."""
+        connection, taken, sink = self.connection, self._taken, self._sink
+        try:
+            while taken or connection.unsent_bytes:
+                if not taken:
+                    self._take_output()
+                data = taken[0]
+                if not sink.pollable:  # it would wait: only a piece goes, and only if it is ready
+                    if not is_ready and not self._output_poll.poll(0):
+                        return
+                    is_ready = False
+                    data = memoryview(data)[:_PIECE_BYTES]
+                sent = sink.write(data)
+                if sent < len(taken[0]):
+                    taken[0] = memoryview(taken[0])[sent:]
+                else:
+                    taken.popleft()
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._writing_failed(error)
+        self._look_for_room()
+
+    def _take_output(self) -> None:
+        self._taken.extend(take_output(self.connection, self._trace))
+
+    def _writing_failed(self, error: OSError) -> None:
+        """Part of a line may be out: nothing can follow it."""
+        self._taken.clear()
+        self.connection.send_failed(now=time.monotonic())
+        if isinstance(self.connection, ServerConnection):
+            # Answers to a client may still come; a server that cannot speak is of no use.
+            self.connection.close(now=time.monotonic())
+        LOGGER.info("writing has failed: %s", error)
+        self._dispatch()
+
+    # ----------------------------------------------------------------------------- ending
+
+    def _finish(self) -> None:
+        """End the connection from this side, and write what is left while the peer reads."""
+        try:
+            self.connection.close(now=time.monotonic())
+            self.turn()
+        finally:
+            self.wait(lambda: not self._is_read)
+            self._write_the_rest()
+
+    def _close(self) -> None:
+        os.close(self._waker)
+        os.close(self._wakes)
+
+    def _write_the_rest(self) -> None:
+        seconds = FLUSH_SECONDS if self._has_input else FLUSH_SECONDS_AT_EOF
+        until = math.inf
+        if isinstance(self.connection, ClientConnection):
+            # What it has to say to a server that reads a little now and then, nobody waits for.
+            until = time.monotonic() + FLUSH_SECONDS_AT_EOF
+        while (self._taken or self.connection.unsent_bytes) and time.monotonic() < until:
+            if not self._output_poll.poll(seconds * 1000):
+                break
+            self._write(is_ready=True)

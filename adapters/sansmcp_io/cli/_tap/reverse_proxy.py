@@ -1,0 +1,330 @@
+"""A reverse proxy that changes nothing but the Host field, and tells of what passes.
+
+Each connection of a client has one of its own to the server. Bytes are passed on as they come,
+cut as they are, and no faster than the other side takes them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from typing import Final
+from urllib.parse import urlsplit
+
+import attrs
+import trio
+
+from sansmcp import Side
+
+from .http_passing import Body, End, NotHTTP, RequestHead, Requests, ResponseHead, Responses
+from .http_recording import HTTPRecorder
+
+_READ_BYTES: Final = 65_536
+_CONNECT_SECONDS: Final = 30.0
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+@attrs.frozen
+class Origin:
+    """Where the server is.
+
+    Attributes:
+        authority: What the Host field says.
+        tls: What verifies the server; None: it is plain HTTP.
+    """
+
+    host: str
+    port: int
+    authority: str
+    tls: ssl.SSLContext | None
+
+    @classmethod
+    def of(cls, url: str) -> Origin:
+        """The one of a URL that was checked."""
+        parts = urlsplit(url)
+        secure = parts.scheme == "https"
+        return cls(
+            parts.hostname or "",
+            parts.port or (443 if secure else 80),
+            parts.netloc,
+            ssl.create_default_context() if secure else None,
+        )
+
+    async def connect(self) -> trio.abc.Stream:
+        """A connection.
+
+        Raises:
+            OSError: There is none to be had; the text says why.
+        """
+        with trio.move_on_after(_CONNECT_SECONDS):
+            stream: trio.abc.Stream = await trio.open_tcp_stream(self.host, self.port)
+            if self.tls is None:
+                return stream
+            secured = trio.SSLStream(
+                stream, self.tls, server_hostname=self.host, https_compatible=True
+            )
+            try:
+                await secured.do_handshake()
+            except trio.BrokenResourceError as error:
+                await trio.aclose_forcefully(stream)
+                raise OSError(str(error.__cause__ or error)) from None
+            except BaseException:
+                await trio.aclose_forcefully(stream)
+                raise
+            return secured
+        raise OSError(f"it did not answer within {_CONNECT_SECONDS:g} s")
+
+
+class ReverseProxy:
+    """Passes on what clients and the server say to each other.
+
+    Args:
+        origin: The server.
+        recorder: Is told of all that passes, before it is passed on.
+        warn: Told of what went wrong here.
+        loopback: Take only requests to a loopback name. A page that a browser shows may have its
+            own name lead here, and the server would not see that any more.
+
+    Attributes:
+        ending: Whether connections are closed from here, so that nobody has broken them off.
+    """
+
+    def __init__(
+        self,
+        origin: Origin,
+        recorder: HTTPRecorder,
+        warn: Callable[[str], object],
+        *,
+        loopback: bool,
+    ) -> None:
+        self._origin = origin
+        self._recorder: HTTPRecorder | None = recorder
+        self._warn = warn
+        self._loopback = loopback
+        self.ending = False
+        self._start = time.monotonic()
+
+    def clock(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._start
+
+    async def carry(self, client: trio.abc.Stream) -> None:
+        """Serve one connection of a client until either side has closed its own."""
+        connection = _Connection(self, client)
+        try:
+            await connection.run()
+        finally:
+            connection.close()
+            await trio.aclose_forcefully(client)
+
+    def refuses(self, head: RequestHead) -> bool:
+        """Whether a request is not for the server, whatever it believes."""
+        return self._loopback and head.host not in _LOOPBACK
+
+    async def connect(self) -> trio.abc.Stream:
+        """A connection to the server, as `Origin.connect`."""
+        return await self._origin.connect()
+
+    def warn(self, text: str) -> None:
+        """Say what went wrong here, and not between those two."""
+        self._warn(text)
+
+    def for_server(self, head: RequestHead) -> bytes:
+        """The bytes of a head as the server gets them."""
+        return head.for_host(self._origin.authority)
+
+    @contextlib.contextmanager
+    def recording(self) -> Generator[HTTPRecorder | None]:
+        """What to tell; whatever becomes of it, the conversation goes on."""
+        try:
+            yield self._recorder
+        except NotHTTP:
+            raise
+        except Exception as error:  # such as want of memory
+            self._recorder = None
+            self._warn(f"nothing more is seen, shown or kept from here on: {error!r}")
+
+    def close(self) -> list[str]:
+        """The summary."""
+        found: list[str] = []
+        with self.recording() as recorder:
+            if recorder is not None:
+                found = list(recorder.close(self.clock()))
+        return found
+
+
+class _Connection:
+    """One connection of a client, and the one to the server that goes with it."""
+
+    def __init__(self, proxy: ReverseProxy, client: trio.abc.Stream) -> None:
+        self._proxy = proxy
+        self._client = client
+        self._server: trio.abc.Stream | None = None
+        self._requests = Requests()
+        self._responses: Responses | None = Responses()
+        self._latest = 0  # the exchange whose request is being read
+        self._waiting: deque[int] = deque()  # exchanges whose response is not complete
+        self._client_ended = False
+        self._is_sending = False
+
+    async def run(self) -> None:
+        """Pass on what the two say, until one has closed its connection."""
+        async with trio.open_nursery() as nursery:
+            await self._to_server(nursery)
+            if self._is_idle:
+                nursery.cancel_scope.cancel()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing more can come: a client that has ended its side may wait for answers."""
+        return not self._waiting and not self._is_sending
+
+    def close(self) -> None:
+        """Tell of what was left."""
+        if self._proxy.ending:
+            return
+        by = Side.CLIENT if self._client_ended else Side.SERVER
+        for exchange in self._waiting:
+            with self._proxy.recording() as recorder:
+                if recorder is not None:
+                    recorder.broken_off(exchange, by, self._proxy.clock())
+        self._waiting.clear()
+        self._responses = None  # what still comes belongs to none of them
+
+    # ---------------------------------------------------------------------- to the server
+
+    async def _to_server(self, nursery: trio.Nursery) -> None:
+        while data := await _read(self._client):
+            passing = bytearray()
+            refused: tuple[int, str] | None = None
+            try:
+                for part in self._requests.feed(data):
+                    if isinstance(part, RequestHead):
+                        refused = await self._open(part, nursery)
+                        if refused is not None:
+                            break
+                    # All of it before any is sent: the answer may come at once.
+                    passing += self._see_request(part)
+            except NotHTTP as error:
+                refused = 400, f"this is no request of HTTP/1.1: {error}"
+            if passing and self._server is not None:
+                with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    await self._server.send_all(passing)  # or it has answered, and reads no more
+            if refused is not None:
+                await self._refuse(*refused)
+                return
+        self._client_ended = True
+        await self._end_input()
+
+    async def _open(self, head: RequestHead, nursery: trio.Nursery) -> tuple[int, str] | None:
+        """Why a request does not go to the server, with a status; None: it does."""
+        if self._proxy.refuses(head):
+            return 403, f"Host is {head.host[:80]!r}, which is no loopback name"
+        if self._server is None:
+            try:
+                self._server = await self._proxy.connect()
+            except OSError as error:
+                return 502, f"the server cannot be reached: {error}"
+            nursery.start_soon(self._to_client, self._server, nursery.cancel_scope)
+        return None
+
+    def _see_request(self, part: RequestHead | Body | End) -> bytes:
+        """The bytes for the server."""
+        with self._proxy.recording() as recorder:
+            if recorder is not None:
+                self._record_request(recorder, part)
+        match part:
+            case RequestHead():
+                if self._responses is not None:
+                    self._responses.expect(part)
+                return self._proxy.for_server(part)
+            case Body():
+                return part.raw
+            case End():
+                return b""
+
+    def _record_request(self, recorder: HTTPRecorder, part: RequestHead | Body | End) -> None:
+        now = self._proxy.clock()
+        match part:
+            case RequestHead():
+                self._latest = recorder.began(part.method, part.target, part.headers, now)
+                self._waiting.append(self._latest)
+            case Body() if self._latest in self._waiting:
+                recorder.sent(self._latest, Side.CLIENT, part.data, now)
+            case End() if self._latest in self._waiting:
+                recorder.complete(self._latest, Side.CLIENT, now)
+            case _:
+                pass  # it was answered before it was complete
+
+    async def _end_input(self) -> None:
+        """The client says nothing more, and mostly it is gone."""
+        server = self._server
+        if isinstance(server, trio.SocketStream):
+            with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await server.send_eof()
+        else:  # TLS has no half of a connection: what is not answered now will never be
+            self.close()
+
+    async def _refuse(self, status: int, text: str) -> None:
+        self._proxy.warn(f"a request was answered with {status}: {text}")
+        body = f"sansmcp tap: {text}\n".encode()
+        reasons = {400: "Bad Request", 403: "Forbidden", 502: "Bad Gateway"}
+        head = (
+            f"HTTP/1.1 {status} {reasons[status]}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await self._client.send_all(head.encode() + body)
+
+    # ---------------------------------------------------------------------- to the client
+
+    async def _to_client(self, server: trio.abc.Stream, scope: trio.CancelScope) -> None:
+        try:
+            while data := await _read(server):
+                self._is_sending = True
+                self._see_response(data)
+                await self._client.send_all(data)
+                self._is_sending = False
+                if self._client_ended and self._is_idle:
+                    break
+            self._see_response(b"")  # a body may last as long as its connection
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self._client_ended = True
+        finally:
+            await trio.aclose_forcefully(server)
+        scope.cancel()
+
+    def _see_response(self, data: bytes) -> None:
+        if self._responses is None:
+            return
+        try:
+            with self._proxy.recording() as recorder:
+                if recorder is None:
+                    return
+                for part in self._responses.feed(data):
+                    self._record_response(recorder, part)
+        except NotHTTP:
+            self._responses = None
+
+    def _record_response(self, recorder: HTTPRecorder, part: ResponseHead | Body | End) -> None:
+        now = self._proxy.clock()
+        exchange = self._waiting[0]
+        match part:
+            case ResponseHead():
+                recorder.answered(exchange, part.status, part.headers, now)
+            case Body():
+                recorder.sent(exchange, Side.SERVER, part.data, now)
+            case End():
+                self._waiting.popleft()
+                recorder.complete(exchange, Side.SERVER, now)
+
+
+async def _read(stream: trio.abc.Stream) -> bytes:
+    """The next bytes; nothing if there will be none."""
+    try:
+        return bytes(await stream.receive_some(_READ_BYTES))
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        return b""

@@ -1,0 +1,83 @@
+"""sansmcp on trio: clients and servers on stdio, or on any byte stream."""
+
+from .._common.extras import without_extra
+
+try:
+    import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
+except ModuleNotFoundError as _error:
+    raise without_extra("trio", _error) from None
+
+from .._async.call import Call
+from .._async.changes import Changes
+from .._async.client import Client, RequestHandler
+from .._async.http_server import HTTPServer
+from .._async.server import LogHandler, Server, ServerCall
+from .._common.access import Authenticate
+from .._common.call import RequireInput
+from .._common.callbacks import NotificationHandler, ProgressHandler
+from .._common.defaults import (
+    DEFAULT_DRAIN,
+    DEFAULT_PROBE_TIMEOUT,
+    DEFAULT_REQUEST_TIMEOUT,
+    DEFAULT_START_TIMEOUT,
+)
+from .._common.errors import (
+    ConnectionLost,
+    InvalidAnswer,
+    McpError,
+    PeerError,
+    RequestRefused,
+    RequestTimeout,
+    StartFailed,
+    Unauthorized,
+)
+from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
+from .._common.http_server_settings import HTTPLimits
+from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
+from ._connect_http import connect_http
+from ._serve_http import serve_http
+from ._stdio import Handler, ReadyHandler, connect, connect_stdio, serve, serve_stdio
+from ._stream import ByteStream, HalfCloseableByteStream
+
+__all__ = [
+    "DEFAULT_DRAIN",
+    "DEFAULT_PROBE_TIMEOUT",
+    "DEFAULT_REQUEST_TIMEOUT",
+    "DEFAULT_START_TIMEOUT",
+    "Authenticate",
+    "ByteStream",
+    "Call",
+    "Changes",
+    "Client",
+    "ConnectionLost",
+    "HTTPClientLimits",
+    "HTTPClientTrace",
+    "HTTPLimits",
+    "HTTPServer",
+    "HTTPTrace",
+    "HalfCloseableByteStream",
+    "Handler",
+    "InvalidAnswer",
+    "LogHandler",
+    "McpError",
+    "NotificationHandler",
+    "OnUnauthorized",
+    "PeerError",
+    "ProgressHandler",
+    "ReadyHandler",
+    "RequestHandler",
+    "RequestRefused",
+    "RequestTimeout",
+    "RequireInput",
+    "Server",
+    "ServerCall",
+    "StartFailed",
+    "Trace",
+    "Unauthorized",
+    "connect",
+    "connect_http",
+    "connect_stdio",
+    "serve",
+    "serve_http",
+    "serve_stdio",
+]

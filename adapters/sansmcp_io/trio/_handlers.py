@@ -1,0 +1,92 @@
+"""Async handlers on trio: each in a task and a cancel scope of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable
+from typing import cast
+
+import trio
+
+from sansmcp import IncomingRequest, JSONObject
+
+from .._async import dispatch, handlers
+from .._async.handlers import Result
+from .._common.call import RequireInput, answer
+from ._loop import TrioLoop
+
+__all__ = ["HandlerRunner", "Result"]
+
+
+class HandlerRunner(handlers.HandlerRunner):
+    """The slot `data` of a request holds the cancel scope of its handler, where that is async."""
+
+    def cancel(self, request: IncomingRequest) -> None:
+        """Cancel the handler of a request that is no longer open, if it still runs."""
+        if isinstance(request.data, trio.CancelScope):
+            request.data.cancel()
+
+    def _start(
+        self,
+        request: IncomingRequest,
+        awaitable: Awaitable[JSONObject | RequireInput],
+        tasks: trio.Nursery,
+    ) -> None:
+        scope = request.data = trio.CancelScope()
+        # With a name of ours, trio does not put one together.
+        tasks.start_soon(self._finish, request, awaitable, scope, name=request.method)
+
+    async def _finish(
+        self,
+        request: IncomingRequest,
+        awaitable: Awaitable[JSONObject | RequireInput],
+        scope: trio.CancelScope,
+    ) -> None:
+        task = trio.lowlevel.current_task()
+        with scope:
+            try:
+                result = await awaitable
+            except BaseException as error:
+                cancelled, failure = _split(error, task)
+                if failure is not None:
+                    self._failed(request, failure)
+                    self._wake()
+                if cancelled is not None:
+                    raise cancelled from None
+            else:
+                if self._until_room is not None:
+                    await self._until_room()
+                answer(self._connection, request, result, self._clock())
+            self._wake()
+
+
+def _split(
+    error: BaseException, task: trio.lowlevel.Task
+) -> tuple[BaseException | None, BaseException | None]:
+    """What trio has to see of what a handler raised, and what the handler is answered for.
+
+    trio has to see `Cancelled` where it has cancelled the task. Without that, the handler has kept
+    a `Cancelled` of an inner scope and raised it outside, which would end the whole server.
+    """
+    if isinstance(error, GeneratorExit) and not _is_running(task):
+        return error, None  # the loop has ended, and Python throws away what is left of it
+    if trio.current_effective_deadline() > -math.inf:
+        return None, error
+    if isinstance(error, BaseExceptionGroup):
+        group = cast(BaseExceptionGroup[BaseException], error)
+        return group.split(trio.Cancelled)
+    return (error, None) if isinstance(error, trio.Cancelled) else (None, error)
+
+
+def _is_running(task: trio.lowlevel.Task) -> bool:
+    try:
+        return trio.lowlevel.current_task() is task
+    except RuntimeError:
+        return False
+
+
+class EventDispatcher(dispatch.EventDispatcher):
+    """Hands out events in trio's thread."""
+
+    _new_loop = TrioLoop
+    _new_handler_runner = HandlerRunner

@@ -1,0 +1,121 @@
+"""A server behind HTTP, on trio: who comes is accepted, and the end is waited for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Any
+
+import trio
+
+from sansmcp.http import ServerEndpoint, Session
+
+from .._async.http_service import HTTPServiceBase
+from .._async.http_session_tasks import CompanionsBase
+from .._common.callbacks import FLUSH_SECONDS
+from .._common.tls import TLS
+from .._options.servers import ListeningServerOptions
+from ._handlers import HandlerRunner
+from ._http_wire import HTTPWire
+from ._loop import Sleeper, TrioLoop
+from ._socket import NoWaitSocket, TLSSocket, client_of
+
+
+class Companions(CompanionsBase):
+    """Has a task for each session whose function is async."""
+
+    def _start(
+        self, awaitable: Awaitable[object], session: Session, tasks: trio.Nursery
+    ) -> trio.CancelScope:
+        scope = trio.CancelScope()
+
+        async def run() -> None:
+            with scope:
+                await self._run(awaitable, session)
+
+        tasks.start_soon(run)
+        return scope
+
+
+class HTTPService(HTTPServiceBase):
+    """What all connections of a server share. It runs once."""
+
+    tasks: trio.Nursery
+    _new_loop = TrioLoop
+    _new_handler_runner = HandlerRunner
+
+    def __init__(self, endpoint: ServerEndpoint, options: ListeningServerOptions[Any, Any]) -> None:
+        super().__init__(endpoint, options, Companions)
+        self._clock = Sleeper()
+        self._alarm = math.inf  # when the clock wakes by itself
+        self._accepting = trio.CancelScope()
+        self._has_changed = trio.Event()  # a connection has ended, or a turn has passed
+
+    async def run(self, listeners: list[trio.SocketListener], tls: Any) -> None:
+        """Accept connections and serve them, until `shut_down` has come to its end."""
+        async with trio.open_nursery() as self.tasks:
+            self.tasks.start_soon(self._keep_time)
+            with self._accepting:
+
+                async def accept(stream: trio.SocketStream) -> None:
+                    await self._accept(stream, tls)
+
+                await trio.serve_listeners(accept, listeners, handler_nursery=self.tasks)
+            for listener in listeners:
+                await listener.aclose()
+
+    async def _accept(self, stream: trio.SocketStream, tls: Any) -> None:
+        """Serve one client."""
+        client = "" if self.trace is None else client_of(stream)
+        socket: NoWaitSocket | TLSSocket
+        socket = NoWaitSocket(stream) if tls is None else TLSSocket(stream, TLS(tls))
+        if not self.admits_more():
+            with suppress(OSError):
+                socket.send_now(self.busy)
+            await socket.aclose()
+            return
+        wire = HTTPWire(self, socket, self.new_connection(), client)
+        self._connections.add(wire)
+        try:
+            await wire.run()
+        finally:
+            self._connections.discard(wire)
+            self._has_changed.set()
+
+    async def shut_down(self, drain: float) -> None:
+        """Accept no more, let what is under way end within `drain` seconds, then end it."""
+        self._accepting.cancel()
+        for wire in list(self._connections):
+            wire.close()
+        with trio.move_on_after(drain):
+            while self.endpoint.open_requests:
+                await self._wait_for_change()
+        self.endpoint.close(now=trio.current_time())
+        self.turn()
+        with trio.move_on_after(FLUSH_SECONDS):
+            while self._connections:
+                await self._wait_for_change()
+        self.tasks.cancel_scope.cancel()
+
+    async def _wait_for_change(self) -> None:
+        self._has_changed = trio.Event()
+        await self._has_changed.wait()
+
+    async def _keep_time(self) -> None:
+        endpoint = self.endpoint
+        while True:
+            self._alarm = -math.inf  # nobody needs to wake a clock that is awake
+            endpoint.handle_timeout(trio.current_time())
+            self.turn()
+            deadline = endpoint.next_timeout()
+            self._alarm = math.inf if deadline is None else deadline
+            with trio.move_on_at(self._alarm):
+                await self._clock.sleep()
+
+    def _turned(self) -> None:
+        self._has_changed.set()
+        deadline = self.endpoint.next_timeout()
+        if deadline is not None and deadline < self._alarm:
+            self._alarm = deadline
+            self._clock.wake()

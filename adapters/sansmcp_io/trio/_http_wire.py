@@ -1,0 +1,177 @@
+"""The bytes of one HTTP connection on one trio stream.
+
+One task reads, for as long as the connection lasts: that is how it learns that a client is gone.
+What can be written without waiting is written by whichever task has caused it; for the rest a task
+is started, which ends when all of it was written. So an idle connection has one task.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import Final
+
+import trio
+
+from .._async.http_service import HTTPServiceBase
+from .._async.http_wire import HTTPWireBase
+from .._common.anomalies import LOGGER
+from ..h11 import ConnectionState, HTTPConnection
+from ._socket import NoWaitSocket, TLSSocket
+
+_PIECE_BYTES: Final = 65_536
+_BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
+
+
+class HTTPWire(HTTPWireBase):
+    """Moves bytes between a client and its connection object, and tells that the time."""
+
+    def __init__(
+        self,
+        server: HTTPServiceBase,
+        stream: NoWaitSocket | TLSSocket,
+        connection: HTTPConnection,
+        client: str,
+    ) -> None:
+        super().__init__(server, connection, client)
+        self._stream = stream
+        self._reading = trio.CancelScope()
+        self._writing = trio.CancelScope()
+        self._is_writing = False
+        self._written = trio.Event()
+        self._rest = b""  # what was taken to be written ...
+        self._at = 0  # ... from here on
+        self._has_sent_eof = False
+
+    async def run(self) -> None:
+        """Serve the client until the connection is over."""
+        connection = self._connection
+        try:
+            while connection.state is not ConnectionState.CLOSED:
+                if connection.state is ConnectionState.LINGERING and not self._is_writing:
+                    await self._send_eof()
+                with trio.CancelScope() as self._reading:
+                    self._look_at_time()
+                    await self._read()
+                connection.handle_timeout(trio.current_time())
+                self.flush()
+            while self._is_writing:
+                await self._written.wait()
+        except _BROKEN as error:
+            LOGGER.debug("a connection has broken: %s", error)
+        except Exception as error:  # a fault of ours ends this connection, and no other
+            LOGGER.error("serving a connection failed", exc_info=error)
+        finally:
+            self._rest = b""
+            self._lose_client()
+            with trio.CancelScope(shield=True), suppress(*_BROKEN):
+                await self._stream.aclose()
+
+    def give_up(self) -> None:
+        """Let go of what waits here."""
+        if self._is_writing:
+            self._writing.cancel()
+            self._rest = b""  # now, and not when the task that writes comes to its end
+            self._lose_client()
+        else:
+            self._connection.give_up(now=trio.current_time())
+            self.flush()
+            self._note_held()
+
+    # ---------------------------------------------------------------------------- reading
+
+    async def _read(self) -> None:
+        connection, server = self._connection, self._server
+        while connection.state is not ConnectionState.CLOSED:
+            data = await self._stream.receive_some()
+            self._note_received(data)
+            now = trio.current_time()
+            if not data:
+                self._lose_client()
+                return
+            connection.receive_data(data, now=now)
+            if connection.awaiting is not None:
+                # Who sends it may be asked for as long as its body may take, and not only for what
+                # was left of the time for the head.
+                deadline = connection.next_timeout()
+                self._reading.deadline = math.inf if deadline is None else deadline
+                if (asked := self._authenticate(connection.awaiting)) is not None:
+                    await asked
+            self._follow()
+            self._is_due = True
+            server.turn()
+            if self._is_due:  # else it was flushed in the turn, as most are
+                self.flush()
+            self._note_held()
+
+    async def _send_eof(self) -> None:
+        if not self._has_sent_eof:
+            self._has_sent_eof = True
+            await self._stream.send_eof()
+
+    def _look_at_time(self) -> None:
+        deadline = self._connection.next_timeout()
+        if deadline is not None and deadline < self._reading.deadline:
+            self._reading.deadline = deadline
+
+    # ---------------------------------------------------------------------------- writing
+
+    def flush(self) -> None:
+        """Write what there is to be written, here if it goes without waiting."""
+        self._is_due = False
+        if not self._is_writing:
+            try:
+                self._write_now()
+            except Exception as error:
+                self._writing_failed(error)
+        if self._is_writing:
+            self._note_held()
+
+    def _write_now(self) -> None:
+        connection = self._connection
+        while data := self._take():
+            sent = self._stream.send_now(data)
+            if sent < len(data):
+                self._is_writing = True
+                self._written = trio.Event()
+                self._rest, self._at = data, sent
+                self._writing = trio.CancelScope()
+                self._server.tasks.start_soon(self._write)
+                return
+        if connection.state is not ConnectionState.OPEN:
+            self._reading.cancel()  # which sees how to go on
+        else:
+            self._look_at_time()
+
+    async def _write(self) -> None:
+        """Write all of this, and what comes meanwhile, however long that takes."""
+        try:
+            with self._writing:
+                while self._rest:
+                    self._writing.deadline = trio.current_time() + self._server.limits.stall
+                    piece = self._rest[self._at : self._at + _PIECE_BYTES]
+                    self._at += await self._stream.send_some(piece)
+                    if self._at >= len(self._rest):
+                        self._rest, self._at = self._take(), 0
+            if self._writing.cancelled_caught:
+                LOGGER.info("a client reads nothing: its connection is closed")
+                self._lose_client()
+                self._reading.cancel()
+        except Exception as error:
+            self._writing_failed(error)
+        finally:
+            self._rest = b""
+            self._is_writing = False
+            self._written.set()
+        self._server.turn()
+        self.flush()
+        self._note_held()
+
+    def _writing_failed(self, error: Exception) -> None:
+        if not isinstance(error, _BROKEN):
+            LOGGER.error("writing a response failed", exc_info=error)
+        self._lose_client()
+        self._reading.cancel()
+
+    def _unwritten(self) -> int:
+        return len(self._rest)

@@ -1,0 +1,121 @@
+"""What the shared parts need of a loop, as trio has it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import trio
+
+from .._async.mailbox import Item, MailboxBase
+from .._common.callbacks import ProgressHandler
+
+
+class TrioLoop:
+    """trio, as long as it runs."""
+
+    now = staticmethod(trio.current_time)
+    new_event = trio.Event
+    new_lock = trio.Lock
+
+    def new_mailbox(self, on_progress: ProgressHandler | None = None) -> Mailbox[Any]:
+        """A mailbox that is empty."""
+        return Mailbox(on_progress)
+
+    def new_workers(self, deadline: float) -> Workers:
+        """Workers that have time until then."""
+        return Workers(deadline)
+
+    async def pause(self) -> None:
+        """Let others run."""
+        await trio.lowlevel.checkpoint()
+
+    async def wait_until(self, deadline: float, wait: Callable[[], Awaitable[object]]) -> bool:
+        """Wait for something, and say whether it has come before the deadline."""
+        with trio.move_on_at(deadline) as scope:
+            await wait()
+        return not scope.cancelled_caught
+
+    def new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        """What any thread may hand a function to, for this one."""
+        here, token = threading.get_ident(), trio.lowlevel.current_trio_token()
+
+        def hand_over(function: Callable[[], object]) -> None:
+            if threading.get_ident() == here:
+                function()
+            else:
+                with suppress(trio.RunFinishedError):
+                    token.run_sync_soon(function)
+
+        return hand_over
+
+
+class Workers:
+    """Tasks of one caller that work at the same thing."""
+
+    def __init__(self, deadline: float) -> None:
+        self._scope = trio.CancelScope(deadline=deadline)
+
+    def cancel(self) -> None:
+        """Cancel them all."""
+        self._scope.cancel()
+
+    async def run(self, work: Callable[[], Awaitable[None]], number: int) -> None:
+        """Have so many tasks do this, and wait for their ends."""
+        with self._scope:
+            async with trio.open_nursery() as nursery:
+                for _ in range(number):
+                    nursery.start_soon(work)
+
+
+class Sleeper:
+    """A place for one task to wait in. Waking it while nobody waits is remembered."""
+
+    def __init__(self) -> None:
+        self._task: trio.lowlevel.Task | None = None
+        self._was_woken = False
+
+    def wake(self) -> None:
+        """Wake the task, or keep it from falling asleep."""
+        task = self._task
+        if task is None:
+            self._was_woken = True
+        else:
+            self._task = None
+            trio.lowlevel.reschedule(task)
+
+    async def sleep(self) -> None:
+        """Wait until somebody wakes."""
+        if self._was_woken:
+            self._was_woken = False
+            await trio.lowlevel.checkpoint()
+            return
+        self._task = trio.lowlevel.current_task()
+
+        def abort(_raise_cancel: object) -> trio.lowlevel.Abort:
+            self._task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+        self._was_woken = False  # again before it ran: it sees all of that now
+
+
+class Mailbox(MailboxBase[Item]):
+    """What the dispatching task leaves for one caller that waits."""
+
+    def __init__(self, on_progress: ProgressHandler | None = None) -> None:
+        super().__init__(on_progress)
+        self._caller = Sleeper()
+
+    def _wake(self) -> None:
+        self._caller.wake()
+
+    async def take(self) -> Item:
+        """The oldest item, as soon as there is one, or raise what `fail` was given."""
+        if self._items or self._failure is not None:
+            await trio.lowlevel.checkpoint()
+        while not self._items and self._failure is None:
+            await self._caller.sleep()
+        return self._taken()

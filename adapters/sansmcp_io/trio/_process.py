@@ -1,0 +1,156 @@
+"""A server as a child process on trio: started without a shell, always waited for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final
+
+import trio
+
+from .._common.anomalies import LOGGER
+from .._common.descriptors import has_data
+from .._common.stderr import (
+    LAST_WORDS_SECONDS,
+    LOOK_AGAIN_SECONDS,
+    STDERR_SECONDS,
+    StderrLines,
+    StderrTail,
+)
+from .._options.clients import StdioClientOptions
+from ..stdio import (
+    DEFAULT_KILL_AFTER,
+    HAS_PROCESS_GROUPS,
+    KILL,
+    TERMINATE,
+    group_is_alive,
+    signal_group,
+)
+from ._unwrap import unwrapped
+
+
+class Child:
+    """A running server process."""
+
+    def __init__(self, process: trio.Process, options: StdioClientOptions[Any]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.process: Final = process
+        self.stream: Final = trio.StapledStream(process.stdin, process.stdout)
+        self.stderr: Final = StderrTail()
+        self.ended_by = "end of input"
+        self._options = options
+        self._has_group = HAS_PROCESS_GROUPS
+        self._watching = trio.CancelScope()
+        self._scope = trio.CancelScope(shield=True)
+        self._forwarded = trio.Event()
+
+    async def forward(self) -> None:
+        """Take standard error until it ends or `stop` has waited long enough."""
+        assert self.process.stderr is not None
+        on_stderr = self._options.on_stderr
+        lines = None if on_stderr is None else StderrLines(on_stderr)
+        try:
+            with self._scope:
+                async for data in self.process.stderr:
+                    self.stderr.add(data)
+                    if lines is not None:
+                        lines.add(data)
+                if lines is not None:
+                    lines.end()
+        finally:
+            self._forwarded.set()
+
+    async def watch(self) -> None:
+        """See to it that the output of the server ends with its process.
+
+        What it has started may hold the other end open, but will not answer in its place.
+        """
+        output = self.process.stdout
+        assert output is not None
+        with self._watching:
+            self.stderr.exit_status = await self.process.wait()
+            # The number is free from now on, unless there is still somebody in the group.
+            self._has_group = self._has_group and group_is_alive(self.process.pid)
+            await trio.sleep(LAST_WORDS_SECONDS)  # what it wrote last is still to be read
+            while has_data(output):
+                await trio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
+            await self._end_group()
+            await output.aclose()  # which is the end for whoever reads from it
+
+    async def stop(self) -> None:
+        """Close the server's input and wait for its end; insist with signals.
+
+        Keeps STDIO-013, STDIO-014.
+        """
+        self._watching.cancel()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._discard_output)  # or a full pipe would keep it from ending
+            await self.stream.send_stream.aclose()
+            await self._end_process()
+            self.stderr.exit_status = self.process.returncode
+            await self._end_group()
+            nursery.cancel_scope.cancel()
+        if self.process.stderr is not None:
+            # A process that has left the group may hold the other end open for ever.
+            with trio.move_on_after(STDERR_SECONDS):
+                await self._forwarded.wait()
+            self._scope.cancel()
+            await self._forwarded.wait()
+            await self.process.stderr.aclose()
+        await self.stream.aclose()
+
+    async def _end_process(self) -> None:
+        for name, number, seconds in (
+            ("terminate", TERMINATE, self._options.terminate_after),
+            ("kill", KILL, self._options.kill_after),
+        ):
+            with trio.move_on_after(seconds):
+                await self.process.wait()
+                return
+            self.ended_by = name
+            LOGGER.warning("the server does not end by itself: %s", name)
+            if HAS_PROCESS_GROUPS:
+                signal_group(self.process.pid, number)
+            else:
+                self.process.kill()
+        await self.process.wait()
+
+    async def _end_group(self) -> None:
+        """What the server has started and left behind ends with it."""
+        pid = self.process.pid
+        if not self._has_group or not signal_group(pid, TERMINATE):
+            return
+        with trio.move_on_after(min(self._options.kill_after, DEFAULT_KILL_AFTER)) as scope:
+            while group_is_alive(pid):
+                await trio.sleep(LOOK_AGAIN_SECONDS)  # nothing tells of the end of a group
+        if scope.cancelled_caught:
+            signal_group(pid, KILL)
+        self._has_group = False
+
+    async def _discard_output(self) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while await self.stream.receive_some():
+                pass
+
+
+@asynccontextmanager
+async def open_child(
+    options: StdioClientOptions[Any],
+) -> AsyncGenerator[Child, None]:
+    """Start a process and end it, whatever happens in between.
+
+    Raises:
+        OSError: It could not be started.
+    """
+    keywords = options.of_process()
+    child = Child(await trio.lowlevel.open_process(options.command, **keywords), options)
+    async with unwrapped(), trio.open_nursery() as nursery:
+        try:
+            if child.process.stderr is not None:
+                nursery.start_soon(child.forward)
+            nursery.start_soon(child.watch)
+            yield child
+        finally:
+            with trio.CancelScope(shield=True):
+                await child.stop()

@@ -1,0 +1,75 @@
+"""A server behind HTTP, on trio."""
+
+from __future__ import annotations
+
+import socket
+
+import attrs
+import trio
+
+from .._async.http_server import BACKLOG, HTTPServer
+from .._common.access import check_addresses
+from .._options.arguments import takes
+from .._options.servers import ListeningServerOptions
+from ._stdio import Handler, ReadyHandler
+from ._unwrap import unwrapped
+
+
+@attrs.frozen
+class _HTTPServerOptions(ListeningServerOptions[Handler, ReadyHandler]):
+    """The options of a server that listens, on trio.
+
+    Args:
+        task_status: For `nursery.start`.
+    """
+
+    task_status: trio.TaskStatus[HTTPServer] = attrs.field(
+        default=trio.TASK_STATUS_IGNORED, kw_only=True
+    )
+
+
+@takes(_HTTPServerOptions)
+async def serve_http(options: _HTTPServerOptions) -> None:
+    """Serve clients over HTTP/1.1, until cancelled or `HTTPServer.close`. Needs the extra `h11`.
+
+    However it ends, requests under way have `drain` seconds to come to their end; then they are
+    cancelled, and streams are ended so that clients know it. `await nursery.start(serve_http, ...)`
+    returns the `HTTPServer` as soon as it listens.
+
+    Raises:
+        ValueError: Others can reach `host`, and `hosts` is empty; or settings contradict each
+            other.
+        OSError: It is not possible to listen there.
+        ModuleNotFoundError: The extra `h11` is not installed.
+    """
+    endpoint = options.new_endpoint()
+    # Here, since programs on stdio need none of it, and not all have h11.
+    from ._http_service import HTTPService
+
+    service = HTTPService(endpoint, options)
+    host, port = options.host, options.port
+    found = await trio.socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    check_addresses(host, [str(address[0]) for *_, address in found], options.hosts)
+    listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
+    addresses = [listener.socket.getsockname()[:2] for listener in listeners]
+    closing = trio.Event()
+    service.end = closing.set
+    server = HTTPServer(service, addresses, closing.set)
+    async with unwrapped(), trio.open_nursery() as nursery:
+
+        async def run() -> None:
+            with trio.CancelScope(shield=True):
+                await service.run(listeners, options.tls)
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(run)
+        try:
+            options.task_status.started(server)
+            await closing.wait()
+        finally:
+            with trio.CancelScope(shield=True):
+                await service.shut_down(options.drain)
+    if service.failure is not None:
+        raise service.failure

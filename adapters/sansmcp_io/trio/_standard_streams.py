@@ -1,0 +1,100 @@
+"""Standard input and output of this process as a trio stream that nothing else can reach."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import trio
+
+from .._common.descriptors import Data, Sink, Source
+from ..stdio import taken_standard_streams
+
+Returned = TypeVar("Returned")
+
+
+class DescriptorStream:
+    """A source and a sink, which may be two ends of different things."""
+
+    def __init__(self, source: Source, sink: Sink) -> None:
+        self._source = source
+        self._sink = sink
+        self._abandoned: set[Source | Sink] = set()
+        # Threads of our own, not out of the stock that handlers may have used up.
+        self._limiters: dict[Source | Sink, trio.CapacityLimiter] = {
+            source: trio.CapacityLimiter(1),
+            sink: trio.CapacityLimiter(1),
+        }
+
+    async def receive_some(self) -> bytes:
+        """Read what is there, or wait for it; `b""` is the end."""
+        source = self._source
+        while source.pollable:
+            try:
+                await trio.lowlevel.wait_readable(source.fd)
+            except OSError:  # a regular file, or a system that can wait for sockets only
+                source.pollable = False
+                break
+            with contextlib.suppress(BlockingIOError):  # somebody else took it
+                return source.read()
+        return await self._in_thread(source, source.read)
+
+    def send_now(self, data: Data) -> int:
+        """Write as much as goes without waiting, and return how much that is."""
+        if not self._sink.pollable:
+            return 0
+        try:
+            return self._sink.write(data)
+        except BlockingIOError:
+            return 0
+
+    async def send_some(self, data: Data) -> int:
+        """Wait until some of it can be written, and return how much was."""
+        sink = self._sink
+        if sink in self._abandoned:
+            raise trio.ClosedResourceError("a thread that was left behind still writes")
+        if sink.pollable:
+            await trio.lowlevel.wait_writable(sink.fd)
+            return self.send_now(data)
+        return await self._in_thread(sink, lambda: sink.write_waiting(data))
+
+    async def send_all(self, data: Data) -> None:
+        """Write all of it."""
+        rest = memoryview(data)
+        while rest:
+            rest = rest[await self.send_some(rest) :]
+
+    async def _in_thread(self, end: Source | Sink, function: Callable[[], Returned]) -> Returned:
+        """One call per thread: an abandoned one moves no more than it had begun to."""
+        try:
+            return await trio.to_thread.run_sync(
+                function, abandon_on_cancel=True, limiter=self._limiters[end]
+            )
+        except trio.Cancelled:
+            self._abandoned.add(end)
+            raise
+
+    async def aclose(self) -> None:
+        """Close both ends, except one that an abandoned thread still uses."""
+        for end in {self._source, self._sink} - self._abandoned:
+            trio.lowlevel.notify_closing(end.fd)
+            end.close()
+        await trio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def open_standard_streams() -> AsyncGenerator[DescriptorStream, None]:
+    """`sansmcp_io.stdio.taken_standard_streams` as a trio stream.
+
+    Raises:
+        RuntimeError: One of the two is closed.
+    """
+    with taken_standard_streams() as (source, sink):
+        stream = DescriptorStream(source, sink)
+        try:
+            yield stream
+        finally:
+            with trio.CancelScope(shield=True):
+                await stream.aclose()

@@ -1,0 +1,176 @@
+"""sansmcp on trio: clients and servers on stdio, or on any byte stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeAlias
+
+import attrs
+
+from .._common.extras import without_extra
+
+try:
+    import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
+except ModuleNotFoundError as _error:
+    raise without_extra("trio", _error) from None
+
+from contextlib import suppress
+
+import trio
+
+from .._async.call import Call
+from .._async.client import Client, RequestHandler
+from .._async.handlers import Result
+from .._async.server import Server, ServerCall
+from .._common.stderr import StderrTail
+from .._options.arguments import takes
+from .._options.clients import StdioClientOptions, StreamClientOptions
+from .._options.servers import ServerOptions, StdioServerOptions
+from ._process import open_child
+from ._restart import keep_running
+from ._session import StreamSession
+from ._standard_streams import open_standard_streams
+from ._stream import ByteStream, HalfCloseableByteStream
+from ._unwrap import unwrapped
+
+Handler: TypeAlias = Callable[[ServerCall], Result]
+"""Serves a client's requests: returns the result, or raises `McpError`.
+
+An async function gets a task and a cancel scope of its own. A plain function runs inline: nothing
+else of the connection moves before it returns.
+"""
+
+ReadyHandler: TypeAlias = Callable[[Server], object]
+"""Called once the client is ready; an async function runs for as long as the connection."""
+
+
+@attrs.frozen
+class _ClientOptions(StreamClientOptions[RequestHandler]):
+    """The options of a client on a stream.
+
+    Args:
+        stream: Read and written until the block is left.
+    """
+
+    stream: HalfCloseableByteStream
+
+
+@attrs.frozen
+class _ServerOptions(ServerOptions[ReadyHandler]):
+    """The options of a server on a stream.
+
+    Args:
+        stream: Read and written until the connection has ended.
+        handler: Serves the client's requests.
+    """
+
+    stream: ByteStream
+    handler: Handler
+
+
+@takes(_ClientOptions)
+@asynccontextmanager
+async def connect(options: _ClientOptions) -> AsyncGenerator[Client, None]:
+    """A client on a stream that somebody else has opened, and closes.
+
+    Leaving the block cancels what is still open, flushes, and ends the sending side of the
+    stream.
+    """
+    options.check()
+    async with _connected(options.stream, options, stderr=None) as session:
+        yield Client(session)
+
+
+@takes(StdioClientOptions[RequestHandler])
+@asynccontextmanager
+async def connect_stdio(
+    options: StdioClientOptions[RequestHandler],
+) -> AsyncGenerator[Client, None]:
+    """Start a server process and talk to it on its standard input and output.
+
+    Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
+    SIGKILL, and so is what it has started and left behind. It has always been waited for when the
+    block is left.
+    """
+    options.check()
+
+    @asynccontextmanager
+    async def opening() -> AsyncGenerator[StreamSession, None]:
+        async with (
+            open_child(options) as child,
+            _connected(child.stream, options, stderr=child.stderr) as session,
+        ):
+            yield session
+
+    if options.restarts == 0:
+        async with opening() as session:
+            yield Client(session)
+        return
+    async with keep_running(opening, options.restarts) as restarter:
+        yield Client(restarter.session, restarter)
+
+
+@takes(_ServerOptions)
+async def serve(options: _ServerOptions) -> None:
+    """Serve one client on a stream that somebody else has opened, and closes."""
+    options.check()
+    await _serve(options.stream, options.handler, options)
+
+
+@takes(StdioServerOptions[Handler, ReadyHandler])
+async def serve_stdio(options: StdioServerOptions[Handler, ReadyHandler]) -> None:
+    """Serve the client on standard input and output, until its input ends.
+
+    While this runs, what handlers and their child processes print goes to standard error, and
+    they find standard input empty. Both are put back afterwards.
+    """
+    options.check()
+    async with open_standard_streams() as stream:
+        await _serve(stream, options.handler, options)
+
+
+async def _serve(
+    stream: ByteStream, handler: Handler, options: ServerOptions[ReadyHandler]
+) -> None:
+    session = StreamSession(
+        options.new_connection(),
+        stream,
+        options.for_session(handler, ServerCall),
+        drain=options.drain,
+        trace=options.trace,
+    )
+    if options.on_ready is not None:
+        session.when_ready(partial(options.on_ready, Server(session)))
+    await session.run()
+
+
+@asynccontextmanager
+async def _connected(
+    stream: HalfCloseableByteStream,
+    options: StreamClientOptions[RequestHandler],
+    *,
+    stderr: StderrTail | None,
+) -> AsyncGenerator[StreamSession, None]:
+    """Open a client on a stream, as `connect` and `connect_stdio` describe it."""
+    session = StreamSession(
+        options.new_connection(),
+        stream,
+        options.for_session(Call),
+        drain=0.0,
+        trace=options.trace,
+    )
+    session.stderr = stderr
+    session.shield()
+    async with unwrapped(), trio.open_nursery() as nursery:
+        session.around.append(nursery.cancel_scope)
+        nursery.start_soon(session.run)
+        try:
+            await session.start(*options.opening)
+            yield session
+        finally:
+            with trio.CancelScope(shield=True):
+                await session.finish()
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
+                    await stream.send_eof()

@@ -1,0 +1,40 @@
+"""sansmcp below WSGI: an application to mount beside other routes, on any server and with threads.
+
+Without sessions and without streams by default: each request stands for itself, so that any worker
+can serve it, and none is tied to a client.
+"""
+
+from .._common.call import RequireInput
+from .._common.callbacks import NotificationHandler, ProgressHandler
+from .._common.defaults import DEFAULT_REQUEST_TIMEOUT
+from .._common.errors import (
+    CallCancelled,
+    ConnectionLost,
+    McpError,
+    PeerError,
+    RequestTimeout,
+    Unauthorized,
+)
+from ._app import App, Handler
+from ._calls import Environ, Server, ServerCall
+from ._exchange import Authenticate, StartResponse
+
+__all__ = [
+    "DEFAULT_REQUEST_TIMEOUT",
+    "App",
+    "Authenticate",
+    "CallCancelled",
+    "ConnectionLost",
+    "Environ",
+    "Handler",
+    "McpError",
+    "NotificationHandler",
+    "PeerError",
+    "ProgressHandler",
+    "RequestTimeout",
+    "RequireInput",
+    "Server",
+    "ServerCall",
+    "StartResponse",
+    "Unauthorized",
+]

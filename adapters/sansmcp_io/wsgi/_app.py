@@ -1,0 +1,156 @@
+"""sansmcp below WSGI: an application to mount beside other routes, on any server and with threads.
+
+Without sessions and without streams by default: each request stands for itself, so that any worker
+can serve it, and none is tied to a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+import attrs
+
+from sansmcp import Change, IncomingRequest, JSONObject
+from sansmcp.http import Session, Sessions
+
+from .._common.callbacks import is_async
+from .._common.defaults import (
+    check_path,
+    check_waits,
+)
+from .._options.arguments import described, init_takes
+from .._options.servers import HTTPServerOptions
+from ._calls import Environ, ServerCall
+from ._exchange import (
+    Authenticate,
+    Carrier,
+    HandlerSettings,
+    Result,
+    StartResponse,
+    fields_of,
+    status_line,
+    texts_of,
+)
+from ._runner import Runner
+
+Handler: TypeAlias = Callable[[ServerCall], Result]
+"""Serves a client's requests: returns the result, or raises `McpError`. A plain function, which
+several threads may call at a time."""
+
+_NOT_FOUND: Final = "nothing is served at this path"
+
+
+@attrs.frozen
+class _AppOptions(HTTPServerOptions[Authenticate]):
+    """The options of the application.
+
+    Args:
+        handler: Serves the clients' requests, in the thread in which they come.
+        path: The path, below the place where it is mounted, at which it serves; at others there is
+            nothing. None: whatever is routed here is for it.
+        authenticate: Called with the environment of each request; returns the principal, or raises
+            `Unauthorized`. Preflights are not authenticated.
+        sessions: Whether clients of the revisions with a handshake have sessions; settings for
+            them, if they are not to be the usual ones. They are in the memory of this process: all
+            requests of a session must come to it.
+        streams: Whether responses may last as long as clients like, as those of
+            `subscriptions/listen` and the GET streams of sessions do. Each takes a thread of the
+            server for all that time. Without, only responses to calls are streams, and end with
+            them; `listChanged` and `resources.subscribe` are then not declared to any client.
+        on_notification: Called with method and params of each notification.
+    """
+
+    handler: Handler
+    path: str | None = attrs.field(default=None, kw_only=True)
+    sessions: bool | Sessions = attrs.field(default=False, kw_only=True)
+    streams: bool = attrs.field(default=False, kw_only=True)
+
+
+@described(_AppOptions)
+class App:
+    """A WSGI application that serves MCP over HTTP. Any number of threads may call it at a time.
+
+    One lock guards what they share, and is never held while a handler runs. No thread is started.
+
+    Raises:
+        ValueError: Settings contradict each other.
+        TypeError: The handler is async.
+    """
+
+    @init_takes(_AppOptions)
+    def __init__(self, options: _AppOptions) -> None:
+        options.check()
+        for function in (options.handler, options.authenticate, options.on_notification):
+            if is_async(function):
+                raise TypeError(
+                    f"{function!r} is async, and below WSGI there is no event loop for it: "
+                    "use a plain function, or sansmcp_io.asgi"
+                )
+        if options.path is not None:
+            check_path(options.path)
+        self._path = options.path
+        self._runner = Runner(
+            options.new_endpoint(streams=options.streams),
+            on_notification=options.on_notification,
+            request_timeout=options.request_timeout,
+        )
+        self._serving = HandlerSettings(
+            self._runner,
+            options.handler,
+            options.authenticate,
+            options.principal_key,
+            options.context,
+        )
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Serve one HTTP request. It returns when the response is complete."""
+        if self._path is not None and environ.get("PATH_INFO") != self._path:
+            status, fields, body = self._runner.endpoint.refusal(
+                404, _NOT_FOUND, method=environ["REQUEST_METHOD"], headers=fields_of(environ)
+            )
+            start_response(status_line(status), texts_of(fields))
+            return (body,)
+        return Carrier(self._serving, environ, start_response).run()
+
+    def close(self, *, drain: float = 0.0) -> None:
+        """End all that is under way: requests are cancelled, streams and sessions ended.
+
+        What comes then gets 503.
+
+        Args:
+            drain: Seconds that requests have to come to their end before; waits for it.
+        """
+        check_waits(drain=drain)
+        self._runner.close(drain)
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        with self._runner.lock:
+            return self._runner.endpoint.sessions
+
+    @property
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """The requests of all clients that handlers work on."""
+        with self._runner.lock:
+            return self._runner.endpoint.open_requests
+
+    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
+        """Tell all clients that are to be told that a list or a resource has changed.
+
+        It reaches those of this process, in sessions or with `streams`.
+
+        Returns:
+            Whether anybody is, or will be, told.
+        """
+        return self._runner.publish(change, meta)
+
+    def end_session(self, session: Session) -> bool:
+        """End a session, and all that is under way in it.
+
+        Returns:
+            Whether it was open until now.
+        """
+        ended: bool = self._runner.verb(self._runner.endpoint.end_session, session)
+        return ended

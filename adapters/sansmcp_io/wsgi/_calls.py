@@ -1,0 +1,119 @@
+"""What handlers below WSGI are given: the call, and the server as the caller has it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from sansmcp import (
+    IncomingRequest,
+    JSONObject,
+    Peer,
+)
+
+from .._common.call import ServerCallBase
+from .._common.requester import RequestArguments
+from .._common.session_server import SessionServerBase
+
+if TYPE_CHECKING:
+    from sansmcp.http import ServerEndpoint
+
+    from .._common.typed_requests import BlockingRequests as Requester
+    from ._runner import ExchangeThread, Runner
+else:
+    from .._common.requester import Requester
+
+Environ: TypeAlias = dict[str, Any]
+"""What a server of WSGI tells of a request."""
+
+
+class Server(SessionServerBase, Requester):
+    """The server as a handler of one client sees it. To be used by any number of threads."""
+
+    def __init__(self, runner: Runner, peer: Peer) -> None:
+        self._runner = runner
+        self._peer = peer
+
+    @property
+    def _endpoint(self) -> ServerEndpoint:
+        return self._runner.endpoint
+
+    @property
+    def _lock(self) -> AbstractContextManager[object]:
+        return self._runner.lock
+
+    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        return self._runner.verb(function, *args, **options)
+
+    def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        session = self._runner.endpoint.session_to_ask(self._peer, arguments.method)
+        return self._runner.request(arguments, serving=None, session=session)
+
+    def ping(self, *, timeout: float | None = None) -> float:
+        """Ping the client of a session, and return the seconds that the answer took."""
+        return self._runner.ping(self._runner.endpoint.session_to_ask(self._peer, "ping"), timeout)
+
+
+class ServerCall(ServerCallBase, Requester):
+    """A client's request that a handler works on, in the thread that the server has given it."""
+
+    def __init__(self, runner: Runner, request: IncomingRequest, context: Any) -> None:
+        self._connection = runner.endpoint
+        self._request = request
+        self._clock = time.monotonic
+        self._wake = self._turn
+        self._runner = runner
+        self.context: Any = context
+
+    def _turn(self) -> None:
+        self._runner.turn()
+        self._runner.wake(self._carrying)  # the state may have been refused, which ends the call
+
+    @property
+    def environ(self) -> Environ:
+        """The environment of the HTTP request that brought it: with what middleware has put there.
+
+        It is changed by nobody while the handler runs.
+        """
+        carrying: Any = self._request.context
+        environ: Environ = carrying.environ
+        return environ
+
+    @property
+    def server(self) -> Server:
+        """The server, and the client's session, for what outlives the call."""
+        return Server(self._runner, self._request.peer)
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether nobody waits for the answer any more: a handler that takes long may look.
+
+        That a client is gone is learnt by writing to it, and so not before something is written.
+        """
+        with self._runner.lock:
+            return not self._request.open
+
+    def sleep(self, seconds: float) -> None:
+        """Wait: what `time.sleep` does, for handlers.
+
+        Raises:
+            CallCancelled: The client has cancelled the call, before or meanwhile.
+        """
+        self._runner.sleep(self._request, seconds)
+
+    @property
+    def _lock(self) -> AbstractContextManager[object]:
+        return self._runner.lock
+
+    def _flush(self) -> None:
+        self._carrying.flush()
+
+    def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        return self._runner.request(arguments, serving=self._request, session=None)
+
+    @property
+    def _carrying(self) -> ExchangeThread:
+        carrying: ExchangeThread = self._request.context
+        return carrying

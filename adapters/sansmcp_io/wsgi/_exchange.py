@@ -1,0 +1,275 @@
+"""One HTTP request of WSGI, carried to the endpoint in the thread that the server has given it.
+
+An answer that is complete at once is returned as a body. Anything else is written as it comes, by
+what `start_response` returns: only so can a handler that still runs have its progress sent.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any, Final, TypeAlias
+
+from sansmcp import IncomingRequest, JSONObject
+from sansmcp.http import SendBody, SendHead
+
+from .._common.access import PrincipalKey, key_of
+from .._common.anomalies import LOGGER
+from .._common.call import RequireInput, answer, answer_failure, ends_program
+from .._common.callbacks import not_async
+from .._common.errors import CallCancelled, Unauthorized
+from ._calls import Environ, ServerCall
+from ._runner import Runner
+
+StartResponse: TypeAlias = Callable[..., Any]
+Authenticate: TypeAlias = Callable[[Environ], Any]
+"""From the environment of a request to whoever sends it; or it raises `Unauthorized`."""
+Result: TypeAlias = JSONObject | RequireInput
+
+_PIECE_BYTES: Final = 65_536
+_LONGEST_LENGTH: Final = 20  # digits; the limit on bodies is far below
+_OTHERS: Final = (("CONTENT_TYPE", "content-type"), ("CONTENT_LENGTH", "content-length"))
+
+
+class HandlerSettings:
+    """What is the same for all requests: the settings of an application."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        handler: Callable[[ServerCall], Result],
+        authenticate: Authenticate | None,
+        principal_key: PrincipalKey | None,
+        context: Any,
+    ) -> None:
+        self.runner: Final = runner
+        self.handler: Final = handler
+        self.authenticate: Final = authenticate
+        self.principal_key: Final = principal_key
+        self.context: Final = context
+
+
+class Carrier:
+    """One request and its response."""
+
+    def __init__(
+        self, serving: HandlerSettings, environ: Environ, start_response: StartResponse
+    ) -> None:
+        self.environ: Final = environ
+        self.jobs: list[Callable[[], None]] = []
+        self.is_over = False
+        self._serving = serving
+        self._runner = serving.runner
+        self._start_response = start_response
+        self._thread = threading.get_ident()
+        self._has_ended = False
+        self._is_gone = False  # the client
+        self._exit: BaseException | None = None  # what a handler raised for the program
+        self._write: Callable[[bytes], Any] | None = None
+        self._unwritten: list[bytes] = []  # where nothing can be written
+        path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        query = environ.get("QUERY_STRING")
+        with self._runner.lock:
+            self._runner.keep_time()
+            self._exchange = self._runner.endpoint.exchange(
+                environ["REQUEST_METHOD"],
+                f"{path}?{query}" if query else path,
+                fields_of(environ),
+                context=self,
+                now=time.monotonic(),
+            )
+
+    def run(self) -> Iterable[bytes]:
+        """Serve it; what is returned is the body, or what is left of it."""
+        try:
+            if self._exchange.needs_principal and not self._exchange.refused:
+                self._authenticate()
+            if not self._exchange.refused:
+                self._receive_body()
+            body = self._respond()
+            if self._exit is not None:
+                raise self._exit
+            return body
+        except BaseException:
+            self._lose_client()
+            raise
+        finally:
+            self.is_over = True
+
+    def _lose_client(self) -> None:
+        self._is_gone = True
+        with self._runner.lock:
+            self._exchange.receive_disconnect(now=time.monotonic())
+            self._runner.turn(self)
+
+    # ---------------------------------------------------------------------------- receiving
+
+    def _authenticate(self) -> None:
+        exchange, authenticate = self._exchange, self._serving.authenticate
+        if authenticate is None:
+            return
+        called = "authenticate"
+        try:
+            principal = not_async(authenticate(self.environ), called)
+            called = "principal_key"
+            exchange.principal_key = key_of(principal, self._serving.principal_key)
+            exchange.principal = principal
+        except Unauthorized as error:
+            self._refuse(error.status, error.text, ("www-authenticate", error.challenge))
+        except Exception as error:
+            LOGGER.error("%s failed", called, exc_info=error)
+            self._refuse(500, "internal error")
+
+    def _refuse(self, status: int, text: str, *fields: tuple[str, str]) -> None:
+        with self._runner.lock:
+            self._exchange.refuse(status, text, fields, now=time.monotonic())
+
+    def _body_bytes(self) -> int | None:
+        """How long the body is to be; None: as long as the server has something of it."""
+        length: str = self.environ.get("CONTENT_LENGTH") or ""
+        if length.isdecimal() and len(length) < _LONGEST_LENGTH:
+            return int(length)
+        if length:  # not all servers look at it
+            self._refuse(400, "Content-Length is no length")
+        elif self.environ.get("wsgi.input_terminated"):
+            return None
+        elif "HTTP_TRANSFER_ENCODING" in self.environ:
+            self._refuse(411, "this server takes no body without Content-Length")
+        return 0
+
+    def _receive_body(self) -> None:
+        stream: Any = self.environ["wsgi.input"]
+        left = self._body_bytes()
+        while left != 0 and not self._exchange.refused:
+            data: bytes = stream.read(_PIECE_BYTES if left is None else min(left, _PIECE_BYTES))
+            if not data:
+                break
+            if left is not None:
+                left -= len(data)
+            with self._runner.lock:
+                self._exchange.receive_data(data)
+        if left and not self._exchange.refused:
+            self._refuse(400, "the body is not complete")
+        with self._runner.lock:
+            try:
+                self._exchange.receive_end(at=time.time(), now=time.monotonic())
+            except Exception as error:  # what `tool_schema` raises; the client gets 500
+                LOGGER.error("tool_schema failed", exc_info=error)
+            self._runner.turn(self)
+
+    # ---------------------------------------------------------------------------- serving
+
+    def serve(self, request: IncomingRequest) -> None:
+        """Have the handler answer, in this thread and without the lock."""
+        runner, endpoint = self._runner, self._runner.endpoint
+        if not request.open:
+            return  # it was cancelled before it began
+        failure: BaseException | None = None
+        result: Any = None
+        try:
+            result = self._handle(request)
+        except BaseException as error:
+            failure = error
+            if ends_program(error):
+                self._exit = error
+        with runner.lock:
+            if failure is None:
+                answer(endpoint, request, result, time.monotonic())
+            elif request.open or not isinstance(failure, CallCancelled):
+                answer_failure(endpoint, request, failure, time.monotonic())
+            runner.turn(self)
+            runner.wake(self)  # threads of the handler that still wait for its client
+
+    def _handle(self, request: IncomingRequest) -> Result:
+        serving = self._serving
+        result = serving.handler(ServerCall(self._runner, request, serving.context))
+        return not_async(result, "the handler")
+
+    # ---------------------------------------------------------------------------- sending
+
+    def _respond(self) -> Iterable[bytes]:
+        runner, exchange = self._runner, self._exchange
+        while True:
+            while self.jobs:
+                self.jobs.pop(0)()
+            with runner.lock:
+                runner.turn(self)
+                response = exchange.response()
+                if response is not None:
+                    self.is_over = True
+                    runner.turn(self)  # what has waited for room in the output may follow now
+                    break
+            self._send_output()
+            with runner.lock:
+                if self._is_gone or self._has_ended:
+                    self.is_over = not self.jobs
+                    if self.is_over:
+                        return self._unwritten
+                elif not self.jobs and not exchange.has_output:
+                    runner.wait(self)
+        status, fields, body = response
+        write = self._begin(status, fields)
+        if self._exit is not None:
+            write(body)  # what is returned would not be read when this raises
+        return () if exchange.method == "HEAD" else (body,)
+
+    def flush(self) -> None:
+        """Write what there is of a stream. In other threads than its own, it does nothing."""
+        if self._exchange.is_stream and threading.get_ident() == self._thread:
+            self._send_output()
+
+    def _send_output(self) -> None:
+        runner, exchange = self._runner, self._exchange
+        while not self._has_ended:
+            with runner.lock:
+                output = exchange.next_output()
+                runner.turn(self)  # what was taken makes room
+            if output is None:
+                return
+            try:
+                if isinstance(output, SendHead):
+                    self._write = self._begin(output.status, output.headers)
+                    if not exchange.has_output:
+                        self._send(b"")  # else the server keeps the head until there is something
+                elif isinstance(output, SendBody):
+                    self._send(output.data)
+                else:
+                    self._has_ended = True
+            except Exception as error:  # each server has its own for a client that is gone
+                LOGGER.debug("a client is gone: %s", error)
+                self._lose_client()
+                return
+
+    def _begin(self, status: int, fields: Iterable[tuple[bytes, bytes]]) -> Any:
+        return self._start_response(status_line(status), texts_of(fields))
+
+    def _send(self, data: bytes) -> None:
+        if self._write is None:
+            self._unwritten.append(data)
+        else:
+            self._write(data)
+
+
+def status_line(status: int) -> str:
+    """A status as `start_response` takes it."""
+    return f"{status} {HTTPStatus(status).phrase}"
+
+
+def texts_of(fields: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    """Header fields as `start_response` takes them."""
+    return [(name.decode("ascii").title(), value.decode("latin-1")) for name, value in fields]
+
+
+def fields_of(environ: Environ) -> list[tuple[str, str]]:
+    """The fields of a request, under names that are near enough to their own."""
+    fields = [
+        (key[5:].replace("_", "-"), value)
+        for key, value in environ.items()
+        if key.startswith("HTTP_")
+    ]
+    for key, name in _OTHERS:
+        if value := environ.get(key):
+            fields.append((name, value))
+    return fields

@@ -1,0 +1,333 @@
+"""An endpoint that threads share: one lock around it; a thread that waits is woken by its own news.
+
+The lock is held for calls into the core, which never wait, and never for functions of the
+application. What a thread has to do itself, it is left as a job. No thread is there for the time:
+one of those that wait keeps it for all, and so does who brings a request.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Protocol
+
+from sansmcp import (
+    Change,
+    ErrorReceived,
+    ErrorWithoutIdReceived,
+    IncomingRequest,
+    JSONObject,
+    LimitReached,
+    LocalProtocolError,
+    MessageIgnored,
+    NotificationReceived,
+    PingEnded,
+    ProgressReceived,
+    ProtocolViolation,
+    RequestCancelled,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+)
+from sansmcp.http import HTTPEvent, ServerEndpoint, Session
+
+from .._common.anomalies import LOGGER, AnomalyLog
+from .._common.callbacks import (
+    NotificationHandler,
+    check_progress_handler,
+    not_async,
+)
+from .._common.defaults import limit_of
+from .._common.endings import result_of, seconds_of
+from .._common.errors import CallCancelled
+from .._common.requester import RequestArguments
+from ..blocking._mailbox import Item, Mailbox
+
+_Answer = ResponseReceived | ErrorReceived | RequestFailed
+
+
+class ExchangeThread(Protocol):
+    """What carries one exchange, in a thread of its own: the `context` of its requests."""
+
+    jobs: list[Callable[[], None]]
+    is_over: bool  # its thread does nothing for it any more
+
+    def serve(self, request: IncomingRequest) -> None:
+        """Have a request handled."""
+        ...
+
+    def flush(self) -> None:
+        """Write what there is, if this is its thread."""
+        ...
+
+
+class _Sleeper:
+    """A thread that waits for news of something."""
+
+    __slots__ = ("condition", "has_news")
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self.condition: Final = threading.Condition(lock)
+        self.has_news = False
+
+
+class Runner:
+    """What all threads share."""
+
+    def __init__(
+        self,
+        endpoint: ServerEndpoint,
+        *,
+        on_notification: NotificationHandler | None,
+        request_timeout: float,
+    ) -> None:
+        self.endpoint: Final = endpoint
+        # It can be taken again by the thread that has it: what is logged under it may be sent to a
+        # client by a handler of `logging`.
+        self.lock: Final = threading.RLock()
+        self._on_notification: Final = on_notification
+        self._request_timeout: Final = request_timeout
+        self._anomalies: Final = AnomalyLog()
+        # Each thread that waits, by what it waits for; one of them keeps the time for all.
+        self._sleepers: Final[dict[object, dict[_Sleeper, None]]] = {}
+        self._asleep: Final[dict[_Sleeper, None]] = {}
+        self._keeper: _Sleeper | None = None
+        self._planned = math.inf  # when the keeper will call `keep_time`
+
+    # ---------------------------------------------------------------------------- turning
+
+    def turn(self, here: ExchangeThread | None = None) -> None:
+        """With the lock: hand out all events, and wake whom they concern.
+
+        After any call into the core.
+
+        Args:
+            here: Of this thread, which does what is for no other.
+        """
+        endpoint = self.endpoint
+        while (event := endpoint.next_event()) is not None:
+            self._handle_event(event, here)
+        ready = endpoint.ready()
+        if not self._asleep:
+            return
+        for exchange in ready:
+            self.wake(exchange.context)
+        if self in self._sleepers and not endpoint.open_requests:
+            self.wake(self)
+        deadline = endpoint.next_timeout()
+        if self._keeper is not None and deadline is not None and deadline < self._planned:
+            self._keeper.condition.notify()
+
+    def wake(self, subject: object) -> None:
+        """With the lock: there is news for the threads that wait for this, if there are any."""
+        for sleeper in self._sleepers.get(subject, ()):
+            sleeper.has_news = True
+            sleeper.condition.notify()
+
+    def _handle_event(self, event: HTTPEvent, here: ExchangeThread | None) -> None:
+        match event:
+            case RequestReceived():
+                carrying: ExchangeThread = event.request.context
+                if carrying.is_over and here is not None:
+                    carrying = here  # another round of a request whose client has let go
+                carrying.jobs.append(partial(carrying.serve, event.request))
+                self.wake(carrying)
+            case RequestCancelled():
+                self.wake(event.request.context)
+            case NotificationReceived():
+                if self._on_notification is not None:
+                    function = partial(self._on_notification, event.method, event.params)
+                    self._tell("on_notification", function, here)
+            case ResponseReceived() | ErrorReceived() | RequestFailed():
+                event.request.data.items.append(event)
+                self.wake(event.request.data)
+            case PingEnded():
+                event.ping.data.items.append(event)
+                self.wake(event.ping.data)
+            case ProgressReceived():
+                self._progressed(event, here)
+            case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
+                self._anomalies.note(event, time.monotonic())
+            case _:
+                pass
+
+    def _progressed(self, event: ProgressReceived, here: ExchangeThread | None) -> None:
+        mailbox: Mailbox[_Answer] = event.request.data
+        on_progress = mailbox.on_progress
+        if on_progress is None:
+            return
+        progress = (event.progress, event.total, event.message)
+        if mailbox.is_closed:  # of a task, whose request was answered
+            self._tell("on_progress", partial(on_progress, *progress), here)
+        else:
+            mailbox.put_progress(progress)
+            self.wake(mailbox)
+
+    def _tell(self, what: str, function: Callable[[], object], here: ExchangeThread | None) -> None:
+        """Have the thread that has brought a notification call a function of the application."""
+        if here is not None:
+            here.jobs.append(partial(self._call_logged, what, function))
+
+    def _call_logged(self, what: str, function: Callable[[], object]) -> None:
+        try:
+            not_async(function(), what)
+        except Exception as error:
+            LOGGER.error("%s failed", what, exc_info=error)
+
+    # ---------------------------------------------------------------------------- time
+
+    def keep_time(self) -> None:
+        """With the lock: do what is due."""
+        deadline, now = self.endpoint.next_timeout(), time.monotonic()
+        if deadline is not None and deadline <= now:
+            self.endpoint.handle_timeout(now)
+            self.turn()
+
+    def wait(self, *subjects: object, until: float = math.inf) -> None:
+        """With the lock, which is given back meanwhile: wait for news, or until this time.
+
+        Args:
+            subjects: What `wake` is called with, where there is news.
+            until: On the clock of `time.monotonic`.
+        """
+        sleeper = _Sleeper(self.lock)
+        for subject in subjects:
+            self._sleepers.setdefault(subject, {})[sleeper] = None
+        self._asleep[sleeper] = None
+        if self._keeper is None:
+            self._keeper = sleeper
+        try:
+            while not sleeper.has_news:
+                earliest = until
+                if self._keeper is sleeper:
+                    self.keep_time()
+                    deadline = self.endpoint.next_timeout()
+                    self._planned = math.inf if deadline is None else deadline
+                    earliest = min(until, self._planned)
+                seconds = min(earliest - time.monotonic(), threading.TIMEOUT_MAX)
+                if seconds > 0 and not sleeper.has_news:
+                    sleeper.condition.wait(seconds)
+                elif earliest == until:
+                    break
+        finally:
+            self._forget(sleeper, subjects)
+
+    def _forget(self, sleeper: _Sleeper, subjects: tuple[object, ...]) -> None:
+        """A thread waits no more. If it has kept the time, another one does that now."""
+        for subject in subjects:
+            self._sleepers[subject].pop(sleeper, None)
+            if not self._sleepers[subject]:
+                del self._sleepers[subject]
+        del self._asleep[sleeper]
+        if self._keeper is sleeper:
+            self._keeper = next(iter(self._asleep), None)
+            if self._keeper is not None:
+                self._keeper.condition.notify()
+
+    # ---------------------------------------------------------------------------- asking
+
+    def request(
+        self,
+        arguments: RequestArguments,
+        *,
+        serving: IncomingRequest | None,
+        session: Session | None,
+    ) -> JSONObject:
+        """Ask a client, wait, and cancel the request if the wait is broken off."""
+        method, on_progress = arguments.method, arguments.on_progress
+        timeout, max_timeout = arguments.timeout, arguments.max_timeout
+        check_progress_handler(on_progress)
+        timeout = self._request_timeout if timeout is None else timeout
+        mailbox = Mailbox[_Answer](on_progress)
+        with self.lock:
+            if serving is not None and not serving.open:
+                raise CallCancelled(f"{method} was not sent: the call is over")
+            call = arguments.send(
+                self.endpoint.send_request,
+                timeout,
+                max_timeout,
+                request=serving,
+                session=session,
+                data=mailbox,
+                now=time.monotonic(),
+            )
+            self.turn()
+        try:
+            return result_of(self._take(mailbox, serving))
+        except BaseException:
+            with self.lock:
+                mailbox.is_closed = True
+                with suppress(LocalProtocolError):  # a request for a task is ended by tasks/cancel
+                    self.endpoint.cancel(call, now=time.monotonic())
+                self.turn()
+            raise
+
+    def _take(self, mailbox: Mailbox[Item], serving: IncomingRequest | None) -> Item:
+        """The ending of what was asked, and all progress before."""
+        while True:
+            if serving is not None:
+                serving.context.flush()
+            with self.lock:
+                if not mailbox.has_mail:
+                    if serving is not None and not serving.open:
+                        raise CallCancelled(f"{serving.method} is over")
+                    self.wait(*((mailbox,) if serving is None else (mailbox, serving.context)))
+                    continue
+                if not mailbox.progress:
+                    mailbox.is_closed = True
+                    return mailbox.items.popleft()
+                progress = mailbox.take_progress()
+            assert mailbox.on_progress is not None  # or progress would not be put there
+            not_async(mailbox.on_progress(*progress), "on_progress")
+
+    def ping(self, session: Session, timeout: float | None) -> float:
+        """Ping the client of a session, and return the seconds that the answer took."""
+        mailbox = Mailbox[PingEnded]()
+        timeout = self._request_timeout if timeout is None else timeout
+        with self.lock:
+            self.endpoint.ping(
+                session, timeout=limit_of(timeout), data=mailbox, now=time.monotonic()
+            )
+            self.turn()
+        return seconds_of(self._take(mailbox, None))
+
+    def sleep(self, serving: IncomingRequest, seconds: float) -> None:
+        """Wait, and write what comes for this call meanwhile."""
+        until = time.monotonic() + seconds
+        while True:
+            serving.context.flush()
+            with self.lock:
+                if not serving.open:
+                    raise CallCancelled(f"{serving.method} is over")
+                if time.monotonic() >= until:
+                    return
+                self.wait(serving.context, until=until)
+
+    # ---------------------------------------------------------------------------- telling
+
+    def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        """Call into the core, with the time, and see to what comes of it."""
+        with self.lock:
+            outcome = function(*args, now=time.monotonic(), **options)
+            self.turn()
+        return outcome
+
+    def publish(self, change: Change, meta: JSONObject | None) -> bool:
+        """Tell all clients that are to be told; whether there is one."""
+        told: bool = self.verb(self.endpoint.publish, change, meta=meta)
+        return told
+
+    # ---------------------------------------------------------------------------- ending
+
+    def close(self, drain: float) -> None:
+        """Let what is under way end within `drain` seconds, then end it."""
+        until = time.monotonic() + drain
+        with self.lock:
+            while self.endpoint.open_requests and time.monotonic() < until:
+                self.wait(self, until=until)
+            self.endpoint.close(now=time.monotonic())
+            self.turn()

@@ -1,0 +1,137 @@
+"""Exchanges that the server refuses without other credentials, until the application has some.
+
+Source: MCP 2026-07-28, basic/authorization; RFC 9110, section 11.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from ..._connection.handles import OutgoingRequest, Purpose, purpose_of, timeout_of
+from .._headers import Headers
+from .auth_challenges import read_challenges
+from .core import EndpointCore
+from .events import AuthorizationRequired
+from .exchange import ExchangeCore, ExchangeOwner, ExchangeQueue
+from .post import Post
+from .response_head import Head
+
+_MAX_CHALLENGED: Final = 5
+"""Refusals in a row after which an exchange is not held.
+
+An application that always supplies the same would go on for ever, as fast as the server can."""
+
+
+@attrs.define(eq=False, repr=False)
+class Authorization:
+    """The exchanges that wait for credentials, and what is known of refused probes."""
+
+    _core: EndpointCore
+    _queue: ExchangeQueue
+    _holds: bool = attrs.field(
+        kw_only=True, alias="holds"
+    )  # for the application to supply credentials
+    _refused_probes: int = attrs.field(default=0, init=False)  # after which `initialize` followed
+    _probe_timeout: float | None = attrs.field(default=None, init=False)  # of the last of them
+
+    def session_opened(self) -> None:
+        """Forget the probes before a start that was successful."""
+        self._refused_probes = 0
+
+    def is_doubted(self, exchange: ExchangeCore) -> bool:
+        """Whether `initialize` follows a probe whose credentials were refused.
+
+        Servers from before 2026-07-28 may refuse any request like this that is not `initialize` and
+        names no session. If `initialize` is refused, too, authorization is asked for, and then the
+        start begins again with the probe.
+        """
+        owner, headers = exchange.owner, self._queue.headers
+        if not isinstance(owner, Post):
+            return False
+        call = owner.call
+        if (
+            call is None
+            or purpose_of(call) is not Purpose.DISCOVER
+            or not owner.responses.falls_back(401, None)
+            or exchange.version != headers.version
+            or not headers.has_any  # the caller gave no credentials
+        ):
+            return False
+        self._refused_probes += 1
+        self._probe_timeout = timeout_of(call)
+        return True
+
+    def refused(self, exchange: ExchangeCore, head: Head) -> None:
+        """Hold an exchange that the server refuses without other credentials, or end its owner."""
+        owner, queue = exchange.owner, self._queue
+        if exchange.version != queue.headers.version:
+            owner.send()  # it was under way with headers that have been replaced since
+            return
+        # Each time that a start has come back to the probe, there is another owner.
+        owner.challenged = max(owner.challenged + 1, self._refused_probes)
+        holds = (
+            self._holds
+            and owner.challenged <= _MAX_CHALLENGED
+            and len(queue.held) < self._core.config.max_requests
+        )
+        event = AuthorizationRequired(
+            status=head.status,
+            challenges=read_challenges(head.challenges),
+            request=owner.request,
+            kept=holds,
+        )
+        self._core.events.append(event)
+        if holds:
+            owner.exchange = None
+            queue.held[owner] = event
+            if isinstance(owner, Post) and (call := owner.call) is not None:
+                self._let_wait(owner, call)
+        else:
+            text = f"the server wants authorization (status {head.status})"
+            owner.give_up(head.status, text)
+
+    @staticmethod
+    def _let_wait(post: Post, call: OutgoingRequest) -> None:
+        """Stop the timeout of a probe: the application may need any time to supply credentials."""
+        if purpose_of(call) is Purpose.DISCOVER:
+            post.responses.machine.outgoing.suspend_timeout(call)
+
+    def supply(self, headers: Headers) -> int:
+        """Send all exchanges with these headers, those that were held first.
+
+        Returns:
+            How many exchanges were held.
+        """
+        queue = self._queue
+        queue.headers.replace(headers)
+        held, queue.held = queue.held, {}
+        for owner in held:
+            self._send_again(owner)
+        return len(held)
+
+    def _send_again(self, owner: ExchangeOwner) -> None:
+        if isinstance(owner, Post) and (call := owner.call) is not None:
+            if purpose_of(call) is Purpose.DISCOVER:
+                owner.responses.machine.outgoing.restart_timeout(call)
+            elif purpose_of(call) is Purpose.INITIALIZE and self._refused_probes:
+                owner.responses.probe_again(call, self._probe_timeout)
+                return
+        owner.send()
+
+    def give_up(self) -> int:
+        """End all exchanges that are held as refused.
+
+        Returns:
+            How many exchanges were held.
+        """
+        held = self._queue.held
+        count = len(held)
+        while held:  # the end of one may be the end of all
+            owner = next(iter(held))
+            event = attrs.evolve(held.pop(owner), kept=False)
+            self._core.events.append(event)
+            text = f"the server wants authorization (status {event.status}), and there is none"
+            owner.give_up(event.status, text)
+        return count

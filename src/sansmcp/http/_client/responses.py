@@ -1,0 +1,224 @@
+"""What responses mean for the requests of a connection: answers, refusals, and the lack of either.
+
+Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/transports.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import attrs
+
+from ..._connection.core import Core
+from ..._connection.events import ErrorReceived, FailureCause, FailureReason
+from ..._connection.handles import OutgoingRequest, Purpose, purpose_of, subject_of
+from ..._connection.machine import ClientMachine
+from ..._rules.messages import is_error
+from ..._rules.sending import Breach
+from ..._rules.state_tables import PhaseTrigger, RequestState
+from ..._spec.errors import ErrorCode
+from ..._wire.framing import BOM, BOM_NOTE
+from ..._wire.values import JSONObject, id_key, is_object
+from .._sse import OverlongEvent, ServerSentEvent
+
+_MODERN_ERRORS: Final = frozenset(
+    {
+        ErrorCode.HEADER_MISMATCH,
+        ErrorCode.MISSING_CLIENT_CAPABILITY,
+        ErrorCode.UNSUPPORTED_PROTOCOL_VERSION,
+    }
+)
+_SAYS_LITTLE: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
+"""Statuses that seldom, and only with some servers, depend on what a server speaks."""
+
+
+def says_what_it_speaks(status: int) -> bool:
+    """Whether a refusal with this status may come from a server that speaks something else.
+
+    502 and above come from a gateway, or from a server that is overloaded. Every 4xx counts:
+    servers and gateways before 2026-07-28 answer a method they do not know with any of them.
+    """
+    return 400 <= status < 502
+
+
+def says_little(status: int) -> bool:
+    """Whether a refusal with this status seldom depends on what the server speaks."""
+    return not says_what_it_speaks(status) or status in _SAYS_LITTLE
+
+
+def is_modern_error(error: JSONObject | None) -> bool:
+    """Whether only a server of 2026-07-28 answers with this error.
+
+    Keeps COMPAT-005.
+    """
+    said: Any = {} if error is None else error["error"]
+    return said.get("code") in _MODERN_ERRORS
+
+
+def error_in(body: bytes, core: Core) -> JSONObject | None:
+    """Return the message in a body if it is a JSON-RPC error, whatever its Content-Type is."""
+    if not body:
+        return None
+    try:
+        value: Any = core.decoder.decode(body.removeprefix(BOM))
+    except (ValueError, RecursionError):
+        return None
+    if is_object(value) and "method" not in value and is_error(value.get("error")):
+        if body.startswith(BOM):
+            core.report(Breach("OWN-017", BOM_NOTE, tolerated=True))
+        return value
+    return None
+
+
+@attrs.define(eq=False, repr=False)
+class Responses:
+    """What responses mean for the requests of a connection.
+
+    Attributes:
+        body_of: The request whose response has the body that is being received; None: what is being
+            received came on a stream.
+        is_replaying: What is being received was received before and kept.
+        is_standalone: What is being received came on the stream for what belongs to no request.
+        machine: The protocol machine of the connection.
+    """
+
+    machine: ClientMachine
+    body_of: object = attrs.field(default=None, init=False)
+    is_replaying: bool = attrs.field(default=False, init=False)
+    is_standalone: bool = attrs.field(default=False, init=False)
+
+    # ------------------------------------------------------------------------------- received
+
+    def receive_body(self, post: object, body: bytes) -> str:
+        """Receive the body of a good response, which may answer only the request that was POSTed.
+
+        Args:
+            post: The route of that request.
+            body: One message.
+
+        Returns:
+            What is wrong with the body; empty if nothing is.
+        """
+        self.machine.core.last_fault = None
+        self.body_of = post
+        self.machine.receive_whole(body)
+        self.body_of = None
+        return self._fault_text()
+
+    def _fault_text(self) -> str:
+        """Return the text of the last fault; empty if there was none."""
+        fault = self.machine.core.last_fault
+        return "" if fault is None else fault.text
+
+    def receive_event(
+        self, item: ServerSentEvent | OverlongEvent, *, is_standalone: bool = False
+    ) -> None:
+        """Receive an event of a stream; types other than `message` mean nothing.
+
+        Args:
+            item: The event.
+            is_standalone: The stream is that for what belongs to no request.
+        """
+        if isinstance(item, OverlongEvent):
+            self.machine.receive_overlong(item.excerpt)
+        elif item.type == "message" and item.data:
+            self.is_standalone = is_standalone
+            self.machine.receive_whole(item.data)
+            self.is_standalone = False
+
+    def is_progress_of(self, call: OutgoingRequest, data: bytes) -> bool:
+        """Whether a request or a notification is a notification of progress of this request."""
+        try:
+            message: Any = self.machine.core.decoder.decode(data.removeprefix(BOM))
+        except (ValueError, RecursionError):
+            return False
+        params: Any = message.get("params")
+        return (
+            message.get("method") == "notifications/progress"
+            and "id" not in message
+            and is_object(params)
+            and (token := id_key(params.get("progressToken"))) is not None
+            and self.machine.outgoing.tokens.get(token) is call
+        )
+
+    def receive_kept(self, message: JSONObject) -> None:
+        """Receive an answer that came before, and whose effect was put off."""
+        self.is_replaying = True
+        self.machine.answers.receive_answer(message)
+        self.is_replaying = False
+
+    def answer_with(self, call: OutgoingRequest, message: JSONObject) -> None:
+        """Answer a request with the error in a message, whatever id the message has."""
+        error: Any = message["error"]
+        answer: JSONObject = {"jsonrpc": "2.0", "id": call.id, "error": error}
+        self.machine.answers.receive_answer(answer)
+
+    # ---------------------------------------------------------------------------- not answered
+
+    def refuse(self, call: OutgoingRequest, status: int, text: str) -> None:
+        """End a request that the server has refused.
+
+        Args:
+            call: The request.
+            status: The status, where it may depend on what the server speaks; else 0.
+            text: What happened.
+        """
+        if purpose_of(call) is Purpose.DISCOVER and (
+            not says_what_it_speaks(status)
+            or (says_little(status) and not self.falls_back(status, None))
+        ):
+            self.fail_start(call, FailureCause.REFUSED, text)
+        else:
+            self.machine.outgoing.abandon(call, FailureReason.REFUSED, text, None)
+
+    def fail(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
+        """End a request, if it is still open, that has no proper answer and will not have one."""
+        if not call.open:
+            return
+        if purpose_of(call) is Purpose.DISCOVER and reason is FailureReason.LOST:
+            self.fail_start(call, FailureCause.LOST, text)
+        else:
+            self.machine.outgoing.abandon(call, reason, text, None)
+
+    # -------------------------------------------------------------------------------- opening
+
+    def fail_start(
+        self,
+        call: OutgoingRequest,
+        cause: FailureCause,
+        text: str,
+        error: ErrorReceived | None = None,
+    ) -> None:
+        """End the start, since the server cannot be opened in whatever revision.
+
+        Args:
+            call: The probe of the start.
+            cause: Why.
+            text: The same in words.
+            error: What the server has said about it.
+        """
+        start: Any = subject_of(call)
+        if error is not None:
+            text += f": {error.message[:300]} ({error.code})"
+        self.machine.outgoing.conclude(call, RequestState.CANCELLED)
+        self.machine.handshake.start_failed(start, cause, text, error)
+
+    def falls_back(self, status: int, wait: float | None) -> bool:
+        """Whether `initialize` follows a probe that was refused like this.
+
+        A server that names a time for the next try is not asked before, and so not at once.
+
+        Keeps COMPAT-006.
+        """
+        is_dual = bool(self.machine.core.legacy_revisions)
+        return is_dual and says_what_it_speaks(status) and not wait
+
+    def probe_again(self, call: OutgoingRequest, timeout: float | None) -> None:
+        """Probe the server again instead of `initialize`, since there are other credentials.
+
+        `initialize` with them would open a server of both eras in the older one.
+        """
+        start: Any = subject_of(call)
+        self.machine.outgoing.conclude(call, RequestState.CANCELLED)
+        self.machine.core.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
+        self.machine.discovery.probe(start, timeout)

@@ -1,0 +1,7 @@
+"""The server's half of Streamable HTTP; `sansmcp.http` exports what is public of it.
+
+Begin with `endpoint`, which has the public verbs, then `exchange`: one HTTP request and its
+response. A request goes from `head` to `methods` and `post`, which find the connection that it is
+for in `hosted_connections`: that of a session (`session_store`, `session_connection`, `streams`),
+or one that clients share (`shared_connection`). `core` is what all of these share.
+"""

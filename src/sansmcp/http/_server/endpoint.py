@@ -1,0 +1,750 @@
+"""An MCP endpoint: a server behind HTTP, made of parts.
+
+`ServerEndpoint` has the public verbs. Heads go to `head`, bodies to `methods` and `post`, messages
+to the connections in `hosted_connections`; `core` is what all of these share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, final
+
+import attrs
+
+from ..._connection.changes import Change
+from ..._connection.config import Config, config_of
+from ..._connection.handles import (
+    IncomingRequest,
+    Listener,
+    Listing,
+    OutgoingRequest,
+    Ping,
+    call_of,
+    route_of,
+)
+from ..._connection.input_required_server import needs_session
+from ..._rules.conversation import Peer
+from ..._rules.sending import server_request_error, unrelated_notification_error
+from ..._spec.errors import LocalProtocolError
+from ..._spec.registry import ALL_REVISIONS, MODERN_REVISIONS
+from ..._wire.setting_checks import (
+    check_choice,
+    check_flag,
+    check_function,
+    check_kind,
+    check_object,
+    check_seconds,
+    check_whole,
+)
+from ..._wire.values import MISSING, JSONObject, JSONValue, Missing
+from .._headers import Fields, GivenHeaders, Headers, Text
+from .connection import RoutedConnection
+from .core import EndpointCore, Service
+from .events import HTTPEvent, SessionEnd
+from .exchange import ExchangeCore, ServerExchange
+from .head import HeadJudge
+from .hosted_connections import HostedConnections, without_streams
+from .methods import Methods
+from .modern_headers import ToolSchema
+from .origins import Origins
+from .post import Post
+from .session_connection import SessionConnection
+from .sessions import OldPaths, Session, Sessions, state_of
+from .shared_connection import SharedConnection
+from .streams import Stream
+
+
+@final
+class ServerEndpoint:
+    """A server behind HTTP: requests come in as exchanges, and events and responses come out.
+
+    The endpoint is the unit of locking: use it and its exchanges in one thread at a time. No call
+    waits.
+
+    Args:
+        info: The server's `Implementation` object: `name` and `version` at least.
+        capabilities: What the server offers.
+        instructions: How to use the server, for the model on the other side.
+        revisions: The revisions to speak.
+        hosts: Names in `Host` that are served, beside the loopback ones: `"api.example"` (any
+            port), `"api.example:8443"`, or `"*"` for all. Against DNS rebinding.
+        origins: Origins of web pages that may call, and no others, such as
+            `"https://app.example"`, or `"*"` for all; they get the CORS fields. None: pages from
+            loopback addresses only, without CORS.
+        sessions: How sessions of the legacy revisions are kept; None: there are none, and each
+            legacy request is served by itself. Then `listChanged`, `resources.subscribe` and
+            `logging` are not declared to these clients: they need a stream or a log level that
+            lasts.
+        streams: Whether there are streams that outlast a request: those of GET and of
+            `subscriptions/listen`. Without them GET gets 405 and `subscriptions/listen` -32601,
+            `listChanged` and `resources.subscribe` are not declared to any client, and no event
+            log is kept.
+        answers: `auto` answers with one JSON object if no message comes before the answer, else
+            with a stream. `sse` answers every client that takes a stream with one; it begins at
+            once in the legacy revisions, and with the first message or `start_stream` in
+            2026-07-28, where errors have statuses.
+        keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
+        tool_schema: Gives the `inputSchema` of a tool, to check its `Mcp-Param-*` fields; None:
+            they are not checked. An exception that it raises comes out of the exchange's
+            `receive_end`, after the request was answered with 500.
+        old_paths: Where clients of 2024-11-05 are served; needs `sessions`.
+        config: Limits and policies. Each session has the limits of a connection.
+        wake: Called when output, an event or an earlier deadline appears where none was.
+
+    Raises:
+        ValueError: A revision is unknown, `info` is incomplete, a name in `hosts` or `origins` is
+            one that is never sent, or settings contradict each other.
+        LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form.
+    """
+
+    __slots__ = ("__weakref__", "_core", "_heads", "_hosted", "_methods")
+
+    def __init__(
+        self,
+        *,
+        info: JSONObject,
+        capabilities: JSONObject | None = None,
+        instructions: str | None = None,
+        revisions: Sequence[str] = ALL_REVISIONS,
+        hosts: Sequence[str] = (),
+        origins: Sequence[str] | None = None,
+        sessions: Sessions | None = None,
+        streams: bool = True,
+        answers: Literal["auto", "sse"] = "auto",
+        keep_alive: float | None = 15.0,
+        tool_schema: ToolSchema | None = None,
+        old_paths: OldPaths | None = None,
+        config: Config | None = None,
+        wake: Callable[[], None] | None = None,
+    ) -> None:
+        check_choice("answers", answers, ("auto", "sse"))
+        check_flag("streams", streams)
+        check_kind("sessions", sessions, Sessions, optional=True)
+        check_kind("old_paths", old_paths, OldPaths, optional=True)
+        check_object("capabilities", capabilities, optional=True)
+        check_function("tool_schema", tool_schema, optional=True)
+        check_function("wake", wake, optional=True)
+        if keep_alive is not None:
+            check_seconds("keep_alive", keep_alive)
+        core = EndpointCore(config_of(config), keep_alive=keep_alive, wake=wake)
+        served_from = Origins(hosts, origins)
+        if not streams:
+            capabilities = without_streams(capabilities or {})
+            if sessions is not None:  # no client can come back for the events of a log
+                sessions = attrs.evolve(sessions, event_log=None)
+        settings: dict[str, Any] = {
+            "instructions": instructions,
+            # Pings make no sense where a client is reached by streams that it may close; comments
+            # do.
+            "config": attrs.evolve(core.config, ping_interval=None),
+        }
+        whole = SharedConnection(
+            core,
+            streams=streams,
+            info=info,
+            capabilities=capabilities,
+            revisions=revisions,
+            **settings,
+        )
+        service = Service(
+            revisions=whole.core.revisions,
+            legacy_revisions=whole.core.legacy_revisions,
+            modern_revisions=whole.core.modern_revisions,
+            sessions=sessions,
+            streams=streams,
+            answers=answers,
+            tool_schema=tool_schema,
+            old_paths=old_paths,
+        )
+        hosted = HostedConnections(core, service, whole, settings)
+        heads = HeadJudge(core, service, served_from)
+        post = Post(core, service, hosted, heads)
+        self._core: Final = core
+        self._heads: Final = heads
+        self._hosted: Final = hosted
+        self._methods: Final = Methods(core, service, hosted.store, heads, post)
+
+    # -------------------------------------------------------------------- from the transport
+
+    def exchange(
+        self,
+        method: Text,
+        target: Text,
+        headers: GivenHeaders,
+        *,
+        principal: Any = None,
+        principal_key: str | None = None,
+        context: Any = None,
+        now: float | None = None,
+    ) -> ServerExchange:
+        """Take the head of one HTTP request.
+
+        Args:
+            method: The method.
+            target: Path and query, as in the request line.
+            headers: A mapping, or pairs, of names in any case and values, as text or bytes. For
+                HTTP/2, `:authority` belongs here as `host`.
+            principal: Who sends it, as the transport has found out. A session is open only to the
+                principal that has opened it, compared by `==`.
+            principal_key: A string that stands for the principal and for no one else, such as an
+                account's id. Needed with a principal where `Config.state_keys` are set: sealed
+                states are bound to it. It may be set later, as `ServerExchange.principal`.
+            context: Anything; it becomes `IncomingRequest.context`.
+            now: The caller's clock in seconds.
+
+        Returns:
+            The exchange, which takes the body. A request that the head alone forbids is answered
+            already: `refused`.
+
+        Never raises for what the peer did.
+        """
+        core = self._core
+        if now is not None:
+            core.tell(now)
+        fields = Fields(headers)
+        exchange = ExchangeCore(core, method, target, fields, principal, principal_key, context)
+        handle = ServerExchange(exchange, self._methods)
+        self._heads.judge(exchange)
+        if core.wake is not None:
+            core.settle()
+        return handle
+
+    def refusal(
+        self,
+        status: int,
+        text: str,
+        *,
+        method: Text = "",
+        headers: GivenHeaders | None = None,
+    ) -> tuple[int, Headers, bytes]:
+        """The response for a request that the transport refuses before there is an exchange.
+
+        For another path, or a head that cannot be read. Pages of `origins` can read the response;
+        a browser that asks before it sends a request (a preflight of CORS) is told to send it.
+
+        Args:
+            status: From 400 to 599.
+            text: One sentence for people.
+            method: The method, if it was read.
+            headers: The fields, as `exchange` takes them; None: they were not read.
+
+        Returns:
+            Status, header fields and body, as `ServerExchange.response` has them.
+        """
+        return self._heads.refusal(status, text, method, headers)
+
+    def handle_timeout(self, now: float) -> None:
+        """The time is `now`: fire the timers that are due, in all sessions and exchanges."""
+        core = self._core
+        core.tell(now)
+        if core.now is not None:
+            core.timers.fire(core.now)
+        core.settle()
+
+    # ------------------------------------------------------------------------- to the caller
+
+    def ready(self) -> list[ServerExchange]:
+        """The exchanges that have had new output since the last call; take the output off each.
+
+        Input of one exchange can cause output of another, and so can taking its output: ask again
+        until there are none. Missed events come out in portions: after each portion but the last,
+        the exchange is named again.
+        """
+        core = self._core
+        ready: list[Any] = list(core.ready)
+        core.ready.clear()
+        core.told_ready = False
+        return ready
+
+    def next_event(self) -> HTTPEvent | None:
+        """Take the oldest event; None means that there is none now."""
+        events = self._core.events
+        if not events:
+            return None
+        event: HTTPEvent = events.take()
+        if not events:
+            self._core.told_events = False
+        return event
+
+    def next_timeout(self) -> float | None:
+        """When to call `handle_timeout`, on the caller's clock; None means never."""
+        return self._core.timers.earliest()
+
+    # ------------------------------------------------------------------------------ answering
+
+    def send_result(
+        self,
+        request: IncomingRequest,
+        result: JSONObject,
+        *,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Answer a request with a result: as `ServerConnection.send_result`.
+
+        Returns:
+            Whether the answer goes out. False: the request was cancelled meanwhile, or its client
+            is gone and cannot come back for it; the latter is reported, too.
+        """
+        done = self._enter(request, now).machine.incoming.send_result(request, result, meta, None)
+        if self._core.wake is not None:
+            self._core.settle()
+        return done
+
+    def send_error(
+        self,
+        request: IncomingRequest,
+        code: int,
+        message: str,
+        data: JSONValue | Missing = MISSING,
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Answer a request with an error: as `ServerConnection.send_error`.
+
+        In 2026-07-28 the status is 404 for -32601, 400 for -32700, -32600, -32602 and -32020 to
+        -32022; else 200, as in the revisions before.
+        """
+        done = self._enter(request, now).send_error(request, code, message, data)
+        self._settle()
+        return done
+
+    def send_progress(
+        self,
+        request: IncomingRequest,
+        progress: float,
+        *,
+        total: float | None = None,
+        message: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Tell how far a request has come: as `ServerConnection.send_progress`.
+
+        This turns the response into a stream; for a client that takes none, it sends nothing and
+        returns False. Progress
+        of a task, whose request is answered, goes to a GET stream of the session (PROG-011).
+        """
+        connection = self._enter(request, now)
+        done = connection.send_progress(request, progress, total, message, meta)
+        self._settle()
+        return done
+
+    def require_input(
+        self,
+        request: IncomingRequest,
+        questions: Mapping[str, JSONObject] | None = None,
+        *,
+        state: str | None = None,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Ask before a request can be answered: as `ServerConnection.require_input`."""
+        connection = self._enter(request, now)
+        done = connection.machine.input_required.require(
+            request, questions or {}, state, meta, timeout, at, None
+        )
+        self._settle()
+        return done
+
+    def read_state(
+        self, request: IncomingRequest, *, at: float | None = None, now: float | None = None
+    ) -> str | None:
+        """The state of the round before: as `ServerConnection.read_state`."""
+        connection = self._enter(request, now)
+        route = route_of(request)
+        route.status = 400  # of the error, if there is one
+        try:
+            state = connection.machine.input_required.read_state(request, at, None)
+        finally:
+            route.status = 200
+        self._settle()
+        return state
+
+    def start_stream(self, request: IncomingRequest, *, now: float | None = None) -> bool:
+        """Answer a request with a stream, and begin it now.
+
+        Without this a client gets no response before the first message. With it, the client knows
+        that its request is served, and in a session it has an event id to resume from.
+
+        Returns:
+            Whether the response is a stream. False: it is over, the client takes no stream, or the
+            request is `initialize`, before whose answer there is no session.
+        """
+        self._enter(request, now)
+        route = route_of(request)
+        exchange = None if route.over or not request.open else route.exchange
+        if exchange is None or not route.takes():
+            return False
+        if not exchange.is_stream:
+            route.start()
+        self._settle()
+        return True
+
+    def close_stream(
+        self,
+        where: IncomingRequest | Session,
+        *,
+        retry_ms: int | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """End the connection of a stream, and let the client resume it later.
+
+        A long request need not hold a connection. Messages wait in the event log meanwhile.
+
+        Args:
+            where: A request, for the stream of its answer; or a session, for its GET streams.
+            retry_ms: Milliseconds that the client waits before; None: `Sessions.retry_ms`, or a
+                second.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether it was done. False: no client reads the stream, or its client cannot resume it
+            (no event log, or a revision before 2025-11-25).
+
+        Source: MCP 2025-11-25, basic/transports, Sending Messages to the Server.
+        """
+        if retry_ms is not None:
+            check_whole("retry_ms", retry_ms, 0)
+        if isinstance(where, Session):
+            streams = list(self._at_session(where, now).streams.listening)
+        else:
+            self._enter(where, now)
+            route = route_of(where)
+            streams = [route] if isinstance(route, Stream) else []
+        closed = [stream.pause(retry_ms) for stream in streams]
+        self._settle()
+        return any(closed)
+
+    # ---------------------------------------------------------------------- asking and telling
+
+    def send_request(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        meta: JSONObject | None = None,
+        progress: bool = False,
+        timeout: float | None = None,
+        max_timeout: float | None = None,
+        id: int | str | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> OutgoingRequest:
+        """Ask a client of a legacy session: as `ServerConnection.send_request`.
+
+        One of `request` and `session` names the client. A message about a request goes out on the
+        stream of its response; one about a session goes to the newest GET stream of the session,
+        and waits in its event log if none is open. A request that no stream could carry ends at
+        once in `RequestFailed(NO_STREAM)`.
+
+        Raises:
+            LocalProtocolError: As there; and where there is no session.
+        """
+        connection = self._connection_for(request, session, now, method)
+        if not isinstance(connection, SessionConnection):
+            assert request is not None  # a session has a connection of its own
+            raise _not_asked(request.peer, method)
+        call = connection.machine.outgoing.send(
+            method, params, meta, progress, timeout, max_timeout, None, id, request, data, None
+        )
+        self._settle()
+        return call
+
+    def session_to_ask(self, peer: Peer, method: str) -> Session:
+        """The session in which a client can be sent a request that belongs to none of its own.
+
+        Args:
+            peer: The client: `IncomingRequest.peer`.
+            method: The method of the request, for the error message.
+
+        Raises:
+            LocalProtocolError: There is none. The message names what can be done instead.
+        """
+        session: Session | None = peer.session
+        if session is None:
+            raise _not_asked(peer, method)
+        return session
+
+    def session_to_notify(self, peer: Peer, method: str) -> Session:
+        """The session in which a client can be sent a notification that belongs to no request.
+
+        Args:
+            peer: The client: `IncomingRequest.peer`.
+            method: The method of the notification, for the error message.
+
+        Raises:
+            LocalProtocolError: There is none. The message names what can be done instead.
+        """
+        session: Session | None = peer.session
+        if session is None:
+            raise _not_notified(peer, method)
+        return session
+
+    def ping(
+        self,
+        session: Session,
+        *,
+        meta: JSONObject | None = None,
+        timeout: float | None = None,
+        data: Any = None,
+        now: float | None = None,
+    ) -> Ping:
+        """Ping the client of a session: as `ServerConnection.ping`."""
+        connection = self._at_session(session, now)
+        ping = connection.machine.pings.send(meta, timeout, data, None)
+        self._settle()
+        return ping
+
+    def cancel(
+        self,
+        call: OutgoingRequest | Listing | Ping,
+        *,
+        reason: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Cancel a request of this side: as `ServerConnection.cancel`."""
+        if not call.open:
+            return False
+        inner = call if isinstance(call, OutgoingRequest) else call_of(call)
+        route = None if inner is None else route_of(inner)
+        connection = self._own(None if route is None else route.connection, call, now)
+        done = connection.machine.cancel(call, reason, meta, None)
+        self._settle()
+        return done
+
+    def send_notification(
+        self,
+        method: str,
+        params: JSONObject | None = None,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> None:
+        """Send a notification to a client: as `ServerConnection.send_notification`.
+
+        One of `request` and `session` names the client.
+        """
+        connection = self._connection_for(request, session, now, method)
+        connection.machine.notifications.send(method, params, meta, request, None)
+        self._settle()
+
+    def send_log(
+        self,
+        level: str,
+        data: JSONValue,
+        *,
+        request: IncomingRequest | None = None,
+        session: Session | None = None,
+        logger: str | None = None,
+        meta: JSONObject | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Send a log message: as `ServerConnection.send_log`.
+
+        One of `request` and `session` names the client.
+        """
+        connection = self._connection_for(request, session, now, "a log message")
+        done = connection.send_log(level, data, logger, meta, request)
+        self._settle()
+        return done
+
+    def publish(
+        self, change: Change, *, meta: JSONObject | None = None, now: float | None = None
+    ) -> bool:
+        """Tell all clients that are to be told that a list or a resource has changed.
+
+        As `ServerConnection.publish`, in every session and to every subscription. In a session
+        without an open stream the change waits, each change once.
+
+        Returns:
+            Whether any client is, or will be, told.
+        """
+        core, hosted = self._core, self._hosted
+        if now is not None:
+            core.tell(now)
+        whole = hosted.whole  # which has the listeners, and judges the change in any case
+        whole.core.now = core.now
+        told = whole.machine.publisher.publish(change, meta, None)
+        for connection in () if hosted.store is None else hosted.store.told_of(change):
+            connection.core.now = core.now
+            told = connection.machine.publisher.publish(change, meta, None) or told
+        self._settle()
+        return told
+
+    # -------------------------------------------------------------------------- subscriptions
+
+    def acknowledge(
+        self,
+        request: IncomingRequest,
+        notifications: JSONObject | None = None,
+        *,
+        now: float | None = None,
+    ) -> Listener | None:
+        """Accept a subscription: as `ServerConnection.acknowledge`."""
+        connection = self._enter(request, now)
+        listener = connection.machine.listeners.acknowledge(request, notifications, None)
+        self._settle()
+        return listener
+
+    def end_listener(self, listener: Listener, *, now: float | None = None) -> bool:
+        """End a subscription: as `ServerConnection.end_listener`. Its stream ends, too."""
+        connection = self._enter(listener.request, now)
+        done = connection.machine.listeners.end_listener(listener, None)
+        self._settle()
+        return done
+
+    # --------------------------------------------------------------------------------- ending
+
+    def end_session(self, session: Session, *, now: float | None = None) -> bool:
+        """End a session: every open request in it has its ending, then `SessionEnded` follows.
+
+        Returns:
+            Whether the session was open until now.
+        """
+        connection = self._at_session(session, now)
+        if not session.open:
+            return False
+        connection.end_session(SessionEnd.CLOSED)
+        self._settle()
+        return True
+
+    def close(self, *, now: float | None = None) -> None:
+        """End everything that is open; new requests get 503 from now on.
+
+        Subscriptions are answered with their result, other requests cancelled, sessions and
+        streams ended. Output queued before may still be sent. A second call does nothing.
+        """
+        core = self._core
+        if now is not None:
+            core.tell(now)
+        core.closing = True
+        self._heads.forget()
+        for shared in self._hosted.shared():
+            shared.core.now = core.now
+            shared.end_all()
+        for connection in self._hosted.of_sessions():
+            connection.end_session(SessionEnd.CLOSED)
+        self._settle()
+
+    # ------------------------------------------------------------------------------- looking
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        store = self._hosted.store
+        return () if store is None else store.sessions
+
+    @property
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """The requests of all clients that still wait for an answer from this side."""
+        return tuple(
+            request
+            for connection in self._hosted.all()
+            for request in connection.machine.open_requests
+        )
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The open subscriptions of clients of 2026-07-28, oldest first."""
+        connection = self._hosted.modern
+        return () if connection is None else connection.machine.listeners.open
+
+    def listeners_of(self, peer: Peer) -> tuple[Listener, ...]:
+        """The open subscriptions of one client, as far as clients can be told apart, oldest first.
+
+        Requests of 2026-07-28 belong to no session: they are those of the same principal, compared
+        by `==`. A client with a session has none.
+        """
+        if peer.session is not None:
+            return ()
+        principal = peer.principal
+        return tuple(one for one in self.listeners if one.request.principal == principal)
+
+    @property
+    def held_bytes(self) -> int:
+        """Memory, by estimate, that requests hold: see `Config.max_held_bytes`.
+
+        Sessions count with the facts that their clients gave about themselves, for which a quarter
+        of that limit is set apart. Output that waits to be sent does not count.
+        """
+        held = self._core.held
+        return held.bytes + held.sessions
+
+    @property
+    def paused(self) -> bool:
+        """Advice to stop reading until events were taken. Nothing is refused because of it."""
+        return self._core.events.is_over(self._core.config)
+
+    # -------------------------------------------------------------------------------- finding
+
+    def _settle(self) -> None:
+        self._core.settle()
+
+    def _own(
+        self, connection: RoutedConnection | None, what: object, now: float | None
+    ) -> RoutedConnection:
+        """The connection of a handle, at the time `now`; raise if the handle is none of ours."""
+        core = self._core
+        if connection is None or connection.endpoint is not core:
+            raise LocalProtocolError("OWN-022", f"{what!r} belongs to another endpoint")
+        if now is not None:
+            core.tell(now)
+        connection.core.now = core.now
+        return connection
+
+    def _enter(self, request: IncomingRequest, now: float | None) -> RoutedConnection:
+        """The connection of a request."""
+        route, core = route_of(request), self._core
+        if route is None or (connection := route.connection).endpoint is not core:
+            raise LocalProtocolError("OWN-022", f"{request!r} belongs to another endpoint")
+        if now is not None:
+            core.tell(now)
+        connection.core.now = core.now
+        found: RoutedConnection = connection
+        return found
+
+    def _at_session(self, session: Session, now: float | None) -> SessionConnection:
+        """The connection of a session."""
+        connection: SessionConnection = state_of(session)
+        self._own(connection, session, now)
+        return connection
+
+    def _connection_for(
+        self,
+        request: IncomingRequest | None,
+        session: Session | None,
+        now: float | None,
+        what: str,
+    ) -> RoutedConnection:
+        """The connection of a request or of a session, whichever is given."""
+        if request is not None and session is None:
+            return self._enter(request, now)
+        if session is not None and request is None:
+            return self._at_session(session, now)
+        raise LocalProtocolError("OWN-038", f"{what} needs a request or a session, one of the two")
+
+
+def _not_asked(peer: Peer, method: str) -> LocalProtocolError:
+    """The error for a request to a client without a session."""
+    if peer.revision in MODERN_REVISIONS:
+        return server_request_error(method)
+    return LocalProtocolError("STATE-006", needs_session(method, peer))
+
+
+def _not_notified(peer: Peer, method: str) -> LocalProtocolError:
+    """The error for a notification to a client without a session."""
+    if peer.revision in MODERN_REVISIONS:
+        return unrelated_notification_error(method)
+    return LocalProtocolError(
+        "OWN-038",
+        f"{method} needs a session: without one, a client of revision {peer.revision} is told of "
+        "its request by progress messages only",
+    )

@@ -1,0 +1,113 @@
+"""The connections of an endpoint: one for each session, and few for all requests without one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..._wire.values import JSONObject, is_object
+from .._headers import Fields, Text
+from .connection import RoutedConnection
+from .core import ASSUMED, VERSION_FIELD, EndpointCore, Service
+from .session_connection import SessionConnection
+from .session_store import SessionStore
+from .shared_connection import SharedConnection
+
+_ON_STREAMS: Final = {
+    "tools": ("listChanged",),
+    "prompts": ("listChanged",),
+    "resources": ("listChanged", "subscribe"),
+}
+"""Capabilities that are kept by messages outside of any response to a request."""
+
+
+def without_streams(capabilities: JSONObject) -> JSONObject:
+    """The capabilities that can be kept where no stream outlasts a request (CAP-004)."""
+    kept = dict(capabilities)
+    for name, members in _ON_STREAMS.items():
+        value: Any = kept.get(name)
+        if is_object(value):
+            kept[name] = {name: inner for name, inner in value.items() if name not in members}
+    return kept
+
+
+class HostedConnections:
+    """Makes connections when they are needed first, and knows all of them.
+
+    Args:
+        core: What all parts of the endpoint share.
+        service: What the endpoint serves.
+        whole: The connection with all revisions, which has judged what the server says of itself.
+        settings: What the other connections are made with: `instructions` and `config`.
+
+    Attributes:
+        modern: The connection of all clients of 2026-07-28; None where that is not served.
+        openings: The connections whose one `initialize`, outside of any session, is not answered.
+        store: The sessions; None: there are none.
+        whole: The connection with all revisions.
+    """
+
+    __slots__ = ("_core", "_settings", "_stateless", "modern", "openings", "store", "whole")
+
+    def __init__(
+        self,
+        core: EndpointCore,
+        service: Service,
+        whole: SharedConnection,
+        settings: dict[str, Any],
+    ) -> None:
+        # What the server says of itself never changes; the caller's dicts are not kept.
+        capabilities = whole.core.capabilities
+        if service.sessions is None:
+            # Nothing of a legacy client lasts: no stream, no subscription and no log level.
+            capabilities = without_streams(capabilities)
+            capabilities.pop("logging", None)
+        settings = {
+            **settings,
+            "info": core.config.codec.decode(whole.core.info),
+            "capabilities": capabilities,
+            "revisions": service.legacy_revisions,
+        }
+        self._core = core
+        self._settings = settings
+        self._stateless: dict[Text, SharedConnection] = {}  # by the field that names the revision
+        whole.is_modern = bool(service.modern_revisions)
+        self.whole: SharedConnection = whole
+        self.modern: SharedConnection | None = whole if service.modern_revisions else None
+        self.openings: dict[SharedConnection, None] = {}
+        self.store: SessionStore | None = None
+        if service.sessions is not None:
+            self.store = SessionStore(core, service, service.sessions, whole.core, settings)
+
+    def known_stateless(self, fields: Fields) -> SharedConnection | None:
+        """The connection of the legacy revision that the fields name, if there is one already."""
+        return self._stateless.get(fields.raw.get(VERSION_FIELD, ASSUMED))
+
+    def stateless(self, fields: Fields) -> SharedConnection:
+        """The connection of the legacy revision that the fields name, which is one of ours."""
+        revision = fields.get(VERSION_FIELD) or ASSUMED.decode()
+        field = revision.encode()
+        connection = self._stateless.get(field)
+        if connection is None:
+            connection = SharedConnection(self._core, whole=self.whole, **self._settings)
+            connection.assume(revision)
+            self._stateless[field] = connection
+        return connection
+
+    def opening(self) -> SharedConnection:
+        """A connection for one `initialize` outside of any session."""
+        return SharedConnection(
+            self._core, whole=self.whole, openings=self.openings, **self._settings
+        )
+
+    def shared(self) -> list[SharedConnection]:
+        """All connections that clients share."""
+        modern = [] if self.modern is None else [self.modern]
+        return [*modern, *self._stateless.values(), *self.openings]
+
+    def of_sessions(self) -> tuple[SessionConnection, ...]:
+        """The connections of all sessions, oldest first."""
+        return () if self.store is None else tuple(self.store.connections.values())
+
+    def all(self) -> list[RoutedConnection]:
+        """All connections."""
+        return [*self.shared(), *self.of_sessions()]

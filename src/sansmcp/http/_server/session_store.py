@@ -1,0 +1,279 @@
+"""The sessions of an endpoint: opened, found, ended.
+
+Source: MCP 2025-11-25, basic/transports, Session Management; MCP 2024-11-05, basic/transports.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ..._connection.changes import Change, ResourceUpdated
+from ..._connection.core import Core
+from ..._connection.handles import IncomingRequest, route_of
+from ..._rules.sending import Breach
+from ..._spec.errors import ErrorCode, LocalProtocolError
+from ..._wire.values import JSONObject, is_object
+from .._headers import Text
+from .._sse import encode_event
+from .bodies import measured
+from .core import SESSION_FIELD, VERSION_FIELD, EndpointCore, Service
+from .events import SessionEnd, SessionEnded, SessionStarted
+from .exchange import ExchangeCore
+from .session_connection import SessionConnection
+from .sessions import Session, Sessions
+
+_NO_SESSION: Final = (
+    "there is no such session here: open another by initialize; "
+    "if several workers share this address, each knows only the sessions that it has opened"
+)
+_OLD_QUERY: Final = "session_id="
+_QUOTED: Final = re.compile("%([0-9A-Fa-f]{2})")
+_VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
+_RESERVED: Final = re.compile(r"[^-._~A-Za-z0-9]")
+
+
+def _field_of(name: str) -> bytes:
+    """An id as bytes; text with lone surrogates is the id of no session."""
+    return name.encode("utf-8", "surrogatepass")
+
+
+class SessionStore:
+    """All open sessions of an endpoint.
+
+    Args:
+        core: What all parts of the endpoint share.
+        service: What the endpoint serves.
+        settings: How sessions are kept.
+        whole: What all sessions take their facts about the server from.
+        connection_settings: What the connection of each session is made with.
+
+    Attributes:
+        connections: The connections of the sessions, oldest first, by the id as it stands in the
+            field for it.
+    """
+
+    __slots__ = (
+        "_connection_settings",
+        "_core",
+        "_service",
+        "_settings",
+        "_subscribed",
+        "_whole",
+        "connections",
+    )
+
+    def __init__(
+        self,
+        core: EndpointCore,
+        service: Service,
+        settings: Sessions,
+        whole: Core,
+        connection_settings: dict[str, Any],
+    ) -> None:
+        self._core = core
+        self._service = service
+        self._settings = settings
+        self._whole = whole
+        self._connection_settings = connection_settings
+        self.connections: dict[Text, SessionConnection] = {}
+
+        # A change of a resource costs as much as there are sessions that are subscribed to it.
+        self._subscribed: dict[str, dict[SessionConnection, None]] = {}
+
+    # ------------------------------------------------------------------------------- opening
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        return tuple(connection.session for connection in self.connections.values())
+
+    def open(
+        self, exchange: ExchangeCore, message: JSONObject, id: Any
+    ) -> SessionConnection | None:
+        """Open a session for an `initialize`; None: there is no room, and the exchange says so."""
+        connection = self._open(exchange, id, is_old=False)
+        if connection is not None and not self.reserve(connection, exchange, message, id):
+            self.forget(connection)
+            return None
+        return connection
+
+    def reserve(
+        self, connection: SessionConnection, exchange: ExchangeCore, message: JSONObject, id: Any
+    ) -> bool:
+        """Count the memory of the client's facts about itself, which the session keeps.
+
+        Returns:
+            Whether there is room for it. If not, the exchange was answered.
+        """
+        held, params = self._core.held, message.get("params")
+        limit = held.sessions_limit
+        held.sessions -= connection.held_bytes  # of an `initialize` that was not agreed to
+        connection.held_bytes = 0
+        size = 0
+        if is_object(params):
+            size = measured([params.get("clientInfo"), params.get("capabilities")], limit)
+        if size > limit:
+            text = f"clientInfo and capabilities take more than {limit} bytes, which is the limit"
+            exchange.refuse(413, Breach("OWN-053", text), id)
+            return False
+        if held.sessions + size > limit:
+            exchange.refuse_for_memory(id, f"sessions hold {held.sessions} bytes", limit)
+            return False
+        connection.held_bytes = size
+        held.sessions += size
+        return True
+
+    def _open(self, exchange: ExchangeCore, id: Any, *, is_old: bool) -> SessionConnection | None:
+        core, limit = self._core, self._settings.max_sessions
+        if len(self.connections) >= limit and core.now is not None:
+            core.timers.fire(core.now)  # callers without a loop do it at no other time
+        if len(self.connections) >= limit:
+            core.limit_reached("OWN-030", f"{limit} sessions are open, which is the limit")
+            body = core.error_body("too many sessions", ErrorCode.INTERNAL_ERROR, id)
+            exchange.answer(503, body)
+            return None
+        name = self._settings.new_id()
+        if not _VISIBLE.fullmatch(name) or name.encode() in self.connections:
+            text = "Sessions.new_id must give another id at each call, of visible ASCII"
+            exchange.answer(500, core.error_body("no session", ErrorCode.INTERNAL_ERROR, id))
+            raise LocalProtocolError("SESS-003", text)
+        connection = SessionConnection(
+            core,
+            self,
+            self._whole,
+            self._settings,
+            name.encode(),
+            exchange.principal,
+            is_old=is_old,
+            **self._connection_settings,
+        )
+        self.connections[connection.field] = connection
+        connection.touch()
+        return connection
+
+    def started(self, connection: SessionConnection, request: IncomingRequest) -> None:
+        """A session begins: the result of its `initialize` follows."""
+        connection.revision_field = (connection.session.revision or "").encode()
+        exchange = None if connection.is_old else route_of(request).exchange
+        if exchange is not None:
+            exchange.common += ((SESSION_FIELD, connection.field),)
+        self._core.events.append(SessionStarted(session=connection.session))
+
+    def forget(self, connection: SessionConnection) -> None:
+        """Keep a session no longer, since its `initialize` came to nothing or it is over."""
+        connection.is_open = False
+        self._core.held.sessions -= connection.held_bytes
+        connection.held_bytes = 0
+        self.connections.pop(connection.field, None)
+        connection.stop_waiting()
+
+    # ------------------------------------------------------------------------------- finding
+
+    def agreed(self, exchange: ExchangeCore) -> SessionConnection | None:
+        """The session of a request whose fields are as they nearly always are; else None."""
+        fields = exchange.fields
+        raw = fields.raw
+        connection = self.connections.get(raw.get(SESSION_FIELD, b""))
+        if (
+            connection is None
+            or raw.get(VERSION_FIELD) != connection.revision_field
+            or connection.principal != exchange.principal
+            or connection.is_old
+            or fields.repeated
+        ):
+            return None
+        connection.touch()
+        return connection
+
+    def find(self, exchange: ExchangeCore, id: Any) -> SessionConnection | None:
+        """The session that a request names; None: there is none, and the exchange says so."""
+        fields, modern = exchange.fields, self._service.modern_revisions
+        name = fields.get(SESSION_FIELD)
+        if name is None or SESSION_FIELD in fields.repeated:
+            text = "Mcp-Session-Id is missing, or came more than once: open a session by initialize"
+            code = ErrorCode.INVALID_REQUEST
+            if modern:
+                code = ErrorCode.INVALID_PARAMS
+                text += f", or speak {modern[-1]}, which has no sessions"
+            exchange.refuse(400, Breach("SESS-006", text, code), id)
+            return None
+        connection = self.connections.get(_field_of(name))
+        # A session of another principal is no session: nothing else may be learned of it.
+        if connection is None or connection.is_old or connection.principal != exchange.principal:
+            exchange.refuse(404, Breach("SESS-008", _NO_SESSION), id)
+            return None
+        revision, agreed = fields.get(VERSION_FIELD), connection.session.revision
+        if revision is not None and revision != agreed:
+            text = f"MCP-Protocol-Version says {revision}, and agreed was {agreed}"
+            self._core.report(Breach("HDR-002", text, tolerated=True))
+        connection.touch()
+        return connection
+
+    # -------------------------------------------------------------------------------- ending
+
+    def over(self, connection: SessionConnection) -> None:
+        """Report the end of a session: everything that was open in it has ended."""
+        cause = connection.end_cause or SessionEnd.OVERFLOW
+        self.forget(connection)
+        connection.streams.end()
+        self._core.events.append(SessionEnded(session=connection.session, cause=cause))
+
+    # ------------------------------------------------------------------------- subscriptions
+
+    def subscribed(self, uri: str, connection: SessionConnection) -> None:
+        """A client has subscribed to a resource."""
+        self._subscribed.setdefault(uri, {})[connection] = None
+
+    def unsubscribed(self, uri: str, connection: SessionConnection) -> None:
+        """A client is not subscribed to a resource any more."""
+        connections = self._subscribed.get(uri, {})
+        connections.pop(connection, None)
+        if not connections:
+            self._subscribed.pop(uri, None)
+
+    def told_of(self, change: Change) -> Iterable[SessionConnection]:
+        """The connections of the sessions that may be told of a change."""
+        if isinstance(change, ResourceUpdated):
+            uri = change.uri if change.subscribed is None else change.subscribed
+            return tuple(self._subscribed.get(uri, ()))
+        return tuple(self.connections.values())
+
+    # ---------------------------------------------------------------------------- 2024-11-05
+
+    def open_old(self, exchange: ExchangeCore, post_path: str) -> None:
+        """Open the session of a client of 2024-11-05, and tell the client where it may post.
+
+        Keeps HSSE-002.
+        """
+        connection = self._open(exchange, None, is_old=True)
+        if connection is None:
+            return
+        connection.streams.open_old(exchange)
+        id = connection.session.id
+        name = _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", id)
+        target = f"{post_path}?{_OLD_QUERY}{name}"
+        exchange.write(encode_event(target.encode(), type="endpoint"))
+
+    def find_old(self, exchange: ExchangeCore) -> SessionConnection | None:
+        """The session that a query names; None: there is none, and the exchange says so."""
+        parts = exchange.query.split("&")
+        names = [part.removeprefix(_OLD_QUERY) for part in parts if part.startswith(_OLD_QUERY)]
+        if len(names) > 1:  # as for the field: a proxy may have read the other one
+            text = "session_id stands in the query more than once"
+            exchange.refuse(400, Breach("SESS-006", text))
+            return None
+        for quoted in names:
+            name = _QUOTED.sub(lambda match: chr(int(match[1], 16)), quoted)
+            connection = self.connections.get(_field_of(name))
+            if (
+                connection is not None
+                and connection.is_old
+                and connection.principal == exchange.principal
+            ):
+                connection.touch()
+                return connection
+        breach = Breach("SESS-008", "there is no such session: connect to the stream first")
+        exchange.refuse(404, breach)
+        return None

@@ -1,0 +1,151 @@
+"""Sessions of the legacy revisions: their settings, and the handle of one.
+
+Source: MCP 2025-11-25, basic/transports, Session Management.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, Protocol, final
+
+import attrs
+
+from ..._connection.machine import ServerMachine
+from ..._rules.conversation import Peer
+from ..._wire.setting_checks import check_text, flag, function, seconds, whole
+from ..._wire.values import Record
+from .event_log import EventLog, MemoryEventLog
+
+_PATH: Final = re.compile(r"/[^\x00-\x20\x7f-\U0010ffff?#]*")
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Sessions(Record):
+    """How an endpoint keeps sessions. Times are in seconds."""
+
+    new_id: Callable[[], str] = attrs.field(validator=function())
+    """Gives a session id that nobody can guess, another one at each call, of visible ASCII: 128
+    bits from the operating system's generator or more. Whoever knows it is in the session."""
+    max_sessions: int = attrs.field(default=10_000, validator=whole())
+    """Sessions at a time; an `initialize` over it gets 503 (OWN-030)."""
+    idle: float = attrs.field(default=3600.0, validator=seconds(endless=True))
+    """Silence after which a session ends that has no GET stream and no request of its client open.
+    Without a clock no session does. The silence is over when the body of a request is complete, not
+    with its head; a request of the server that waits for its answer keeps no session open."""
+    max_streams: int = attrs.field(default=16, validator=whole())
+    """GET streams at a time in a session; the oldest is closed for one over it (OWN-031)."""
+    event_log: Callable[[], EventLog] | None = attrs.field(
+        default=MemoryEventLog, validator=function(optional=True)
+    )
+    """Makes the event log of a session. It drops its oldest events first (OWN-033): requests of the
+    server among them that no client has read end in `NO_STREAM`. None: streams cannot be resumed,
+    and a message without a stream is lost, which is reported."""
+    retry_ms: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole(0)))
+    """Milliseconds that a client is told to wait before it resumes a stream; None: the client
+    decides, except after `close_stream`, which says a second."""
+    allow_delete: bool = attrs.field(default=True, validator=flag)
+    """Whether a client may end its session with DELETE; if not, DELETE gets 405."""
+
+
+def _path(_instance: object, attribute: attrs.Attribute[Any], value: str) -> None:
+    check_text(attribute.name, value)
+    if not _PATH.fullmatch(value):
+        raise ValueError(f"{attribute.name} is a path like /sse, not {value!r}")
+
+
+@final
+@attrs.frozen(kw_only=True)
+class OldPaths(Record):
+    """The two endpoints of HTTP+SSE, for clients of 2024-11-05. Deprecated since 2025-03-26.
+
+    Attributes:
+        stream: The path of GET, which opens a stream.
+        post: The path of POST, which the stream names to the client.
+
+    Raises:
+        ValueError: They are the same, or one does not begin with `/`, or has a query.
+    """
+
+    stream: str = attrs.field(validator=_path)
+    post: str = attrs.field(validator=_path)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse one path for both: each answers the methods of the other with an error."""
+        if self.stream == self.post:
+            raise ValueError(f"stream and post are two paths, not {self.stream!r} for both")
+
+
+class SessionState(Protocol):
+    """What the handle of a session reads: the end of the session's conversation.
+
+    Attributes:
+        field: The id of the session, as it stands in the field for it.
+        machine: The parts of the connection of the session.
+        principal: Who opened the session.
+        is_open: Whether requests of the client are still served.
+    """
+
+    field: bytes
+    machine: ServerMachine
+    principal: Any
+    is_open: bool
+
+    @property
+    def tag(self) -> str:
+        """A short name of the session that is no secret."""
+        ...
+
+
+@final
+class Session:
+    """A client's session, from its `initialize` on; or that of a client of 2024-11-05.
+
+    Attributes:
+        data: Anything; the slot is the caller's.
+    """
+
+    __slots__ = ("__weakref__", "_state", "data")
+
+    def __init__(self, state: SessionState) -> None:
+        self._state = state
+        self.data: Any = None
+
+    @property
+    def id(self) -> str:
+        """The session id. It is a secret: whoever knows it is in the session."""
+        return self._state.field.decode()
+
+    @property
+    def principal(self) -> Any:
+        """Who opened the session, as the transport found out; no one else is let in."""
+        return self._state.principal
+
+    @property
+    def peer(self) -> Peer:
+        """What is known of the client. `Peer.session` leads back here."""
+        return self._state.machine.core.peer
+
+    @property
+    def revision(self) -> str | None:
+        """The agreed revision; None before there is one."""
+        return self._state.machine.core.peer.revision
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The URIs that the client is subscribed to."""
+        return tuple(self._state.machine.resource_subscriptions.uris)
+
+    @property
+    def open(self) -> bool:
+        """Whether requests of the client are still served."""
+        return self._state.is_open
+
+    def __repr__(self) -> str:
+        return f"<Session {self._state.tag} open={self.open}>"
+
+
+def state_of(session: Session) -> Any:
+    """The state behind the handle of a session: the connection that an endpoint has made for it."""
+    return session._state

@@ -1,0 +1,581 @@
+"""The streams of a session: where its messages go, and how a client resumes a broken stream.
+
+A stream is not an exchange: it begins with a POST or a GET, may lose its exchange, and goes on in
+the exchange of a later GET that names the last event that the client has seen.
+
+Source: MCP 2025-11-25, basic/transports.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import crc32
+from typing import Any, Final, Protocol
+
+from ..._connection.core import Core
+from ..._connection.events import LimitReached
+from ..._connection.handles import OutgoingRequest
+from ..._wire.values import RequestId
+from .._sse import encode_event
+from .event_log import History, HistoryOwner
+from .exchange import ExchangeCore, Ledger
+from .sessions import Session, Sessions
+
+_EVENT_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
+_ID: Final = b"id:"
+"""How each event begins that is in the log, and no other piece of a stream."""
+_PORTION: Final = 65_536
+"""Bytes of missed events that are encoded at a time, or one event that is longer."""
+_POLLING_SINCE: Final = "2025-11-25"
+"""The first revision whose clients know that a stream may end before it is over."""
+_RETRY_MS: Final = 1_000
+"""Milliseconds that a client is told to wait when its stream is closed, where none are set."""
+
+
+class StreamsOwner(Ledger, HistoryOwner, Protocol):
+    """The connection of a session, as its streams need it.
+
+    Attributes:
+        asking: The request of the server that is being queued; else None.
+        core: What the parts of the connection share.
+        session: The handle of the session.
+    """
+
+    asking: OutgoingRequest | None
+    core: Core
+    session: Session
+
+    def release_changes(self) -> None:
+        """Send the changes that wait for a stream, or for room on it."""
+        ...
+
+    def stream_left(self) -> None:
+        """The client of a stream has closed its connection."""
+        ...
+
+    def report_undelivered(self, is_answer: bool) -> None:
+        """Report that a message of the server is lost."""
+        ...
+
+
+class Stream:
+    """One stream of a session, and the route of the requests that it began with.
+
+    Attributes:
+        closing: Whether the next message is the last one.
+        connection: The connection of the session.
+        context: The context that the exchange was given.
+        events: How many events it has had, the priming one included.
+        exchange: The exchange by which a client reads it now; None while no client does.
+        is_batch: Whether it began with a batch.
+        is_opening: Whether it is the answer to `initialize`, whose head names the session: nothing
+            comes before it, since there is no session before it.
+        listens: Whether it began with a GET, for messages that belong to no request.
+        number: Its number within the session, once it has had an event; else 0.
+        over: Whether nothing more goes out on it.
+        principal: Who opened the session.
+        request_id: The id of the request whose answer is the last message; None for a batch.
+        sent: The last event that was written to this exchange.
+        status: The status of the response, where it is no stream.
+        streams: All streams of the session.
+        unseen: The first event that was not sent in any exchange; one that waits in an exchange
+            counts as sent until it is dropped there.
+    """
+
+    __slots__ = (
+        "closing",
+        "connection",
+        "context",
+        "events",
+        "exchange",
+        "is_batch",
+        "is_opening",
+        "listens",
+        "number",
+        "over",
+        "principal",
+        "request_id",
+        "sent",
+        "status",
+        "streams",
+        "unseen",
+    )
+
+    def __init__(
+        self, streams: SessionStreams, exchange: ExchangeCore | None, *, listens: bool = False
+    ) -> None:
+        self.streams: SessionStreams = streams
+        self.connection: StreamsOwner = streams.connection
+        self.number: int = 0
+        self.exchange: ExchangeCore | None = exchange
+        self.listens: bool = listens
+        self.principal: Any = streams.principal
+        self.request_id: RequestId | None = None
+        self.status: int = 200
+        self.events: int = 0
+        self.sent: int = 0
+        self.unseen: int = 1
+        self.closing: bool = False
+        self.over: bool = False
+        self.is_batch: bool = False
+        self.is_opening: bool = False
+        self.context: Any = None if exchange is None else exchange.context
+        if exchange is not None:
+            exchange.route = self
+            exchange.ledger = streams.connection
+
+    @classmethod
+    def ended(cls, streams: SessionStreams, number: int) -> Stream:
+        """A stream that is over, and of which the log has events."""
+        stream = cls(streams, None)
+        stream.number = number
+        stream.listens = number % 2 == 1
+        stream.over = True
+        return stream
+
+    # ------------------------------------------------------------------------------- sending
+
+    def takes(self) -> bool:
+        """Whether a message before the last one would arrive, or wait until it is fetched."""
+        if self.exchange is not None:
+            return self.exchange.takes_stream and not self.is_opening
+        return not self.over and self._is_kept()
+
+    def _is_kept(self) -> bool:
+        """Whether a client may come for the messages that no client reads now."""
+        return self.streams.has_log and (self.listens or self.events > 0)
+
+    def deliver(self, message: bytes) -> bool:
+        """Send one message, or keep it for a client that comes back; False: it is lost."""
+        exchange, last = self.exchange, self.closing
+        if self.over:
+            return False
+        if exchange is None:
+            kept = self._is_kept() and self._keep(message, is_waiting=True)
+        elif (
+            last
+            and not exchange.is_stream
+            and (exchange.json_first or self.status >= 400)  # errors are one object always
+        ):
+            # The end of nearly every stream: the client does not see that it was one.
+            self.over = True
+            self.exchange = None
+            exchange.answer(self.status, message)
+            return True
+        elif not exchange.takes_stream or (self.is_opening and not last):
+            return False
+        else:
+            if not exchange.is_stream:
+                self.start()
+            kept = self._write(exchange, message)
+        if last and kept:
+            self.finish()
+        return kept
+
+    def start(self) -> None:
+        """Turn the response into a stream, and give the client an event id to resume it from.
+
+        Keeps SSE-015.
+        """
+        exchange, streams = self.exchange, self.streams
+        assert exchange is not None
+        if not exchange.is_stream:
+            exchange.start_stream()
+        if streams.has_log and streams.can_poll:
+            self._keep(b"")
+            event = self._event_id(self.events)
+            exchange.write(encode_event(b"", id=event, retry_ms=streams.settings.retry_ms))
+            self._has_sent(self.events)
+
+    def pause(self, retry_ms: int | None) -> bool:
+        """End the exchange of the stream, and let the client resume it later.
+
+        Args:
+            retry_ms: Milliseconds that the client waits before; None: as the settings say.
+
+        Returns:
+            Whether it was done. False: no client reads the stream, or the client cannot resume it.
+        """
+        exchange, streams = self.exchange, self.streams
+        if exchange is None or not streams.has_log or not streams.can_poll:
+            return False
+        if not exchange.takes_stream:
+            return False
+        if not exchange.is_stream:
+            self.start()
+        wait = streams.settings.retry_ms if retry_ms is None else retry_ms
+        # SSE-019: it is always said.
+        exchange.write(encode_event(None, retry_ms=_RETRY_MS if wait is None else wait))
+        self.detach()
+        exchange.end()
+        return True
+
+    def _write(self, exchange: ExchangeCore, message: bytes) -> bool:
+        """Write a message, if only to the log; False: it is lost."""
+        streams = self.streams
+        event: str | None = None
+        if streams.has_log:
+            is_behind = exchange.behind is not None
+            kept = self._keep(message, is_waiting=is_behind)
+            if is_behind:
+                return kept  # it is sent from the log, after the events that were missed
+            event = self._event_id(self.events)
+        kind = "message" if streams.is_old else None
+        exchange.write(encode_event(message, id=event, type=kind))
+        self._has_sent(self.events)
+        return True
+
+    def _has_sent(self, event: int) -> None:
+        self.sent = event
+        self.unseen = max(self.unseen, event + 1)
+
+    def _keep(self, message: bytes, *, is_waiting: bool = False) -> bool:
+        """Put an event into the log, where it waits if it is not sent at once too."""
+        streams = self.streams
+        if not self.number:
+            self.number = streams.file(self)
+        self.events += 1
+        call = self.connection.asking if is_waiting else None
+        return streams.history().keep(self, message, call)
+
+    def _event_id(self, event: int) -> str:
+        # Keeps SSE-030, SSE-031.
+        return f"{self.streams.tag}-{self.number}-{event}"
+
+    # -------------------------------------------------------------------------------- ending
+
+    def refuse(self, status: int, body: bytes) -> None:
+        """Answer with an error that is no message of the conversation."""
+        assert self.exchange is not None  # its message has just come
+        self.exchange.answer(status, body)
+        self.finish()
+
+    def finish(self, status: int = 200, id: RequestId | None = None) -> None:
+        """End the stream and its exchange; events in the log stay there.
+
+        An error status names the request with this id.
+        """
+        self.over = True
+        exchange = self.exchange
+        self.streams.forget(self)
+        if exchange is not None and (exchange.behind is None or self.listens):
+            self.detach()
+            exchange.end(status, id)
+
+    def drop(self) -> None:
+        """Forget the output that waits in its exchange, which will not be sent there."""
+        exchange = self.exchange
+        assert exchange is not None
+        n_waiting = sum(piece.startswith(_ID) for piece in exchange.pieces)
+        if n_waiting:
+            self.unseen = self.sent - n_waiting + 1
+        exchange.drop()
+
+    def detach(self) -> None:
+        """Part from the exchange: no client reads the stream for now."""
+        exchange, self.exchange = self.exchange, None
+        assert exchange is not None
+        if exchange.behind is not None:
+            self._follow_no_more(exchange)
+        exchange.route = None
+        if self.listens and not self.streams.has_log and not self.over:
+            self.finish()
+
+    def disconnected(self) -> None:
+        """The client has closed its connection; it may come back and resume the stream."""
+        self.detach()
+        self.connection.stream_left()
+
+    def answer_lost(self) -> None:
+        """The answer was complete, and was never taken."""
+        self.connection.report_undelivered(is_answer=True)
+
+    # ------------------------------------------------------------------------------ resuming
+
+    def resume(self, exchange: ExchangeCore, after: int) -> None:
+        """Go on in this exchange, with the events that followed that one."""
+        old = self.exchange
+        if old is not None:
+            self.drop()  # it is in the log, and each message goes out on one connection (SSE-027)
+            self.detach()
+            old.end()
+        exchange.route = self
+        exchange.ledger = self.connection
+        if not exchange.is_stream:
+            exchange.start_stream()
+        self.exchange = exchange
+        self.sent = after
+        if self.over or after < self.events or self._has_to_give_way():
+            exchange.behind = self
+            exchange.is_resting = False
+            self.streams.follow_log(self)
+
+    def missed(self) -> bytes:
+        """The next portion of the events that its exchange has missed; it may be empty.
+
+        Events that no client fetches stay in the log, which has a bound: a client that asks again
+        and again and never reads costs nothing.
+        """
+        exchange, history = self.exchange, self.streams.history()
+        assert exchange is not None  # which asks
+        portion: list[bytes] = []
+        size = lost = 0
+        for event, message in history.after(self.number, self.sent) or ():
+            if size >= _PORTION:
+                break
+            text = encode_event(message, id=self._event_id(event))
+            portion.append(text)
+            size += len(text)
+            lost += event - self.sent - 1
+            self._has_sent(event)
+        else:
+            lost += max(self.events - self.sent, 0)
+            self._caught_up(exchange)
+        if lost:
+            history.report_lost(lost)
+        return b"".join(portion)
+
+    def _follow_no_more(self, exchange: ExchangeCore) -> None:
+        """The exchange reads no more events out of the log."""
+        exchange.behind = None
+        self.streams.leave_log(self)
+
+    def _has_to_give_way(self) -> bool:
+        """Whether another stream is to follow in the same exchange.
+
+        A stream that listens gives way if it was ended for a newer one, or if others have events
+        that were never sent.
+        """
+        return self.listens and (self.over or bool(self.streams.unread))
+
+    def _caught_up(self, exchange: ExchangeCore) -> None:
+        """The exchange has all events of the stream that the log has."""
+        streams = self.streams
+        self.sent = self.events
+        self._follow_no_more(exchange)
+        is_readable = not streams.history().has_failed
+        if is_readable:
+            self.unseen = self.events + 1  # events that the log has lost will never be sent
+        # While the log fails, the other streams have nothing more to read from it.
+        if self._has_to_give_way() and (self.over or is_readable):
+            self.detach()
+            streams.open(exchange)
+            self.connection.release_changes()
+        elif self.over:
+            self.finish()
+
+
+class SessionStreams:
+    """The streams of one session; as a route, the way of messages that belong to no request.
+
+    These go to the newest of the GET streams. Where none is open they wait in the log, up to its
+    bound, for the next one. They wait on one stream, so that they keep their order. Where several
+    streams have some nevertheless, as each was closed before all was read, the next exchange
+    carries them one after the other.
+
+    Attributes:
+        closing: As for any route. It has no effect, since this route never closes.
+        connection: The connection of the session.
+        context: The context of the exchange that a client of 2024-11-05 has opened its stream by.
+        has_log: Whether events are kept, so that a client can resume a stream.
+        is_batch: As for any route.
+        is_old: Whether the session is that of a client of 2024-11-05, with one stream only.
+        listening: The GET streams that are not over; the one that was opened last is the last.
+        over: No message is the end of this route, so that none ends an exchange.
+        principal: Who opened the session.
+        request_id: As for any route.
+        settings: How sessions are kept.
+        status: As for any route.
+        tag: A short name of the session in event ids, so that none is taken for that of another.
+    """
+
+    __slots__ = (
+        "_begun",
+        "_count",
+        "_followers",
+        "_history",
+        "closing",
+        "connection",
+        "context",
+        "has_log",
+        "is_batch",
+        "is_old",
+        "listening",
+        "over",
+        "principal",
+        "request_id",
+        "settings",
+        "status",
+        "tag",
+    )
+
+    def __init__(
+        self,
+        connection: StreamsOwner,
+        settings: Sessions,
+        id: bytes,
+        principal: Any,
+        *,
+        is_old: bool = False,
+    ) -> None:
+        self.connection: StreamsOwner = connection
+        self.settings: Sessions = settings
+        self.principal: Any = principal
+        self.is_old: bool = is_old
+        self.has_log: bool = settings.event_log is not None and not is_old
+        self.tag: str = f"{crc32(id):08x}"
+        self.context: Any = None
+        self.listening: list[Stream] = []
+        self.closing: bool = False
+        self.over: bool = True
+        self.is_batch: bool = False
+        self.request_id: RequestId | None = None
+        self.status: int = 200
+        self._begun: dict[int, Stream] = {}  # streams with an event that are not over, by number
+        self._count = 0  # of streams that have had an event
+        # Most sessions never have an event, and few streams are ever read out of the log.
+        self._history: History | None = None
+        self._followers: dict[Stream, None] | None = None
+
+    @property
+    def can_poll(self) -> bool:
+        """Whether the client knows that a stream may end before it is over."""
+        return (self.connection.core.peer.revision or "") >= _POLLING_SINCE
+
+    @property
+    def connected(self) -> Stream | None:
+        """The newest GET stream that a client reads."""
+        for stream in reversed(self.listening):
+            if stream.exchange is not None:
+                return stream
+        return None
+
+    @property
+    def unread(self) -> list[Stream]:
+        """The GET streams that no client reads and that have unsent events, the oldest first."""
+        return [
+            stream
+            for stream in self.listening
+            if stream.exchange is None and stream.unseen <= stream.events
+        ]
+
+    # ----------------------------------------------------------------------------- as a route
+
+    def takes(self) -> bool:
+        """Whether a message would arrive, or wait."""
+        return self.has_log or self.connected is not None
+
+    def deliver(self, message: bytes) -> bool:
+        """Send one message, or keep it; False: it is lost."""
+        stream = self.connected
+        if stream is None:
+            if not self.has_log:
+                return False
+            if not self.listening:
+                self.listening.append(Stream(self, None, listens=True))
+            stream = (self.unread or self.listening)[-1]
+        return stream.deliver(message)
+
+    # ------------------------------------------------------------------------ opening and resuming
+
+    def file(self, stream: Stream) -> int:
+        """Give a stream its number, by which it can be found: odd if it began with a GET."""
+        self._count += 1
+        number = 2 * self._count - stream.listens
+        self._begun[number] = stream
+        return number
+
+    def forget(self, stream: Stream) -> None:
+        """A stream is over."""
+        self._begun.pop(stream.number, None)
+        if stream.listens and stream in self.listening:
+            self.listening.remove(stream)
+
+    def history(self) -> History:
+        """The events of all streams, in the log of the session."""
+        if self._history is None:
+            factory = self.settings.event_log
+            assert factory is not None  # else no event is kept
+            self._history = History(self.connection, factory)
+        return self._history
+
+    def follow_log(self, stream: Stream) -> None:
+        """A stream is read out of the log, since its exchange has missed events."""
+        if self._followers is None:
+            self._followers = {}
+        self._followers[stream] = None
+
+    def leave_log(self, stream: Stream) -> None:
+        """The exchange of a stream has all events that the log has, or has left the stream."""
+        assert self._followers is not None  # the stream is one of them
+        del self._followers[stream]
+
+    def open_old(self, exchange: ExchangeCore) -> None:
+        """Open the one stream of a client of 2024-11-05."""
+        self.context = exchange.context
+        self.listening.append(Stream(self, exchange, listens=True))
+        exchange.start_stream()
+
+    def open(self, exchange: ExchangeCore) -> None:
+        """Serve a GET without `Last-Event-ID`: by a new stream, or by one with unsent events.
+
+        Only events follow that were never sent in any exchange: to fetch more, a client has to say
+        which one it has seen last.
+        """
+        for stream in self.unread:
+            self._is_newest(stream)
+            stream.resume(exchange, stream.unseen - 1)
+            return
+        stream = Stream(self, exchange, listens=True)
+        self.listening.append(stream)
+        stream.start()
+        self._trim()
+
+    def resume(self, exchange: ExchangeCore, last: str) -> bool:
+        """Serve a GET with `Last-Event-ID`, by the stream that the event belongs to.
+
+        Returns:
+            Whether there is one. False: the id names no event of this session that is known.
+        """
+        match = _EVENT_ID.fullmatch(last) if self.has_log else None
+        if match is None or match[1] != self.tag:
+            return False
+        number, event = int(match[2]), int(match[3])
+        stream = self._begun.get(number)
+        if stream is not None:
+            if not 1 <= event <= stream.events:
+                return False
+            stream.resume(exchange, event)
+            if stream.listens:
+                self._is_newest(stream)
+            return True
+        if self.history().after(number, event) is None:
+            return False
+        Stream.ended(self, number).resume(exchange, event)
+        return True
+
+    def _is_newest(self, stream: Stream) -> None:
+        """A GET stream is read again: messages that belong to no request go to it now."""
+        self.listening.remove(stream)
+        self.listening.append(stream)
+
+    def _trim(self) -> None:
+        """End the oldest GET stream if there is one too many."""
+        if len(self.listening) > self.settings.max_streams:
+            oldest = min(self.listening, key=lambda stream: stream.exchange is not None)
+            if oldest.exchange is not None:
+                session = self.connection.session
+                text = f"{session!r} has {len(self.listening)} GET streams, which is the limit"
+                self.connection.core.events.append(LimitReached(rule="OWN-031", text=text))
+            oldest.finish()
+
+    def end(self) -> None:
+        """The session is over: end its streams, and the exchanges that read out of the log."""
+        for stream in list(self.listening):
+            stream.finish()
+        self._history = None
+        for stream in list(self._followers or ()):
+            exchange = stream.exchange
+            assert exchange is not None  # which follows
+            stream.detach()
+            exchange.end()

@@ -1,0 +1,198 @@
+"""The handshake of the legacy revisions: what both sides have agreed on, as far as that is certain.
+
+The handshake is followed in the order in which it is seen. That order favours both sides most: a
+message is too early only if the message that it had to wait for was not even seen.
+
+Source: MCP 2025-11-25, basic/lifecycle.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import attrs
+
+from .._rules.conversation import Conversation
+from .._rules.messages import judge_capabilities
+from .._rules.sending import Breach, judge_notification
+from .._rules.state_tables import Phase, PhaseTrigger
+from .._spec.registry import LEGACY_REVISIONS, Registry
+from .._wire.values import JSONObject, Side, is_object
+from ._events import BlindCause, HandshakeSeen
+from ._history import SeenRequest, SideHistory
+from ._log_levels import AgreedLogLevel
+from ._observations import Observations
+from ._subscriptions import SubscribedResources
+
+_ERA: Final = "what was agreed on is not known here: nothing that depends on it is judged"
+_UNREADABLE: Final = "answers to what it may have asked, and uses of it, are not judged"
+INITIALIZED: Final = "notifications/initialized"
+
+
+@attrs.define(eq=False, repr=False)
+class Handshake:
+    """Follows `initialize`, its response and `notifications/initialized`.
+
+    Attributes:
+        is_certain: Whether phase and revision are known for certain.
+        conversation: Phase, revision and gates. Another object replaces it in `lose_track`.
+    """
+
+    _observations: Observations
+    _registry: Registry
+    _log_level: AgreedLogLevel
+    _resources: SubscribedResources
+    is_certain: bool
+    conversation: Conversation = attrs.field(init=False)
+    # The `initialize` that began the handshake.
+    _opening: SeenRequest | None = attrs.field(default=None, init=False)
+    _initialized_early: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Begin without an agreement."""
+        self.conversation = Conversation(self._registry.dialects[LEGACY_REVISIONS[-1]])
+
+    # --------------------------------------------------------------------------------- looking
+
+    @property
+    def has_not_begun(self) -> bool:
+        """Whether no handshake has begun, or every one has failed."""
+        return self.conversation.phase is Phase.NEW
+
+    @property
+    def is_agreed(self) -> bool:
+        """Whether a revision is certainly agreed on."""
+        return self.is_certain and self.conversation.agreed
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether the agreed revision certainly has batches."""
+        return self.is_agreed and self.conversation.dialect.has_batches
+
+    def is_known_to(self, side: SideHistory) -> bool:
+        """Whether a side certainly knows what was agreed on, if anything was."""
+        return (
+            self.conversation.phase is not Phase.AGREED
+            or side.side is Side.SERVER
+            or (self._opening is not None and side.has_read(self._opening.response_place))
+        )
+
+    # -------------------------------------------------------------------------------- messages
+
+    def take_request(self, _sender: SideHistory, request: SeenRequest, params: JSONObject) -> None:
+        """An `initialize` begins the handshake, or interrupts one."""
+        info: Any = params.get("clientInfo")
+        capabilities: Any = params.get("capabilities")
+        request.subject = (
+            info if is_object(info) else None,
+            capabilities if is_object(capabilities) else None,
+        )
+        if self.conversation.phase is Phase.NEW:
+            self.conversation.move(PhaseTrigger.INITIALIZE)
+            self._opening = request
+        elif self.conversation.phase is Phase.NEGOTIATING:
+            self.lose_track()
+
+    def take_error(self, request: SeenRequest) -> None:
+        """An `initialize` was answered with an error."""
+        if request is self._opening:
+            self._opening = None
+            self.conversation.move(PhaseTrigger.INITIALIZE_ERROR)
+
+    def take_result(self, request: SeenRequest, result: JSONObject) -> None:
+        """An `initialize` was answered with a result."""
+        revision: Any = result.get("protocolVersion")
+        capabilities: Any = result.get("capabilities")
+        if (
+            request is not self._opening  # the result of a second handshake
+            or not isinstance(revision, str)
+            or not is_object(capabilities)
+        ):
+            self.lose_track()
+            return
+        info: Any = result.get("serverInfo")
+        client_info, client_capabilities = request.subject
+        observations = self._observations
+        observations.queue.append(
+            HandshakeSeen(
+                revision=revision,
+                client_info=client_info,
+                server_info=info if is_object(info) else None,
+                client_capabilities=client_capabilities,
+                server_capabilities=capabilities,
+                number=observations.number,
+                time=observations.now,
+            )
+        )
+        is_known = revision in LEGACY_REVISIONS
+        if not is_known or client_capabilities is None:
+            observations.unknown_revision = not is_known
+            self.lose_track()
+            observations.add_blind_spot(BlindCause.ERA, None, _ERA)
+            return
+        observations.unknown_revision = False
+        conversation = self.conversation
+        conversation.dialect = self._registry.dialects[revision]
+        conversation.gates[Side.CLIENT] = self._registry.open_gates(client_capabilities)
+        conversation.gates[Side.SERVER] = self._registry.open_gates(capabilities)
+        conversation.move(PhaseTrigger.INITIALIZE_RESULT)
+        for side, declared in ((Side.CLIENT, client_capabilities), (Side.SERVER, capabilities)):
+            for breach in judge_capabilities(self._registry, revision, declared):
+                observations.add_violation(side, breach, request.method, request.id)
+        if self._initialized_early:
+            self._operate()
+
+    def take_initialized(self, sender: SideHistory, fault: Breach | None) -> None:
+        """The client sent `notifications/initialized`; `fault` is what is wrong with its form."""
+        conversation = self.conversation
+        phase = conversation.phase
+        if fault is None and self.is_certain:
+            breach = judge_notification(
+                conversation, sender.side, INITIALIZED, None, {}, shape=False
+            )
+            if breach is not None:
+                self._observations.add_violation(sender.side, breach, INITIALIZED)
+        if phase is Phase.AGREED:
+            assert self._opening is not None  # its response has brought this phase
+            sender.read_place = max(sender.read_place, self._opening.response_place)
+            self._operate()
+        elif phase is Phase.NEGOTIATING:
+            self._initialized_early = True
+
+    def _operate(self) -> None:
+        """`notifications/initialized` came after the result: everything is known from here on."""
+        assert self.conversation.phase is Phase.AGREED
+        self.conversation.move(PhaseTrigger.INITIALIZED)
+        self.is_certain = True
+
+    # ------------------------------------------------------------------------------ what is lost
+
+    def is_opened_by(self, request: SeenRequest) -> bool:
+        """Whether this `initialize` began the present handshake."""
+        return request is self._opening
+
+    def forget(self, request: SeenRequest) -> None:
+        """The response to a request will not be understood: it may be that of the handshake."""
+        if request is self._opening:
+            self.lose_track()
+
+    def lose_track(self) -> None:
+        """What was agreed on is not known from here on, until a whole handshake is seen."""
+        self.is_certain = False
+        self._opening = None
+        self._initialized_early = False
+        self.conversation = Conversation(self._registry.dialects[LEGACY_REVISIONS[-1]])
+        self._log_level.lose()
+        self._resources.lose()
+
+    def mark_unreadable(self, sender: SideHistory) -> None:
+        """A side has sent something that may have been any message."""
+        sender.is_complete = sender.is_readable = False
+        if self.conversation.phase is not Phase.OPERATING:
+            self.lose_track()
+        self._observations.add_blind_spot(BlindCause.UNREADABLE, sender.side, _UNREADABLE)
+
+    def excuse(self, sender: SideHistory, key: Any) -> None:
+        """Allow an error response to a bad message with this id, as if it were a request."""
+        if not sender.excuse(key):
+            self.mark_unreadable(sender)

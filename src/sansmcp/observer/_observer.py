@@ -1,0 +1,479 @@
+"""The observer of a conversation on byte streams, and what it may conclude.
+
+**What is certain.** The two directions are seen in some order, at some place between the sides.
+Only this is known, and only this may be used against a side:
+
+- A side knows what it has sent itself, and in which order: each direction arrives as it was sent.
+- A side has not read what was not seen yet: what it reads passes by the observer first.
+- A side has read what it answers, and all that came before that (`SideHistory.read_place`). It may
+  or may not have read what else was seen of the other direction: both must be assumed.
+- Where the conversation began earlier, or a part could not be read, everything that is consistent
+  with the rest may have been sent (`SideHistory.is_complete`, `is_readable`).
+
+So a second use of an id, progress that does not increase, and progress after a response are
+certain: each shows in one direction alone. A response to a request that was cancelled, a
+cancellation of one that was answered, and a notification that was sent before a subscription had
+ended may cross: they are violations only once the side has answered something that came later.
+
+**What is forgotten** at a limit of `Config` makes no side guilty: a rule that needs it is not
+judged from then on, and a `BlindSpot` reports that.
+
+**The parts.** `Observer` splits and decodes the input and dispatches each message to `Requests`,
+`Responses` or `Notifications`. These ask the parts that own one subject each: `Handshake`,
+`StatelessRequests`, `InputRounds`, `Subscriptions`, `Progress`, `Cancellations`. All of them report
+through `Observations` and share the history of each side (`SideHistory`, `ModernHistory`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import attrs
+
+from .._connection.config import Config, config_of
+from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_unknown_object
+from .._rules.sending import Breach
+from .._wire.codec import BoundedDecoder, is_no_json, refusal
+from .._wire.framing import (
+    EXCERPT_BYTES,
+    NO_NEWLINE,
+    SPACE,
+    Line,
+    LineReader,
+    OverlongEnd,
+    OverlongLine,
+    Trimmer,
+    is_blank,
+)
+from .._wire.setting_checks import check_flag
+from .._wire.values import JSONObject, JSONValue, Side, is_object, table_key
+from ._cancellations import Cancellations
+from ._events import BlindCause, MessageKind, Observation, RequestUnanswered, StreamEnded, TextSeen
+from ._handshake import Handshake
+from ._history import ModernHistory, SeenRequest, SideHistory
+from ._input_required import InputRounds, SeenRounds
+from ._log_levels import AgreedLogLevel
+from ._notifications import Notifications
+from ._observations import Observations
+from ._progress import Progress
+from ._requests import Requests
+from ._responses import Responses
+from ._stateless import StatelessRequests
+from ._subscriptions import SubscribedResources, Subscriptions
+
+_MIDDLE: Final = "what may have been said before, and what depends on it, is not judged"
+_NO_MESSAGE: Final = {
+    Side.CLIENT: Breach("STDIO-003", "the client wrote something that is no message"),
+    Side.SERVER: Breach("STDIO-002", "the server wrote something that is no message"),
+}
+
+
+@attrs.define(eq=False, repr=False)
+class _SideInput:
+    """The input of one direction.
+
+    Attributes:
+        history: The side that sends it.
+        lines: Cuts it into lines.
+        trimmer: Takes off byte order marks and white space.
+        is_new: Whether no line has come yet.
+        is_fragment: Whether the current line may be a piece of a message.
+        has_ended: Whether the stream has ended.
+    """
+
+    history: SideHistory
+    lines: LineReader
+    is_fragment: bool
+    trimmer: Trimmer = attrs.field(factory=Trimmer)
+    is_new: bool = True
+    has_ended: bool = False
+
+
+class Observer:
+    """Watches both sides of a conversation, and reports what happens and who breaks which rule.
+
+    It sends nothing and answers nothing. It reports a violation only where every ordering of the
+    two directions would show it: a message of one side may have been sent before that side had read
+    what was seen earlier of the other. What it cannot know, it does not judge (`BlindSpot`).
+
+    Feed it everything that passes one place between the two sides, in the order in which it
+    passes, and before it is passed on: then no response is seen before its request. Each direction
+    must be one stream in which nothing overtakes anything, as on stdio. For Streamable HTTP there
+    is `sansmcp.observer.HTTPObserver`.
+
+    Args:
+        config: Limits of what is remembered, and the codec. Used are `max_message_bytes`,
+            `max_json_depth`, `max_integer_digits`, `max_requests` (requests without a response,
+            each way), `max_late_answers` (finished requests, and rounds of questions),
+            `max_used_ids`, `max_subscriptions` (resources that a legacy server is asked to watch,
+            and resources in the filters of all open subscriptions of 2026-07-28 together), `codec`
+            and `check`. At a limit the oldest is forgotten, and less is judged from then on.
+        from_start: Whether the observation begins with the first message of the conversation. If
+            not, nothing is reported that messages before the first one may explain.
+
+    Both eras may pass side by side. A request of 2026-07-28 is known by its `_meta` and judged by
+    what it declares itself; requests of revisions that are not known here are reported, and not
+    judged.
+    """
+
+    __slots__ = (
+        "_closed",
+        "_codec",
+        "_decoder",
+        "_handshake",
+        "_inputs",
+        "_max_message_bytes",
+        "_modern",
+        "_notifications",
+        "_observations",
+        "_requests",
+        "_responses",
+        "_sides",
+        "_unlimited",
+    )
+
+    def __init__(self, *, config: Config | None = None, from_start: bool = True) -> None:
+        config = config_of(config)
+        check_flag("from_start", from_start)
+        self._closed = False
+        self._max_message_bytes = config.max_message_bytes
+        self._codec = config.codec
+        self._decoder = BoundedDecoder(
+            config.codec, config.max_json_depth, config.max_integer_digits
+        )
+        self._unlimited = self._decoder.unlimited
+        shape = config.check == "shape"
+        registry = config.registry
+
+        self._observations = observations = Observations()
+        client = SideHistory(Side.CLIENT, config, observations, from_start=from_start)
+        server = SideHistory(Side.SERVER, config, observations, from_start=from_start)
+        self._sides = sides = (client, server)
+        self._inputs = (_input_of(client, config), _input_of(server, config))
+        self._modern = modern = ModernHistory(registry)
+        level = AgreedLogLevel(observations)
+        resources = SubscribedResources(observations, config.max_subscriptions)
+        handshake = Handshake(observations, registry, level, resources, from_start)
+        self._handshake = handshake
+        subscriptions = Subscriptions(
+            observations, client, server, modern, shape, config.max_subscriptions
+        )
+        inputs = InputRounds(
+            observations, client, server, modern, shape, SeenRounds(config.max_late_answers)
+        )
+        stateless = StatelessRequests(
+            observations, client, modern, handshake, inputs, subscriptions, registry, shape
+        )
+        progress = Progress(observations, sides, modern, handshake, config)
+        cancellations = Cancellations(observations, client, modern, handshake, subscriptions)
+        common = (observations, sides, modern, handshake, progress, stateless, level, resources)
+        self._requests = Requests(*common, shape, config.max_requests)
+        self._responses = Responses(*common, shape)
+        self._notifications = Notifications(
+            observations,
+            client,
+            modern,
+            handshake,
+            progress,
+            cancellations,
+            subscriptions,
+            stateless,
+            level,
+            resources,
+            shape,
+        )
+
+    # ----------------------------------------------------------------------------------- input
+
+    def receive_data(
+        self, side: Side, data: bytes | bytearray | memoryview, *, now: float | None = None
+    ) -> None:
+        """Take the next bytes that a side has sent: one message a line, cut anywhere.
+
+        Args:
+            side: The side that sent them.
+            data: Any number of bytes; only an unfinished line is kept.
+            now: The time in seconds, on one clock for both sides.
+
+        Never raises for what the sides do.
+
+        Source: MCP 2025-11-25, basic/transports, stdio.
+        """
+        source = self._begin(side, now)
+        if source is None:
+            return
+        for line in source.lines.feed(data):
+            if isinstance(line, OverlongEnd):
+                continue
+            self._count(source, from_line=True)
+            if (
+                isinstance(line, OverlongLine)
+                or source.is_new
+                or not line
+                or line[-1] <= SPACE
+                or len(line) > self._unlimited
+            ):
+                self._take_odd_line(source, line)
+                continue
+            try:
+                value = self._codec.decode(line)
+            except (ValueError, RecursionError) as error:
+                self._take_no_message(source, line, error)
+            else:
+                self._take(source.history, value)
+
+    def receive_message(self, side: Side, message: JSONValue, *, now: float | None = None) -> None:
+        """Take one decoded message, or batch, that a side has sent.
+
+        Args:
+            side: The side that sent it.
+            message: The decoded JSON value. It goes into an event and is not changed.
+            now: The time in seconds, on one clock for both sides.
+        """
+        source = self._begin(side, now)
+        if source is not None:
+            self._count(source, from_line=False)
+            self._take(source.history, message)
+
+    def receive_eof(self, side: Side, *, now: float | None = None) -> None:
+        """A side has ended its stream: open requests of the other side will not be answered.
+
+        Args:
+            side: The side that ended its stream.
+            now: The time in seconds, on one clock for both sides.
+        """
+        source = self._begin(side, now)
+        if source is None:
+            return
+        rest = source.lines.end()
+        observations = self._observations
+        if isinstance(rest, bytearray) and not is_blank(rest):  # else it was reported
+            self._count(source, from_line=True)
+            source.is_fragment = source.has_ended = True  # it may be a piece of a message
+            if self._take_odd_line(source, rest):
+                observations.add_violation(side, Breach("OWN-018", NO_NEWLINE))
+        source.has_ended = True
+        observations.queue.append(StreamEnded(side=side, time=observations.now))
+        self._give_up(self._sides[1 - side])
+
+    def close(self, *, now: float | None = None) -> None:
+        """End the observation, and report all requests without a response.
+
+        A second call does nothing.
+
+        Args:
+            now: The time in seconds, on one clock for both sides.
+        """
+        self._begin(Side.CLIENT, now)
+        if not self._closed:
+            self._closed = True
+            for side in self._sides:
+                self._give_up(side)
+
+    # ---------------------------------------------------------------------------------- output
+
+    def next_event(self) -> Observation | None:
+        """Take the oldest event; None: there is none now."""
+        queue = self._observations.queue
+        return queue.popleft() if queue else None
+
+    @property
+    def revision(self) -> str | None:
+        """The revision that a handshake has agreed on; None where none was seen.
+
+        In 2026-07-28 there is no agreement: each request names its revision.
+        """
+        conversation = self._handshake.conversation
+        return conversation.dialect.revision if conversation.agreed else None
+
+    @property
+    def messages(self) -> int:
+        """How many lines and messages were seen: the number of the latest."""
+        return self._observations.number
+
+    # ----------------------------------------------------------------------------------- lines
+
+    def _begin(self, side: Side, now: float | None) -> _SideInput | None:
+        """The input of a side, unless nothing more is taken from it."""
+        source = self._inputs[side]
+        if self._closed or source.has_ended:
+            return None
+        observations = self._observations
+        if now is not None and (observations.now is None or now > observations.now):
+            observations.now = now
+        return source
+
+    def _count(self, source: _SideInput, *, from_line: bool) -> None:
+        """Begin the next line or message."""
+        observations = self._observations
+        observations.index = None
+        observations.from_line = from_line
+        observations.number += 1
+        if observations.number == 1 and not source.history.is_complete:
+            observations.add_blind_spot(BlindCause.MIDDLE, None, _MIDDLE)
+
+    def _take_odd_line(self, source: _SideInput, line: Line) -> bool:
+        """Take the first line, or one that is long or empty or ends in white space.
+
+        Returns:
+            Whether it is JSON.
+        """
+        source.is_new = False
+        if isinstance(line, OverlongLine):
+            source.is_fragment = False
+            notes = source.trimmer.strip_bom(line.head)[1]
+            limit, start = self._max_message_bytes, line.head[:EXCERPT_BYTES]
+            why = f"a message has more than {limit} bytes; here are the first {len(start)}"
+            self._report_text(source, start, why)
+            self._handshake.mark_unreadable(source.history)
+            self._report_oddities(source, notes)
+            return False
+        text: bytes | bytearray | None = line
+        notes = []
+        if source.trimmer.first or not line or line[-1] <= SPACE:
+            text, notes = source.trimmer.trim(line)
+        is_json = False
+        if text is None:
+            self._report_text(source, line, "a blank line")
+        else:
+            is_json = self._take_text(source, text)
+        self._report_oddities(source, notes)
+        source.is_fragment = False
+        return is_json
+
+    def _report_oddities(self, source: _SideInput, notes: list[str]) -> None:
+        for note in notes:
+            self._observations.add_violation(source.history.side, Breach("OWN-017", note))
+
+    def _take_text(self, source: _SideInput, text: bytes | bytearray) -> bool:
+        """Decode a text and take its message; returns whether it is JSON."""
+        try:
+            value = self._decoder.decode(text)
+        except (ValueError, RecursionError) as error:
+            self._take_no_message(source, text, error)
+            return False
+        self._take(source.history, value)
+        return True
+
+    def _take_no_message(
+        self, source: _SideInput, text: bytes | bytearray, error: ValueError | RecursionError
+    ) -> None:
+        why = str(refusal(error))
+        if source.has_ended:
+            why = f"{NO_NEWLINE}, and the last line is no whole message: {why}"
+        self._report_text(source, text, why)
+        side = source.history.side
+        is_certain = is_no_json(error)
+        if is_certain and not source.is_fragment:
+            self._observations.add_violation(side, _NO_MESSAGE[side])
+        if not is_certain or text.lstrip()[:1] in (b"{", b"["):
+            # Another parser may take it for a message.
+            self._handshake.mark_unreadable(source.history)
+
+    def _report_text(self, source: _SideInput, data: bytes | bytearray, text: str) -> None:
+        observations = self._observations
+        observations.queue.append(
+            TextSeen(
+                side=source.history.side,
+                data=bytes(data),
+                text=text,
+                number=observations.number,
+                time=observations.now,
+            )
+        )
+
+    # -------------------------------------------------------------------------------- messages
+
+    def _take(self, sender: SideHistory, value: Any) -> None:
+        """Dispatch a decoded message by its members."""
+        if value.__class__ is dict:
+            method: Any = value.get("method")
+            if method.__class__ is not str:
+                self._take_without_method(sender, value)
+            elif "id" in value:
+                self._requests.take(sender, value, method)
+            else:
+                self._notifications.take(sender, value, method)
+        elif value.__class__ is list and self._observations.index is None:
+            self._take_batch(sender, value)
+        else:
+            self._observations.add_message(sender.side, MessageKind.INVALID, None, None, value)
+            self._observations.add_violation(sender.side, NO_OBJECT)
+
+    def _take_without_method(self, sender: SideHistory, message: JSONObject) -> None:
+        """Take a response, or an object that is no message."""
+        key = table_key(message.get("id"))
+        if "method" not in message and (
+            "result" in message
+            or "error" in message
+            or (key is not None and key in self._sides[1 - sender.side].open)
+        ):
+            self._responses.take(sender, message, key)
+            return
+        id = None if key is None else message["id"]
+        self._observations.add_message(sender.side, MessageKind.INVALID, None, id, message)
+        self._observations.add_violation(sender.side, judge_unknown_object(message))
+        self._handshake.excuse(sender, key)
+
+    def _take_batch(self, sender: SideHistory, values: list[Any]) -> None:
+        observations, handshake, modern = self._observations, self._handshake, self._modern
+        breach: Breach | None = None
+        if handshake.is_agreed and handshake.is_known_to(sender):
+            breach = judge_batch(handshake.conversation.dialect, values)
+        elif (
+            sender.side is Side.SERVER
+            and handshake.is_certain
+            and handshake.has_not_begun
+            and modern.is_served
+        ):
+            breach = judge_batch(modern.dialect, values)
+        if not values:
+            observations.add_message(sender.side, MessageKind.INVALID, None, None, values)
+        n_modern = modern.n_requests
+        observations.in_refused_batch = breach is not None
+        for index, value in enumerate(values):
+            observations.index = index
+            self._take(sender, value)
+            if is_object(value) and value.get("method") == "initialize" and "id" in value:
+                observations.add_violation(sender.side, BATCHED_INITIALIZE, "initialize")
+        observations.index = None
+        observations.in_refused_batch = False
+        if breach is None and modern.n_requests != n_modern:
+            breach = judge_batch(modern.dialect, values)
+        if breach is not None:
+            observations.add_violation(sender.side, breach)
+
+    # ------------------------------------------------------------------------------------- end
+
+    def _give_up(self, requester: SideHistory) -> None:
+        """Report the requests of a side that will not be answered."""
+        waiting = [
+            request
+            for request in requester.finished.values()
+            if request.is_open and not request.is_given_up
+        ]
+        waiting += requester.open.values()
+        observations = self._observations
+        for request in sorted(waiting, key=_order):
+            now, then = observations.now, request.time
+            observations.queue.append(
+                RequestUnanswered(
+                    side=requester.side,
+                    method=request.method,
+                    id=request.id,
+                    request_number=request.number,
+                    seconds=None if now is None or then is None else now - then,
+                    cancelled=request.is_cancelled,
+                )
+            )
+            request.is_given_up = True
+            requester.finish(request)
+
+
+def _input_of(history: SideHistory, config: Config) -> _SideInput:
+    # The first line may be the end of one, if something came before it.
+    return _SideInput(history, LineReader(config.max_message_bytes), not history.is_complete)
+
+
+def _order(request: SeenRequest) -> tuple[int, int]:
+    return request.number, request.index or 0

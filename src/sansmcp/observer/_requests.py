@@ -1,0 +1,238 @@
+"""Requests: whether their sender may send them, and what their response will decide.
+
+Source: MCP 2025-11-25 and 2026-07-28, basic/index, Requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from .._rules.messages import BAD_REQUEST_ID, NULL_PARAMS, judge_call
+from .._rules.sending import Breach, judge_phase, judge_request, judge_task, without_nulls
+from .._rules.state_tables import Phase
+from .._spec.methods import META, Method
+from .._wire.values import (
+    GREATEST_OWN_HASH,
+    LEAST_OWN_HASH,
+    MISSING,
+    IdKey,
+    JSONObject,
+    Side,
+    table_key,
+)
+from ._events import BlindCause, MessageKind
+from ._handshake import Handshake
+from ._history import ModernHistory, SeenRequest, SideHistory
+from ._log_levels import AgreedLogLevel
+from ._observations import Observations
+from ._progress import Progress
+from ._stateless import StatelessRequests, is_modern_request
+from ._subscriptions import SeenSubscription, SubscribedResources
+
+_OPERATING: Final = Phase.OPERATING
+_INITIALIZE: Final = "initialize"
+_FORGOTTEN: Final = "the oldest id was forgotten: unknown ids are not judged any more"
+
+
+@attrs.define(eq=False, repr=False)
+class Requests:
+    """Judges requests by what their sender certainly knows."""
+
+    _observations: Observations
+    _sides: tuple[SideHistory, SideHistory]
+    _modern: ModernHistory
+    _handshake: Handshake
+    _progress: Progress
+    _stateless: StatelessRequests
+    _log_level: AgreedLogLevel
+    _resources: SubscribedResources
+    _shape: bool
+    _max_open: int
+    _takers: Mapping[str, Callable[[SideHistory, SeenRequest, JSONObject], None]] = attrs.field(
+        init=False
+    )
+    _losers: Mapping[str, Callable[[], None]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Name the parts that take legacy requests whose effect lasts beyond the response."""
+        self._takers = {
+            _INITIALIZE: self._handshake.take_request,
+            "logging/setLevel": self._log_level.take_request,
+            "resources/subscribe": self._resources.take_subscribe,
+            "resources/unsubscribe": self._resources.take_unsubscribe,
+        }
+        # The same before a revision is agreed on: they may be served all the same.
+        self._losers = {
+            "logging/setLevel": self._log_level.lose,
+            "resources/subscribe": self._resources.lose,
+        }
+
+    def take(self, sender: SideHistory, message: JSONObject, method: str) -> None:
+        """Report, judge and remember a request."""
+        observations, handshake = self._observations, self._handshake
+        side = sender.side
+        raw: Any = message["id"]
+        key: IdKey | None
+        if type(raw) is str or (type(raw) is int and LEAST_OWN_HASH <= raw <= GREATEST_OWN_HASH):
+            key = raw
+        else:
+            key = table_key(raw)
+        observations.add_message(
+            side, MessageKind.REQUEST, method, None if key is None else raw, message
+        )
+        if key is None:
+            observations.add_violation(side, BAD_REQUEST_ID, method)
+            handshake.mark_unreadable(sender)  # the response to it, and its form, are open
+            return
+        given: Any = message.get("params", MISSING)
+        params: JSONObject = given if given.__class__ is dict else {}
+        breach: Breach | None = None
+        if (
+            given.__class__ is not dict
+            or message.get("jsonrpc") != "2.0"
+            or "result" in message
+            or "error" in message
+        ):
+            breach = judge_call(message)
+            if given is None:
+                observations.add_violation(side, NULL_PARAMS, method, raw)
+        request = SeenRequest(raw, key, method, observations.number, observations.now)
+        if observations.index is not None:
+            request.index = observations.index
+            request.from_batch = observations.from_line
+        meta: Any = params.get("_meta")
+        conversation = handshake.conversation
+        spec = conversation.dialect.requests[side].get(method)
+        if (spec is None or meta is not None) and is_modern_request(sender, method, meta):
+            breach = self._stateless.take_request(request, params, breach)
+            spec = None
+        elif None in params.values():
+            params = self._without_nulls(sender, request, spec, params)
+        if request.is_modern:
+            pass  # it was judged by what it declares itself
+        elif breach is None and handshake.is_certain:
+            if conversation.phase is _OPERATING:
+                breach = judge_request(conversation, side, method, spec, params, self._shape)
+            else:
+                breach = self._judge_early(sender, request, spec, params)
+        if breach is not None:
+            observations.add_violation(side, breach, method, raw)
+        if key == sender.used_ids.expected:  # as nearly always
+            sender.used_ids.expected += 1
+        else:
+            self._remember_id(sender, request)
+        sender.open[key] = request
+        if len(sender.open) > self._max_open:
+            handshake.forget(sender.forget_oldest())
+        if meta is not None:
+            self._progress.take_request(sender, request, meta)
+        if spec is None:
+            pass
+        elif spec.special or spec.paginated is not None or "task" in params:
+            self._take_effect(sender, request, spec, params)
+        elif handshake.is_certain and conversation.agreed:
+            request.spec = spec
+
+    def _without_nulls(
+        self, sender: SideHistory, request: SeenRequest, spec: Method | None, params: JSONObject
+    ) -> JSONObject:
+        """The params of a legacy request without optional members that are null."""
+        handshake = self._handshake
+        optional = META if spec is None else spec.params_optional
+        if handshake.is_certain and (
+            handshake.conversation.agreed or request.method == _INITIALIZE
+        ):
+            return self._observations.without_nulls(
+                sender.side, optional, params, request.method, request.id
+            )
+        return without_nulls(optional, params)
+
+    def _judge_early(
+        self, sender: SideHistory, request: SeenRequest, spec: Method | None, params: JSONObject
+    ) -> Breach | None:
+        """Judge a legacy request before the handshake is done."""
+        handshake, side, method = self._handshake, sender.side, request.method
+        conversation = handshake.conversation
+        opens = method == _INITIALIZE and side is Side.CLIENT
+        if self._modern.n_requests and conversation.phase is Phase.NEW and not opens:
+            return self._stateless.judge_bare(sender, request)
+        if not handshake.is_known_to(sender):
+            return judge_phase(conversation.phase, side, method)
+        return judge_request(conversation, side, method, spec, params, self._shape)
+
+    # ------------------------------------------------------------------------------------- ids
+
+    def _remember_id(self, sender: SideHistory, request: SeenRequest) -> None:
+        """Remember an id, and judge whether it was used before."""
+        key, observations = request.key, self._observations
+        is_known = sender.used_ids.add(key)
+        if sender.used_ids.forgotten:
+            observations.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _FORGOTTEN)
+        if is_known:
+            former = sender.open.pop(key, None) or sender.finished.pop(key, None)
+            breach = self._judge_reuse(sender, request, former)
+            if breach is not None:
+                observations.add_violation(sender.side, breach, request.method, request.id)
+            if former is not None and former.is_open:
+                request.n_sent += former.n_sent - former.n_answered
+                request.place = former.place  # a response to either proves no more than this
+                self._handshake.forget(former)
+
+    def _judge_reuse(
+        self, sender: SideHistory, request: SeenRequest, former: SeenRequest | None
+    ) -> Breach | None:
+        """Judge whether a known id may be used again.
+
+        Args:
+            sender: The side that uses it.
+            request: The request that has it now.
+            former: The last request that had it, as far as it is remembered.
+        """
+        if request.is_modern:
+            if (
+                former is None
+                or not former.is_open
+                or former.is_given_up
+                or request.has_unknown_revision
+                or not self._sides[1 - sender.side].is_readable  # there may have been a response
+                or (isinstance(former.subject, SeenSubscription) and former.subject.is_over)
+            ):
+                return None
+            return Breach("ID-002", f"the id {request.id!r} is that of a request without an answer")
+        # Modern requests are no part of the session.
+        modern_ids, handshake = sender.modern_ids, self._handshake
+        is_of_session = modern_ids is None or not (
+            modern_ids.forgotten or request.key in modern_ids
+        )
+        is_judged = handshake.is_certain and (
+            not handshake.has_not_begun or request.method == _INITIALIZE
+        )
+        if is_judged and is_of_session:
+            return Breach("ID-001", f"the id {request.id!r} was used before")
+        return None
+
+    # --------------------------------------------------------------------------------- effects
+
+    def _take_effect(
+        self, sender: SideHistory, request: SeenRequest, spec: Method, params: JSONObject
+    ) -> None:
+        """Take what a legacy request asks for beyond its response."""
+        handshake, method = self._handshake, request.method
+        if method != _INITIALIZE and not handshake.is_agreed:
+            # Which revision's method it is will turn out.
+            if method in self._losers:
+                self._losers[method]()
+            request.may_be_task = "task" in params
+            return
+        request.spec = spec
+        if spec.task_gate is not None and "task" in params:
+            breach = judge_task(spec, handshake.conversation.gates[1 - sender.side])
+            request.as_task = True
+            request.subject = breach is None  # else it is to be served like any other
+            if breach is not None and handshake.is_known_to(sender):
+                self._observations.add_violation(sender.side, breach, method, request.id)
+        if method in self._takers:
+            self._takers[method](sender, request, params)

@@ -1,0 +1,1 @@
+"""Tests that run on each adapter, by the same code."""

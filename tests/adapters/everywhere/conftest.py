@@ -1,0 +1,48 @@
+"""Runs each body of a test on the adapter that its argument `shim` stands for."""
+
+import inspect
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.adapters.everywhere.shims import SHIMS, Shim, server
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each client, with a server on the same adapter, or on each that has its transport."""
+    names = metafunc.fixturenames
+    module: Any = metafunc.definition.getparent(pytest.Module)
+    if "shim" not in names or hasattr(module.obj, "shim"):  # it has one of its own
+        return
+    found = SHIMS
+    if metafunc.definition.get_closest_marker("process") is not None:
+        found = {name: shim for name, shim in SHIMS.items() if shim.transport == "stdio"}
+    if "any_serving" not in names:
+        metafunc.parametrize("shim", found.values(), ids=list(found))
+        return
+    pairs = {
+        f"{name}-{other.serving}": (shim, server(other.serving, shim.transport))
+        for name, shim in found.items()
+        for other in SHIMS.values()
+        if other.transport == shim.transport
+    }
+    metafunc.parametrize(("shim", "any_serving"), pairs.values(), ids=list(pairs))
+
+
+@pytest.fixture
+def serving(shim: Shim) -> list[str]:
+    """The command of the server that goes with it, on the same adapter if there is one."""
+    return server(shim.serving, shim.transport)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a body; pytest itself knows plain functions only."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    shim: Any = pyfuncitem.funcargs["shim"]
+    shim.run(partial(pyfuncitem.obj, **arguments))
+    return True

@@ -1,0 +1,382 @@
+"""The clients of the adapters, all looking the same to the tests. See the head of the package."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, Final, Protocol
+
+import trio
+
+import sansmcp_io.asyncio
+import sansmcp_io.blocking
+import sansmcp_io.trio
+from sansmcp import JSONObject, Peer
+from tests.adapters.everywhere.server import Blocking, OnAsyncio, OnTrio, Waiting, step
+from tests.support.processes import ROOT
+
+INFO: Final = {"name": "tests", "version": "1.0"}
+SECONDS: Final = 60
+"""After this, a test has hung."""
+Body = Callable[[], Coroutine[Any, Any, None]]
+RequestHandler = Callable[[Waiting, Any], Awaitable[JSONObject]]
+
+
+class Changes(Protocol):
+    """The changes of a subscription."""
+
+    @property
+    def notifications(self) -> JSONObject: ...
+    async def next(self) -> tuple[str, JSONObject] | None: ...
+
+
+class Client(Protocol):
+    """What the tests use of a client."""
+
+    @property
+    def peer(self) -> Peer: ...
+    async def request(self, method: str, params: Any = None, **options: Any) -> JSONObject: ...
+    async def items(self, method: str) -> list[Any]: ...
+    async def ping(self) -> float: ...
+    async def give_up(self, method: str, params: JSONObject) -> None:
+        """Ask, and give up as the user of this adapter would, at the first sign of progress."""
+        ...
+
+    async def until_told(self, told: list[Any]) -> None:
+        """Wait for a notification, without asking anything."""
+        ...
+
+    def listen(self, notifications: JSONObject) -> AbstractAsyncContextManager[Changes]: ...
+
+
+class Shim(Protocol):
+    """One adapter."""
+
+    name: str
+    transport: str
+    serving: str
+    """The adapter of the server that it is tried with, over the same transport."""
+
+    def run(self, body: Body) -> None:
+        """Run a test."""
+        ...
+
+    def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AbstractAsyncContextManager[Client]:
+        """Open a client on a process."""
+        ...
+
+    async def at_once(self, *bodies: Body) -> None:
+        """Do several things at once, and raise what one of them raises."""
+        ...
+
+
+def called(
+    function: Callable[[], object], progress: float, total: float | None, message: str | None
+) -> None:
+    """With a function bound to it, a handler of progress that calls it."""
+    function()
+
+
+def server(adapter: str, transport: str = "stdio") -> list[str]:
+    return [sys.executable, "-m", "tests.adapters.everywhere.server", adapter, transport]
+
+
+@contextmanager
+def listening(command: list[str]) -> Generator[str, None, None]:
+    """The URL of a server, which is a process; or that of one which is running already."""
+    if command[0].startswith("http://"):
+        yield command[0]
+        return
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+        finally:
+            process.kill()
+
+
+# ------------------------------------------------------------------------------------------ trio
+
+
+class TrioChanges:
+    def __init__(self, changes: sansmcp_io.trio.Changes) -> None:
+        self._changes = changes
+
+    @property
+    def notifications(self) -> JSONObject:
+        return self._changes.notifications
+
+    async def next(self) -> tuple[str, JSONObject] | None:
+        return await anext(self._changes, None)
+
+
+class TrioClient:
+    def __init__(self, client: sansmcp_io.trio.Client) -> None:
+        self._client = client
+
+    @property
+    def peer(self) -> Peer:
+        return self._client.peer
+
+    async def request(self, method: str, params: Any = None, **options: Any) -> JSONObject:
+        return await self._client.request(method, params, **options)
+
+    async def items(self, method: str) -> list[Any]:
+        return [item async for item in self._client.items(method)]
+
+    async def ping(self) -> float:
+        return await self._client.ping()
+
+    async def give_up(self, method: str, params: JSONObject) -> None:
+        with trio.CancelScope() as scope:
+            await self._client.request(method, params, on_progress=partial(called, scope.cancel))
+        assert scope.cancelled_caught
+
+    async def until_told(self, told: list[Any]) -> None:
+        while not told:
+            await trio.sleep(0.01)
+
+    @asynccontextmanager
+    async def listen(self, notifications: JSONObject) -> AsyncGenerator[TrioChanges, None]:
+        async with self._client.listen(notifications) as changes:
+            yield TrioChanges(changes)
+
+
+class TrioShim:
+    name = serving = "trio"
+    transport = "stdio"
+
+    def run(self, body: Body) -> None:
+        async def bounded() -> None:
+            with trio.fail_after(SECONDS):
+                await body()
+
+        trio.run(bounded)
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[TrioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnTrio())
+        async with sansmcp_io.trio.connect_stdio(
+            command, info=INFO, cwd=ROOT, on_request=handler, **options
+        ) as client:
+            yield TrioClient(client)
+
+    async def at_once(self, *bodies: Body) -> None:
+        async with trio.open_nursery() as nursery:
+            for body in bodies:
+                nursery.start_soon(body)
+
+
+class TrioHTTPShim(TrioShim):
+    transport = "http"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[TrioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnTrio())
+        with listening(command) as url:
+            async with sansmcp_io.trio.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client:
+                yield TrioClient(client)
+
+
+# --------------------------------------------------------------------------------------- asyncio
+
+
+class AsyncioClient(TrioClient):
+    """The client is the same class; what differs is how somebody waits and gives up."""
+
+    async def give_up(self, method: str, params: JSONObject) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            await self._client.request(method, params, on_progress=partial(called, task.cancel))
+        except asyncio.CancelledError:
+            assert task.uncancel() == 0
+        else:
+            raise AssertionError("nothing was cancelled")
+
+    async def until_told(self, told: list[Any]) -> None:
+        while not told:
+            await asyncio.sleep(0.01)  # nothing else tells of it
+
+
+class AsyncioShim:
+    name = serving = "asyncio"
+    transport = "stdio"
+
+    def run(self, body: Body) -> None:
+        async def bounded() -> None:
+            async with asyncio.timeout(SECONDS):
+                await body()
+
+        asyncio.run(bounded(), debug=True)
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[AsyncioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnAsyncio())
+        async with sansmcp_io.asyncio.connect_stdio(
+            command, info=INFO, cwd=ROOT, on_request=handler, **options
+        ) as client:
+            yield AsyncioClient(client)
+
+    async def at_once(self, *bodies: Body) -> None:
+        async with asyncio.TaskGroup() as group:
+            for body in bodies:
+                group.create_task(body())
+
+
+class AsyncioHTTPShim(AsyncioShim):
+    transport = "http"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[AsyncioClient, None]:
+        handler = None if on_request is None else partial(on_request, OnAsyncio())
+        with listening(command) as url:
+            async with sansmcp_io.asyncio.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client:
+                yield AsyncioClient(client)
+
+
+# -------------------------------------------------------------------------------------- blocking
+
+
+class BlockingChanges:
+    def __init__(self, changes: sansmcp_io.blocking.Changes) -> None:
+        self._changes = changes
+
+    @property
+    def notifications(self) -> JSONObject:
+        return self._changes.notifications
+
+    async def next(self) -> tuple[str, JSONObject] | None:
+        return next(self._changes, None)
+
+
+class BlockingClient:
+    def __init__(self, client: sansmcp_io.blocking.Client) -> None:
+        self._client = client
+
+    @property
+    def peer(self) -> Peer:
+        return self._client.peer
+
+    async def request(self, method: str, params: Any = None, **options: Any) -> JSONObject:
+        return self._client.request(method, params, **options)
+
+    async def items(self, method: str) -> list[Any]:
+        return list(self._client.items(method))
+
+    async def ping(self) -> float:
+        return self._client.ping()
+
+    async def give_up(self, method: str, params: JSONObject) -> None:
+        """Ctrl-C: the signal comes to this process, and at a point that nobody chooses."""
+        try:
+            self._client.request(
+                method,
+                params,
+                on_progress=partial(called, partial(os.kill, os.getpid(), signal.SIGINT)),
+            )
+        except KeyboardInterrupt:
+            return
+        raise AssertionError("nothing was interrupted")
+
+    async def until_told(self, told: list[Any]) -> None:
+        while not told:
+            assert self._client.poll(SECONDS)
+
+    @asynccontextmanager
+    async def listen(self, notifications: JSONObject) -> AsyncGenerator[BlockingChanges, None]:
+        with self._client.listen(notifications) as changes:
+            yield BlockingChanges(changes)
+
+
+class BlockingShim:
+    name = serving = "blocking"
+    transport = "stdio"
+
+    def run(self, body: Body) -> None:
+        step(body())
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[BlockingClient, None]:
+        handler = None if on_request is None else partial(answered, on_request)
+        with sansmcp_io.blocking.connect_stdio(
+            command, info=INFO, cwd=ROOT, on_request=handler, **options
+        ) as client:
+            yield BlockingClient(client)
+
+    async def at_once(self, *bodies: Body) -> None:
+        failures: list[BaseException] = []
+
+        def run(body: Body) -> None:
+            try:
+                step(body())
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=run, args=(body,), daemon=True) for body in bodies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(SECONDS)
+            assert not thread.is_alive(), "a thread waits for ever"
+        if failures:
+            raise failures[0]
+
+
+class BlockingHTTPShim(BlockingShim):
+    transport = "http"
+    serving = "trio"
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], *, on_request: RequestHandler | None = None, **options: Any
+    ) -> AsyncGenerator[BlockingClient, None]:
+        handler = None if on_request is None else partial(answered, on_request)
+        with (
+            listening(command) as url,
+            sansmcp_io.blocking.connect_http(
+                url, info=INFO, on_request=handler, **options
+            ) as client,
+        ):
+            yield BlockingClient(client)
+
+
+def answered(on_request: RequestHandler, call: Any) -> JSONObject:
+    """Call a handler that never suspends."""
+    answer: JSONObject = step(coroutine(on_request(Blocking(), call)))
+    return answer
+
+
+async def coroutine(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+SHIMS: Final[dict[str, Shim]] = {
+    "trio": TrioShim(),
+    "asyncio": AsyncioShim(),
+    "blocking": BlockingShim(),
+    "trio over HTTP": TrioHTTPShim(),
+    "asyncio over HTTP": AsyncioHTTPShim(),
+    "blocking over HTTP": BlockingHTTPShim(),
+}

@@ -1,0 +1,1 @@
+"""Tests of connections: one end of a conversation, both roles and all revisions."""

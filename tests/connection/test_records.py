@@ -1,0 +1,90 @@
+"""Events and other records are compared by their fields, as attrs would do it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import attrs
+import pytest
+
+import sansmcp.http
+import sansmcp.observer
+from sansmcp import Config, ResourceUpdated, ToolsListChanged
+from sansmcp.http import SendBody, SendHead, ServerSentEvent
+
+
+def takes_anything(kind: Any) -> bool:
+    """Whether a class is one of records, and none of settings, which are checked."""
+    return (
+        attrs.has(kind)
+        and kind.__hash__ is not object.__hash__
+        and not any(field.validator or field.converter for field in attrs.fields(kind))
+    )
+
+
+RECORDS: list[type[Any]] = [
+    value
+    for module in (sansmcp, sansmcp.http, sansmcp.observer)
+    for name in module.__all__
+    if takes_anything(value := getattr(module, name))
+]
+
+
+def made(kind: type[Any]) -> Any:
+    """One whose fields all have another value."""
+    return kind(**{field.alias: number for number, field in enumerate(attrs.fields(kind))})
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_records_are_equal_where_their_fields_are(kind: type[Any]) -> None:
+    """Tests of applications compare events; sets and dicts hold them."""
+    one, other = made(kind), made(kind)
+
+    assert len(RECORDS) > 40
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != object()
+    assert one.__eq__(object()) is NotImplemented
+    assert copy.deepcopy(one) == one
+    assert pickle.loads(pickle.dumps(one)) == one
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_one_other_field_makes_another_record(kind: type[Any]) -> None:
+    """A comparison that leaves out a field passes tests that it should fail."""
+    one = made(kind)
+    for field in attrs.fields(kind):
+        changed = attrs.evolve(one, **{field.alias: "changed"})
+        assert (changed == one) is not field.eq
+        assert (hash(changed) == hash(one)) is not field.eq
+
+
+def test_records_of_two_classes_are_never_equal() -> None:
+    """Their fields may be the same."""
+    assert SendBody(b"x") != SendHead(b"x", ())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert len({ToolsListChanged(), ToolsListChanged(), ResourceUpdated("a:b")}) == 2
+
+
+def test_repr_names_the_class_and_its_fields() -> None:
+    """It is what a failed test and a log show."""
+    assert repr(ResourceUpdated("a:b")) == "ResourceUpdated(uri='a:b', subscribed=None)"
+    assert repr(ToolsListChanged()) == "ToolsListChanged()"
+
+
+def test_repr_leaves_out_what_is_secret() -> None:
+    """A log that shows the settings must not show the keys."""
+    key = b"0123456789abcdef"
+
+    assert "0123456789abcdef" not in repr(Config(state_keys=[key]))
+    assert "state_keys" not in repr(Config())
+    assert "max_batch=1000" in repr(Config())
+
+
+def test_a_record_with_an_unhashable_field_has_no_hash() -> None:
+    """As a tuple has none."""
+    event: Any = ServerSentEvent
+
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(event(data=[]))

@@ -1,0 +1,1 @@
+"""Tests of Streamable HTTP without sockets, of the server above all."""

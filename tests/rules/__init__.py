@@ -1,0 +1,1 @@
+"""Tests of the registry, of states, and of what is judged without a connection."""

@@ -1,0 +1,414 @@
+"""What a framework adds: methods, notifications, kinds of results and capabilities of its own."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    ALL_REVISIONS,
+    MODERN_REVISIONS,
+    Config,
+    ErrorCode,
+    Extension,
+    ExtensionMethod,
+    FailureReason,
+    JSONObject,
+    ListingEnded,
+    LocalProtocolError,
+    NotificationReceived,
+    ProtocolViolation,
+    RequestFailed,
+    RequestReceived,
+    ResponseReceived,
+    Side,
+)
+from sansmcp.testing import Pair
+from tests.support.modern import (
+    complete,
+    envelope,
+    input_required,
+    modern,
+    modern_client,
+    modern_server,
+)
+from tests.support.wire import drain, new_client, new_server, of, receive, result, sent
+
+GATE = ("extensions", "com.example/search")
+DECLARED: JSONObject = {"extensions": {"com.example/search": {}}}
+FIND = ExtensionMethod(
+    name="example/find",
+    kind="request",
+    sender=Side.CLIENT,
+    gate=GATE,
+    params={"text": str, "limit": (int, float)},
+    result={"hits": list},
+    asks=True,
+)
+ALL = ExtensionMethod(
+    name="example/all", kind="request", sender=Side.CLIENT, gate=GATE, paginated="hits"
+)
+FOUND = ExtensionMethod(
+    name="notifications/example/found",
+    kind="notification",
+    sender=Side.SERVER,
+    sender_gate=GATE,
+    params={"hit": None},
+)
+WHICH = ExtensionMethod(name="example/which", kind="request", sender=Side.SERVER)
+SEARCH = Extension(methods=[FIND, ALL, FOUND, WHICH], result_types=["deferred"])
+CONFIG = Config(extensions=[SEARCH])
+PARAMS: JSONObject = {"text": "t", "limit": 5}
+
+every_revision = pytest.mark.parametrize("revision", ALL_REVISIONS)
+
+
+def pair(revision: str, declared: Any = DECLARED, config: Config = CONFIG) -> Pair:
+    """Both sides with the extension, which the server declares; nothing is left to take."""
+    client = new_client(capabilities={}, revisions=[revision], config=config)
+    server = new_server(capabilities={"tools": {}, **declared}, revisions=[revision], config=config)
+    both = Pair(client, server, revision=revision)
+    both.clear_events()
+    return both
+
+
+# --------------------------------------------------------------------------------------- methods
+
+
+@every_revision
+def test_request_of_an_extension_is_like_any_other(revision: str) -> None:
+    """Gates, shapes, the ending: what holds for `tools/call` holds for it."""
+    both = pair(revision)
+    call = both.client.send_request("example/find", PARAMS)
+    both.deliver()
+    (event,) = of(RequestReceived, drain(both.server))
+    assert (event.request.method, event.request.params["text"]) == ("example/find", "t")
+    with pytest.raises(LocalProtocolError, match="hits is missing"):
+        both.server.send_result(event.request, {})
+    both.server.send_result(event.request, {"hits": [1]})
+    both.deliver()
+    (answer,) = of(ResponseReceived, drain(both.client))
+    assert answer.request is call
+    assert answer.result["hits"] == [1]
+
+
+@every_revision
+@pytest.mark.parametrize("params", [None, {}, {"text": 5, "limit": 1}, {"text": "t"}])
+def test_shape_of_its_params_is_checked(revision: str, params: Any) -> None:
+    """On the side that sends; the other one is asked by hand below."""
+    both = pair(revision)
+    with pytest.raises(LocalProtocolError, match="OWN-014"):
+        both.client.send_request("example/find", params)
+
+
+@every_revision
+def test_it_is_not_sent_to_a_server_that_does_not_declare_it(revision: str) -> None:
+    """The other side would not know what to do with it (EXT-002)."""
+    both = pair(revision, {})
+    with pytest.raises(LocalProtocolError, match=r"extensions\.com\.example/search"):
+        both.client.send_request("example/find", PARAMS)
+
+
+@every_revision
+def test_undeclared_and_misshapen_requests_are_refused(revision: str) -> None:
+    """A client that does not look gets an error that says why."""
+    for declared, params, code in (
+        ({}, PARAMS, ErrorCode.METHOD_NOT_FOUND),
+        (DECLARED, {}, ErrorCode.INVALID_PARAMS),
+    ):
+        both = pair(revision, declared)
+        both.client.send_request("tools/list")
+        (model,) = sent(both.client)
+        meta = model.get("params", {})
+        model |= {"method": "example/find", "params": {**meta, **params}}
+        receive(both.server, model)
+        (answer,) = sent(both.server)
+        assert answer["error"]["code"] == code
+
+
+@every_revision
+def test_its_listing_is_paginated(revision: str) -> None:
+    """Page after page, by the member that was named."""
+    both = pair(revision)
+    both.client.send_paginated("example/all")
+    for page in ({"hits": [1], "nextCursor": "c"}, {"hits": [2, 3]}):
+        both.deliver()
+        (event,) = of(RequestReceived, drain(both.server))
+        both.server.send_result(event.request, page)
+    both.deliver()
+    (ended,) = of(ListingEnded, drain(both.client))
+    assert ended.listing.items == 3
+
+
+def test_a_listing_that_may_ask_first_takes_no_null_cursor() -> None:
+    """It counts as absent and is reported, whatever else the method may do."""
+    both = ExtensionMethod(
+        name="example/ask", kind="request", sender=Side.CLIENT, paginated="hits", asks=True
+    )
+    server = modern_server(config=Config(extensions=[Extension(methods=[both])]))
+    events = receive(server, modern(1, "example/ask", {"cursor": None}))
+    assert of(ProtocolViolation, events)[0].tolerated
+    assert "cursor" not in of(RequestReceived, events)[0].request.params
+
+
+@every_revision
+def test_its_notifications_have_a_gate_and_a_shape(revision: str) -> None:
+    """They come from one side, and only where it has said that they may."""
+    both = pair(revision)
+    both.server.send_notification("notifications/example/found", {"hit": 1})
+    both.deliver()
+    (told,) = of(NotificationReceived, drain(both.client))
+    assert told.params["hit"] == 1
+    with pytest.raises(LocalProtocolError, match="OWN-014"):
+        both.server.send_notification("notifications/example/found", {})
+    with pytest.raises(LocalProtocolError, match="OWN-020"):
+        both.client.send_notification("notifications/example/found", {"hit": 1})
+    with pytest.raises(LocalProtocolError, match="needs the capability"):
+        pair(revision, {}).server.send_notification("notifications/example/found", {"hit": 1})
+
+
+@every_revision
+def test_request_of_a_server_exists_where_servers_send_requests(revision: str) -> None:
+    """In the revision without a handshake they only answer."""
+    both = pair(revision)
+    if revision in MODERN_REVISIONS:
+        with pytest.raises(LocalProtocolError, match="STATE-006"):
+            both.server.send_request("example/which")
+        return
+    both.server.send_request("example/which")
+    both.deliver()
+    (event,) = of(RequestReceived, drain(both.client))
+    assert event.request.method == "example/which"
+    with pytest.raises(LocalProtocolError, match="OWN-020"):
+        both.client.send_request("example/which")
+
+
+@every_revision
+def test_notification_may_need_a_capability_of_the_client(revision: str) -> None:
+    """In the newest revision the client declares it with each request, and none is remembered."""
+    heard = ExtensionMethod(
+        name="notifications/example/heard", kind="notification", sender=Side.SERVER, gate=GATE
+    )
+    saw = ExtensionMethod(
+        name="notifications/example/saw", kind="notification", sender=Side.CLIENT, sender_gate=GATE
+    )
+    config = Config(extensions=[Extension(methods=[heard, saw])])
+    client = new_client(capabilities=DECLARED, revisions=[revision], config=config)
+    server = new_server(capabilities={"tools": {}}, revisions=[revision], config=config)
+    both = Pair(client, server, revision=revision)
+    both.clear_events()
+    both.server.send_notification("notifications/example/heard")
+    both.client.send_notification("notifications/example/saw")
+    both.deliver()
+    assert [type(event) for event in both.client_events] == [NotificationReceived]
+    assert [type(event) for event in both.server_events] == [NotificationReceived]
+
+
+def test_name_of_an_older_revision_can_be_given_a_new_meaning() -> None:
+    """The specification's own extension for tasks has names of 2025-11-25."""
+    get = ExtensionMethod(
+        name="tasks/get", kind="request", sender=Side.CLIENT, revisions=MODERN_REVISIONS
+    )
+    config = Config(extensions=[Extension(methods=[get])])
+    assert pair("2026-07-28", {}, config).client.send_request("tasks/get", {"taskId": "x"}).open
+
+
+def test_method_may_be_of_some_revisions_only() -> None:
+    """Elsewhere it is a method of another revision, which is not sent."""
+    method = ExtensionMethod(
+        name="example/new", kind="request", sender=Side.CLIENT, revisions=MODERN_REVISIONS
+    )
+    config = Config(extensions=[Extension(methods=[method])])
+    assert pair("2026-07-28", {}, config).client.send_request("example/new").open
+    with pytest.raises(LocalProtocolError, match="OWN-020"):
+        pair("2025-11-25", {}, config).client.send_request("example/new")
+
+
+def test_capability_is_told_where_its_methods_exist() -> None:
+    """A client of a revision that does not have them would be right to use them."""
+    method = ExtensionMethod(
+        name="example/new",
+        kind="request",
+        sender=Side.CLIENT,
+        revisions=MODERN_REVISIONS,
+        gate=("example",),
+    )
+    config = Config(extensions=[Extension(methods=[method])])
+    declared: JSONObject = {"example": {}, "other": {}}
+    assert pair("2026-07-28", declared, config).client.peer.capabilities == {
+        "tools": {},
+        **declared,
+    }
+    assert pair("2025-11-25", declared, config).client.peer.capabilities == {
+        "tools": {},
+        "other": {},
+    }
+
+
+def test_request_that_asks_goes_on_with_the_answers() -> None:
+    """`asks` is all that `require_input` needs to know."""
+    client = modern_client(server=DECLARED, config=CONFIG)
+    call = client.send_request("example/find", PARAMS)
+    sent(client)
+    question = {"method": "roots/list"}
+    receive(client, input_required(2, {"r": question}))
+    client.provide_input(call, {"r": {"roots": []}})
+    (again,) = sent(client)
+    assert again["params"]["text"] == "t"
+    assert again["params"]["inputResponses"] == {"r": {"roots": []}}
+
+
+# --------------------------------------------------------------------------------- kinds of results
+
+
+def test_result_of_an_added_kind_is_delivered_and_sent() -> None:
+    """Whatever the method asks of a complete result, this one is another (EXT-004)."""
+    both = pair("2026-07-28")
+    both.client.send_request("example/find", PARAMS)
+    both.deliver()
+    (event,) = of(RequestReceived, drain(both.server))
+    both.server.send_result(event.request, {"resultType": "deferred", "until": 5})
+    both.deliver()
+    (answer,) = of(ResponseReceived, drain(both.client))
+    assert (answer.result["resultType"], answer.result["until"]) == ("deferred", 5)
+
+
+@pytest.mark.parametrize("kind", ["postponed", 5, ["deferred"]])
+def test_other_kinds_are_neither_sent_nor_taken(kind: object) -> None:
+    """One that nobody has added is not understood by anybody."""
+    both = pair("2026-07-28")
+    call = both.client.send_request("example/find", PARAMS)
+    both.deliver()
+    (event,) = of(RequestReceived, drain(both.server))
+    with pytest.raises(LocalProtocolError, match="JSON-023"):
+        both.server.send_result(event.request, {"resultType": kind})
+    events = receive(both.client, result(call.id, {"resultType": kind}))
+    assert of(RequestFailed, events)[0].reason is FailureReason.INVALID_ANSWER
+
+
+def test_page_of_an_added_kind_is_no_page() -> None:
+    """The library would not know what to make of it."""
+    client = modern_client(server={"tools": {}}, config=CONFIG)
+    client.send_paginated("tools/list")
+    sent(client)
+    events = receive(client, result(2, {"resultType": "deferred"}))
+    assert of(ListingEnded, events)
+    assert of(ProtocolViolation, events)
+
+
+# --------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: ExtensionMethod(
+                name="x", kind="request", sender=Side.CLIENT, revisions=["2024-01-01"]
+            ),
+            "2024-01-01",
+        ),
+        (
+            lambda: ExtensionMethod(
+                name="x", kind="request", sender=Side.SERVER, revisions=MODERN_REVISIONS
+            ),
+            "no server sends requests",
+        ),
+        (lambda: Extension(result_types=["complete"]), "complete"),
+        (
+            lambda: Config(
+                extensions=[
+                    Extension(
+                        methods=[
+                            ExtensionMethod(name="tools/call", kind="request", sender=Side.CLIENT)
+                        ]
+                    )
+                ]
+            ),
+            "tools/call",
+        ),
+        (lambda: Config(extensions=[SEARCH, SEARCH]), "added twice"),
+    ],
+)
+def test_contradictions_are_told_at_once(make: Any, said: str) -> None:
+    """They are mistakes of the framework, whose author sees them on the first run."""
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+def test_names_are_not_letters() -> None:
+    """`gate="tools"` would be a path of five steps."""
+    with pytest.raises(ValueError, match="gate must be a list or a tuple of strings"):
+        ExtensionMethod(name="x", kind="request", sender=Side.CLIENT, gate="tools")
+
+
+def test_several_extensions_stand_side_by_side() -> None:
+    """Each knows nothing of the others."""
+    other = Extension(
+        methods=[ExtensionMethod(name="x/y", kind="request", sender=Side.CLIENT)],
+        result_types=["later"],
+    )
+    both = pair("2026-07-28", config=Config(extensions=[SEARCH, other]))
+    both.client.send_request("x/y")
+    both.client.send_request("example/find", PARAMS)
+    both.deliver()
+    received = of(RequestReceived, drain(both.server))
+    for event, kind in zip(received, ("later", "deferred"), strict=True):
+        both.server.send_result(event.request, {"resultType": kind})
+    both.deliver()
+    kinds = [event.result["resultType"] for event in of(ResponseReceived, drain(both.client))]
+    assert kinds == ["later", "deferred"]
+
+
+def test_connections_with_extensions_can_be_copied() -> None:
+    """They are settings, and as such not copied."""
+    client = modern_client(server=DECLARED, config=CONFIG)
+    other = copy.deepcopy(client)
+    other.send_request("example/find", PARAMS)
+    assert copy.deepcopy(SEARCH) is SEARCH
+    assert len(sent(other)) == 1
+    assert sent(client) == []
+
+
+# ------------------------------------------------------------------------------ names of extensions
+
+BAD_NAMES = ["search", "/search", "1com.example/x", "com..example/x", "com.example/-", "-a/x"]
+GOOD_NAMES = ["com.example/search", "a/", "a-b.c1/x_y.z-1"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_name_of_an_extension_needs_a_prefix(name: str) -> None:
+    """Ours is refused before anything is sent, that of the other side reported (EXT-001)."""
+    capabilities: Any = {"extensions": {name: {}}}
+    for make in (new_client, new_server):
+        with pytest.raises(LocalProtocolError, match="EXT-001"):
+            make(capabilities=capabilities)
+    client = new_client(revisions=MODERN_REVISIONS)
+    client.start()
+    sent(client)
+    discovered = {
+        "supportedVersions": list(MODERN_REVISIONS),
+        "capabilities": capabilities,
+        "ttlMs": 0,
+        "cacheScope": "private",
+    }
+    events = receive(client, complete(1, discovered))
+    assert [event.rule for event in of(ProtocolViolation, events)] == ["EXT-001"]
+
+
+@pytest.mark.parametrize("name", GOOD_NAMES)
+def test_good_names_of_extensions(name: str) -> None:
+    """Labels with dots between them, a slash, and a name that may be empty."""
+    both = pair("2026-07-28", {"extensions": {name: {}}}, Config())
+    assert both.client.peer.capabilities["extensions"] == {name: {}}
+
+
+def test_name_that_a_client_says_wrong_is_reported_once() -> None:
+    """Requests with an equal envelope are not judged again."""
+    server = modern_server()
+    meta = envelope({"extensions": {"search": {}}})
+    for id, rules in ((1, ["EXT-001"]), (2, [])):
+        events = receive(server, modern(id, "tools/list", {}, meta))
+        assert [event.rule for event in of(ProtocolViolation, events)] == rules
+        (received,) = of(RequestReceived, events)
+        assert received.request.id == id

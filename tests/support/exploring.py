@@ -1,0 +1,56 @@
+"""Explorations that also look into the connections: at their bounds, and at what both have open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sansmcp import ServerConnection, Side, State, Subscription
+from sansmcp.testing import Exploration, Pair, Script, World
+from sansmcp.testing import explore as explore_from_outside
+from sansmcp.testing._promises import demand
+
+from .bounds import check_bounds
+
+
+def explore(
+    pair: Pair,
+    *,
+    client: Sequence[Script] = (),
+    server: Sequence[Script] = (),
+    check: Callable[[World], None] | None = None,
+    loses: Callable[[Side, bytes], bool] | None = None,
+    **how: Any,
+) -> Exploration:
+    """`sansmcp.testing.explore`, with these checks in every state besides."""
+
+    def look_inside(world: World) -> None:
+        for actor in (world.client, world.server):
+            check_bounds(actor.connection)
+        if loses is None and (world.to_client, world.to_server) == ((), ()):
+            check_agreement(world)
+        if check is not None:
+            check(world)
+
+    return explore_from_outside(
+        pair, client=client, server=server, check=look_inside, loses=loses, **how
+    )
+
+
+def check_agreement(world: World) -> None:
+    """When nothing is in flight, each side handles exactly what the other waits for."""
+    client, server = world.client.connection, world.server.connection
+    assert isinstance(server, ServerConnection)
+    if not client.state is server.state is State.OPEN:
+        return
+    for asker, other in ((client, server), (server, client)):
+        asked = set(asker._outgoing.calls)
+        handled = set(other._incoming.requests)
+        demand(asked == handled, f"{asked} are waited for, but {handled} are handled")
+    told = {
+        call.id
+        for call in client._outgoing.calls.values()
+        if isinstance(call._subject, Subscription) and call._subject.acknowledged is not None
+    }
+    served = {listener.request.id for listener in server.listeners}
+    demand(told == served, f"{told} are subscriptions, but {served} are served")

@@ -1,0 +1,370 @@
+"""The checker of promises: it accepts what is right, and notices what is wrong.
+
+A checker that noticed nothing would make the state machine and the explorer worthless, so each
+promise is broken here once: by books that say something else, or by calls behind its back.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    CloseCause,
+    Config,
+    ConnectionClosed,
+    LocalProtocolError,
+    ResponseReceived,
+    Side,
+)
+from sansmcp.testing import (
+    InvariantBroken,
+    Pair,
+)
+from sansmcp.testing._checker import Checker
+from sansmcp.testing._promises import check_message, demand
+from tests.support.bounds import check_bounds, check_tables
+
+CALL: dict[str, Any] = {"name": "slow"}
+RESULT: dict[str, Any] = {"content": []}
+
+
+class Books:
+    """A pair with a checker on each side."""
+
+    def __init__(self, **options: Any) -> None:
+        self.pair = Pair(**options)
+        self.client = Checker(self.pair.client)
+        self.server = Checker(self.pair.server)
+
+    def ask(self, method: str = "tools/call", **options: Any) -> Any:
+        params = CALL if method == "tools/call" else None
+        return self.client.ask(lambda: self.pair.client.send_request(method, params, **options))
+
+    def deliver(self) -> None:
+        self.pair.deliver()
+        self.client.take_events()
+        self.server.take_events()
+
+
+def test_a_whole_conversation_is_in_order() -> None:
+    """What is right must pass, or nobody could use it."""
+    books = Books()
+    call = books.ask(progress=True)
+    books.deliver()
+    [request] = books.server.handling
+    server = books.pair.server
+
+    assert books.client.waiting == [call]
+    assert books.server.progress(request, lambda: server.send_progress(request, 1)) is True
+    assert books.server.answer(request, lambda: server.send_result(request, RESULT)) is True
+    assert books.server.progress(request, lambda: server.send_progress(request, 2)) is False
+    books.deliver()
+    assert books.client.waiting == []
+    assert books.server.handling == []
+    assert books.server.answered == [request]
+    assert books.client.cancel(call) is False
+
+    raised = books.server.answer(request, lambda: server.send_result(request, RESULT))
+    assert isinstance(raised, LocalProtocolError)
+
+
+def test_a_cancelled_request_is_over_for_both() -> None:
+    """Answers that lose the race return False."""
+    books = Books()
+    call = books.ask()
+    books.deliver()
+    [request] = books.server.handling
+    assert books.client.cancel(call, "enough") is True
+    books.deliver()
+
+    assert books.server.handling == []
+    assert books.server.answered == []
+    answered = books.server.answer(request, lambda: books.pair.server.send_error(request, 1, "no"))
+    assert answered is False
+
+
+def test_what_cannot_be_cancelled_goes_on() -> None:
+    """A request for a task ends by `tasks/cancel` only."""
+    books = Books()
+    client = books.pair.client
+    call = books.client.ask(lambda: client.send_request("tools/call", {"name": "slow", "task": {}}))
+    assert not isinstance(call, LocalProtocolError)
+
+    assert isinstance(books.client.cancel(call), LocalProtocolError)
+    assert books.client.waiting == [call]
+
+
+def test_progress_of_a_task_may_go_on() -> None:
+    """The request was answered, and its token stays in use until the task is over."""
+    books = Books()
+    client, server = books.pair.client, books.pair.server
+    params: dict[str, Any] = {**CALL, "task": {}}
+    books.client.ask(lambda: client.send_request("tools/call", params, progress=True))
+    books.deliver()
+    [request] = books.server.handling
+    task = {"taskId": "t", "status": "working", "createdAt": "c", "lastUpdatedAt": "u", "ttl": None}
+    books.server.answer(request, lambda: server.send_result(request, {"task": task}))
+    books.deliver()
+
+    assert books.server.progress(request, lambda: server.send_progress(request, 1)) is True
+    books.deliver()
+    assert len(books.client.tasks) == 1
+
+
+def test_an_answer_of_the_wrong_shape_leaves_the_request_open() -> None:
+    """The handler may try again with a better one."""
+    books = Books()
+    books.ask()
+    books.deliver()
+    [request] = books.server.handling
+
+    raised = books.server.answer(request, lambda: books.pair.server.send_result(request, {}))
+
+    assert isinstance(raised, LocalProtocolError)
+    assert books.server.handling == [request]
+
+
+def test_it_begins_with_requests_that_are_under_way() -> None:
+    """A checker may come late."""
+    pair = Pair()
+    call = pair.client.send_request("tools/call", CALL)
+    pair.deliver()
+    pair.clear_events()
+
+    assert Checker(pair.client).waiting == [call]
+    assert len(Checker(pair.server).handling) == 1
+
+
+# ------------------------------------------------------------------------------ what is wrong
+
+
+def broken(act: Callable[[], object], text: str) -> None:
+    with pytest.raises(InvariantBroken, match=text):
+        act()
+
+
+def test_a_demand_says_what_was_broken() -> None:
+    """It is all that is seen of a failure in a property test."""
+    demand(holds=True, text="never shown")
+    broken(lambda: demand(holds=[], text="nothing there"), "nothing there")
+
+
+def test_a_call_that_raises_and_changes_something_is_noticed() -> None:
+    """Invariant 7."""
+    books = Books()
+
+    def half_done() -> None:
+        books.pair.client.ping()
+        raise LocalProtocolError("OWN-000", "too late")
+
+    broken(lambda: books.client.attempt(half_done), "has changed something: too late")
+
+
+def test_false_with_a_change_and_true_without_a_right_are_noticed() -> None:
+    """Invariant 10."""
+    books = Books()
+    foreign = Books()
+    foreign.ask()
+    foreign.deliver()
+    [request] = foreign.server.handling
+
+    def chatty() -> bool:
+        books.pair.server.ping()
+        return False
+
+    broken(lambda: books.server.answer(request, lambda: True), "did not return False")
+    broken(lambda: books.server.answer(request, chatty), "returned False and has changed")
+
+
+def test_a_second_answer_that_is_accepted_is_noticed() -> None:
+    """One request, one answer."""
+    books = Books()
+    books.ask()
+    books.deliver()
+    [request] = books.server.handling
+    books.server.answered.append(request)
+
+    broken(lambda: books.server.answer(request, lambda: True), "answered a second time")
+
+
+def test_answers_that_are_not_taken_are_noticed() -> None:
+    """Who waits has to be answered, and cancelled where that was asked for."""
+    books = Books()
+    call = books.ask()
+    books.deliver()
+    [request] = books.server.handling
+
+    broken(lambda: books.server.answer(request, lambda: False), "could not be answered")
+    broken(lambda: books.server.answer(request, lambda: True), "is still open")
+    books.pair.client.cancel(call)
+    broken(lambda: books.client.cancel(call), "could not be cancelled")
+
+
+def test_requests_behind_its_back_are_noticed() -> None:
+    """What it does not know of, it cannot check."""
+    books = Books()
+    books.pair.client.send_request("tools/call", CALL)
+    broken(books.client.take_events, r"\[\] are waited for, but")
+
+    books = Books()
+    books.ask()
+    books.deliver()
+    [request] = books.server.handling
+    books.pair.server.send_result(request, RESULT)
+    broken(books.server.take_events, "are being handled, but")
+
+
+def test_wrong_endings_are_noticed() -> None:
+    """Invariant 8: no ending too many, too few, too early or for nothing."""
+    books = Books()
+    call = books.ask()
+    ended = ResponseReceived(request=call, result={})
+    broken(lambda: books.client._see(ended), "has ended, and is still open")
+    broken(lambda: books.client._see(ended), "ends something that is not waited for")
+
+    books = Books()
+    call = books.ask()
+    books.pair.client.cancel(call)
+    books.pair.client.next_event()
+    broken(books.client.take_events, "over without an ending")
+
+    books = Books()
+    call = books.ask(progress=True)
+    books.deliver()
+    [request] = books.server.handling
+    books.pair.server.send_progress(request, 1)
+    books.client.waiting.clear()
+    books.pair.deliver()
+    broken(books.client.take_events, "is about something that is not waited for")
+
+
+def test_a_cancellation_of_nothing_is_noticed() -> None:
+    """Each request that is cancelled was being handled until then."""
+    books = Books()
+    call = books.ask()
+    books.deliver()
+    books.server.handling.clear()
+    books.pair.client.cancel(call)
+    books.pair.deliver()
+
+    broken(books.server.take_events, "names a request that was not being handled")
+
+
+def test_events_after_the_last_one_are_noticed() -> None:
+    """`ConnectionClosed` is the last event of every connection."""
+    books = Books()
+    books.client._see(ConnectionClosed(cause=CloseCause.EOF))
+
+    broken(books.client.check, "the connection is OPEN, and its last event has come")
+    broken(lambda: books.client._see(ConnectionClosed(cause=CloseCause.EOF)), "came after the last")
+    books = Books()
+    books.pair.client.close()
+    broken(books.client.check, "events were left")
+
+
+def test_sending_after_the_end_is_noticed() -> None:
+    """A handle that was given out after the last event could never end."""
+    books = Books()
+    books.client.closed = True
+
+    broken(lambda: books.ask(), "was sent after the last event")
+
+
+def test_a_full_table_is_no_fault_and_a_fuller_one_is() -> None:
+    """Invariant 5."""
+    books = Books(client_config=Config(max_requests=2))
+    books.ask()
+    books.ask()
+    assert isinstance(books.ask(), LocalProtocolError)
+    check_bounds(books.pair.client)
+
+    table: Any = books.pair.client._outgoing.calls
+    table.update({"a": None, "b": None})
+    broken(lambda: check_bounds(books.pair.client), "outgoing.calls holds 4, above 3")
+
+
+def test_every_table_has_a_bound_that_is_checked() -> None:
+    """A table that was added and that nobody checks may grow for ever."""
+    books = Books()
+    check_tables(books.pair.client)
+    check_tables(books.pair.server)
+
+    forged: Any = Pair().client
+    forged._core.last_fault = {}
+    broken(lambda: check_tables(forged), "what bounds core.last_fault")
+
+
+def test_many_deadlines_that_no_longer_matter_are_thrown_away() -> None:
+    """Requests that are answered in time must not fill the memory until their time is over."""
+    books = Books()
+    for _ in range(300):
+        books.pair.client.ping(timeout=1_000)
+    books.pair.deliver()
+    check_bounds(books.pair.client)
+
+    timers: Any = books.pair.client._core.timers
+    for number in range(100):
+        timers.arm(books.pair.client, Idle(), float(number))
+    check_bounds(books.pair.client)
+    for entry in timers._heap:
+        entry[3]._deadline = None
+    broken(lambda: check_bounds(books.pair.client), "timers for 0 deadlines")
+
+
+class Idle:
+    _deadline: float | None = None
+
+
+GOOD = [
+    b'{"jsonrpc":"2.0","id":1,"method":"m"}',
+    b'{"jsonrpc":"2.0","method":"m","params":{}}',
+    b'{"jsonrpc":"2.0","id":"1","result":{}}',
+    b'{"jsonrpc":"2.0","id":1.0,"error":{"code":1,"message":""}}',
+    b'{"jsonrpc":"2.0","error":{"code":1,"message":"","data":null}}',
+    b'[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":2,"result":{}}]',
+]
+BAD = [
+    b'{"jsonrpc":"2.0","id":1,\n"method":"m"}',
+    b"",
+    b"\xff",
+    b'{"jsonrpc":"2.0","id":1,"result":{"n":NaN}}',
+    b"1",
+    b"[]",
+    b"[1]",
+    b'[{"jsonrpc":"2.0","id":1,"method":"m"}]',
+    b'{"id":1,"method":"m"}',
+    b'{"jsonrpc":"2.0","id":1}',
+    b'{"jsonrpc":"2.0","id":null,"method":"m"}',
+    b'{"jsonrpc":"2.0","id":true,"method":"m"}',
+    b'{"jsonrpc":"2.0","method":1}',
+    b'{"jsonrpc":"2.0","method":"m","params":[]}',
+    b'{"jsonrpc":"2.0","method":"m","result":{}}',
+    b'{"jsonrpc":"2.0","result":{}}',
+    b'{"jsonrpc":"2.0","id":1,"result":[]}',
+    b'{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}',
+    b'{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":""}}',
+    b'{"jsonrpc":"2.0","id":1,"error":{"code":1}}',
+    b'{"jsonrpc":"2.0","id":1,"error":"no"}',
+]
+
+
+@pytest.mark.parametrize("message", GOOD)
+def test_well_formed_messages_are_given_back(message: bytes) -> None:
+    """Requests, notifications, answers, and batches of answers."""
+    assert check_message(message) is not None
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_anything_else_is_noticed(message: bytes) -> None:
+    """Invariant 9, as far as it does not take a schema."""
+    with pytest.raises(InvariantBroken):
+        check_message(message)
+
+
+def test_sides_are_those_of_the_pair() -> None:
+    """Both kinds of connections can be checked."""
+    books = Books()
+
+    assert books.client.connection is books.pair.side(Side.CLIENT)
+    assert books.server.connection is books.pair.side(Side.SERVER)

@@ -1,0 +1,346 @@
+"""The checker of promises, on rounds of input and on subscriptions: what is right, and what is not.
+
+As in `test_testing_checker`, each promise is broken once by books that say something else.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    MODERN_REVISIONS,
+    CancelCause,
+    Config,
+    IncomingRequest,
+    Listener,
+    ListenerRemoved,
+    LocalProtocolError,
+    OutgoingRequest,
+    RequestReceived,
+    ResourceUpdated,
+    Subscription,
+    ToolsListChanged,
+)
+from sansmcp.testing import InvariantBroken, Pair
+from sansmcp.testing._checker import Checker
+from tests.support.bounds import check_bounds
+
+MODERN = MODERN_REVISIONS[-1]
+CALL: dict[str, Any] = {"name": "slow"}
+RESULT: dict[str, Any] = {"content": []}
+ROOTS: dict[str, Any] = {"roots": {"method": "roots/list"}}
+LISTED: dict[str, Any] = {"roots": {"roots": []}}
+BY_HAND = Config(manual={"subscriptions/listen"}, max_held_changes=1)
+
+
+class Books:
+    """A pair with a checker on each side."""
+
+    def __init__(self, revision: str = MODERN, **options: Any) -> None:
+        self.pair = Pair(revision=revision, **options)
+        self.client = Checker(self.pair.client)
+        self.server = Checker(self.pair.server)
+
+    def ask(self) -> tuple[OutgoingRequest, IncomingRequest]:
+        """Ask, and give what the caller and what the handler has."""
+        call = self.client.ask(lambda: self.pair.client.send_request("tools/call", CALL))
+        assert isinstance(call, OutgoingRequest)
+        self.deliver()
+        return call, self.server.handling[-1]
+
+    def require(self, request: IncomingRequest, **options: Any) -> Any:
+        server = self.pair.server
+        return self.server.require_input(
+            request, lambda: server.require_input(request, ROOTS, **options)
+        )
+
+    def provide(self, call: OutgoingRequest) -> Any:
+        client = self.pair.client
+        return self.client.provide(call, lambda: client.provide_input(call, LISTED))
+
+    def listen(self, **wish: Any) -> Subscription:
+        client = self.pair.client
+        subscription = self.client.ask(lambda: client.listen({"toolsListChanged": True, **wish}))
+        assert isinstance(subscription, Subscription)
+        self.deliver()
+        return subscription
+
+    def acknowledge(self, request: IncomingRequest) -> Any:
+        server = self.pair.server
+        return self.server.acknowledge(request, lambda: server.acknowledge(request))
+
+    def end(self, listener: Listener) -> Any:
+        server = self.pair.server
+        return self.server.end_listener(listener, lambda: server.end_listener(listener))
+
+    def deliver(self) -> None:
+        self.pair.deliver()
+        self.client.take_events()
+        self.server.take_events()
+
+
+def broken(act: Callable[[], object], text: str) -> None:
+    with pytest.raises(InvariantBroken, match=text):
+        act()
+
+
+# ---------------------------------------------------------------------------------- what is right
+
+
+def test_a_round_of_the_modern_revision_is_in_order() -> None:
+    """A request ends with questions, and what goes on is another one."""
+    books = Books()
+    call, request = books.ask()
+    assert books.require(request) is True
+    assert books.server.between_rounds == []
+    books.deliver()
+    assert (books.client.waiting, books.client.questioned) == ([], [call])
+
+    renewed = books.provide(call)
+    assert (books.client.waiting, books.client.questioned) == ([renewed], [])
+    books.deliver()
+    [second] = books.server.handling
+    assert second is not request
+    assert isinstance(books.require(request), LocalProtocolError)
+    assert isinstance(books.provide(call), LocalProtocolError)
+
+
+def test_a_round_over_the_bridge_is_in_order() -> None:
+    """The request comes again under its own id, and is no second one meanwhile."""
+    books = Books("2025-11-25")
+    _, request = books.ask()
+    assert books.require(request) is True
+    assert books.server.between_rounds == [request]
+    books.deliver()
+    [question] = books.client.handling
+    client = books.pair.client
+    books.client.answer(question, lambda: client.send_result(question, LISTED["roots"]))
+    books.deliver()
+    assert books.server.between_rounds == []
+    assert books.server.handling[0].input_responses == LISTED
+
+
+def test_rounds_over_the_bridge_are_told_apart_by_their_ids() -> None:
+    """The second one that was asked about may be the first to go on."""
+    books = Books("2025-11-25")
+    requests = [books.ask()[1] for _ in range(2)]
+    for request in requests:
+        books.require(request)
+    books.deliver()
+    client = books.pair.client
+    for question in reversed(books.client.handling):
+        books.client.answer(question, partial(client.send_result, question, LISTED["roots"]))
+        books.deliver()
+    assert books.server.between_rounds == []
+    assert [one.id for one in books.server.handling] == [one.id for one in reversed(requests)]
+
+
+def test_a_state_that_is_good_leaves_its_request_open() -> None:
+    """It is read before the answer, and as often as anybody likes."""
+    books = Books()
+    call, request = books.ask()
+    books.require(request, state="s")
+    books.deliver()
+    books.provide(call)
+    books.deliver()
+    [second] = books.server.handling
+    server = books.pair.server
+    for _ in range(2):
+        assert books.server.read_state(second, lambda: server.read_state(second)) == "s"
+    assert books.server.handling == [second]
+
+
+def test_a_round_over_the_bridge_may_come_to_nothing() -> None:
+    """The request is refused where a question is, and cancelled where its caller cancels it."""
+    books = Books("2025-11-25")
+    _, request = books.ask()
+    books.require(request)
+    books.deliver()
+    [question] = books.client.handling
+    client = books.pair.client
+    books.client.answer(question, lambda: client.send_error(question, -1, "no"))
+    books.deliver()
+    assert books.server.between_rounds == books.server.handling == []
+
+    call, request = books.ask()
+    books.require(request)
+    books.client.cancel(call)
+    books.deliver()
+    assert books.server.between_rounds == []
+
+
+def test_a_state_that_is_not_ours_ends_the_request() -> None:
+    """The library has refused it, and a handler that goes on regardless has lost a race."""
+    books = Books(server_config=Config(state_keys=(b"k" * 16,)))
+    call, request = books.ask()
+    books.require(request, state="mine", at=1.0)
+    books.deliver()
+    books.provide(call)
+    wire = books.pair.to_server
+    wire.data[:] = wire.data.replace(b'"requestState":"', b'"requestState":"x')
+    books.deliver()
+    [second] = books.server.handling
+    server = books.pair.server
+
+    read = books.server.read_state(second, lambda: server.read_state(second, at=2.0))
+
+    assert read is None
+    assert books.server.handling == []
+    answered = books.server.answer(second, lambda: server.send_result(second, RESULT))
+    assert answered is False
+
+
+def test_a_subscription_is_in_order() -> None:
+    """It waits, is served, and ends by either side."""
+    books = Books()
+    subscription = books.listen()
+    [listener] = books.server.listeners
+    books.server.attempt(lambda: books.pair.server.publish(ToolsListChanged()))
+    books.deliver()
+    assert books.end(listener) is True
+    assert books.end(listener) is False
+    books.deliver()
+    assert books.client.waiting == []
+    assert books.client.cancel(subscription) is False
+
+    second = books.listen()
+    assert books.client.cancel(second) is True
+    books.deliver()
+    assert books.server.listeners == []
+
+
+def test_a_subscription_taken_by_hand_is_in_order() -> None:
+    """The request waits like any other until it is acknowledged, once."""
+    books = Books(server_config=BY_HAND)
+    subscription = books.listen()
+    [request] = books.server.handling
+    assert isinstance(books.acknowledge(request), Listener)
+    assert books.server.handling == []
+    assert isinstance(books.acknowledge(request), LocalProtocolError)
+    books.deliver()
+    assert len(books.server.listeners) == 1
+    books.client.cancel(subscription)
+    books.deliver()
+    assert books.acknowledge(request) is None
+
+
+def test_a_subscription_may_be_answered_with_an_error() -> None:
+    """After that it is over, though no event says so: who did it knows."""
+    books = Books(server_config=BY_HAND)
+    books.listen()
+    [request] = books.server.handling
+    books.acknowledge(request)
+    server = books.pair.server
+
+    assert books.server.answer(request, lambda: server.send_error(request, -1, "no")) is True
+    assert books.server.listeners == []
+    books.deliver()
+    assert books.client.waiting == []
+
+
+def test_it_begins_with_subscriptions_that_are_served() -> None:
+    """A checker may come late."""
+    pair = Pair(revision=MODERN)
+    pair.client.listen({"toolsListChanged": True})
+    pair.deliver()
+    pair.clear_events()
+
+    assert len(Checker(pair.server).listeners) == 1
+
+
+# ---------------------------------------------------------------------------------- what is wrong
+
+
+def test_going_on_without_a_question_is_noticed() -> None:
+    """Once for each ending with questions, and with a handle of its own."""
+    books = Books()
+    call, request = books.ask()
+    broken(lambda: books.client.provide(call, lambda: call), "nothing is asked about")
+    books.require(request)
+    books.deliver()
+    broken(lambda: books.client.provide(call, lambda: call), "has the handle of the last one")
+
+
+def test_a_round_of_another_method_is_noticed() -> None:
+    """What comes again is what was asked."""
+    books = Books("2025-11-25")
+    _, request = books.ask()
+    books.require(request)
+    twin = Books("2025-11-25")
+    client = twin.pair.client
+    twin.client.ask(lambda: client.send_request("prompts/get", {"name": "p"}))
+    twin.deliver()
+    [other] = twin.server.handling
+
+    broken(lambda: books.server._see(RequestReceived(request=other)), "is no round of")
+
+
+def test_a_refusal_with_a_state_is_noticed() -> None:
+    """Either the state is good, or the request is over."""
+    books = Books()
+    _, request = books.ask()
+
+    def both() -> str:
+        books.pair.server.send_error(request, -1, "no")
+        return "state"
+
+    broken(lambda: books.server.read_state(request, both), "a state was read, and")
+
+
+def test_wrong_acknowledgements_are_noticed() -> None:
+    """A listener for what waits, None for what is over, and once."""
+    books = Books(server_config=BY_HAND)
+    books.listen()
+    [request] = books.server.handling
+    broken(lambda: books.server.acknowledge(request, lambda: None), "None for")
+    books.server.handling.clear()
+    broken(lambda: books.acknowledge(request), "does not wait, and was acknowledged")
+
+
+def test_wrong_ends_of_subscriptions_are_noticed() -> None:
+    """True exactly for what is served."""
+    books = Books()
+    books.listen()
+    [listener] = books.server.listeners
+    broken(lambda: books.server.end_listener(listener, lambda: False), "could not be ended")
+    broken(lambda: books.server.end_listener(listener, lambda: True), "is still open")
+    books.server.listeners.clear()
+    broken(lambda: books.end(listener), "did not return False")
+    removed = ListenerRemoved(listener=listener, cause=CancelCause.PEER)
+    broken(lambda: books.server._see(removed), "that was not served")
+
+
+def test_subscriptions_behind_its_back_are_noticed() -> None:
+    """What it does not know of, it cannot check."""
+    books = Books()
+    books.listen()
+    books.server.listeners.clear()
+    broken(books.server.check, "are served, but")
+
+    books = Books()
+    books.listen()
+    books.pair.server.publish(ToolsListChanged())
+    books.pair.deliver()
+    books.client.waiting.clear()
+    broken(books.client.take_events, "is about something that is not waited for")
+
+
+def test_subscriptions_have_bounds() -> None:
+    """Together, and each in what waits for its acknowledgement."""
+    books = Books(server_config=BY_HAND)
+    books.listen(resourceSubscriptions=["a"])
+    server: Any = books.pair.server
+    server.publish(ToolsListChanged())
+    check_bounds(server)
+    [listener] = server._server.listeners.listeners.values()
+    listener._held[ResourceUpdated("a")] = b""
+    broken(lambda: check_bounds(server), "2 changes wait for")
+
+    books = Books(server_config=Config(max_subscriptions=2))
+    books.listen(resourceSubscriptions=["a"])
+    server = books.pair.server
+    check_bounds(server)
+    server._server.resource_subscriptions.uris["b"] = None
+    broken(lambda: check_bounds(server), "3 subscriptions")

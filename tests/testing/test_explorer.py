@@ -1,0 +1,450 @@
+"""Every interleaving of short scripts: scenarios of the library, and the explorer itself."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    MODERN_REVISIONS,
+    Config,
+    LocalProtocolError,
+    Phase,
+    Side,
+    State,
+)
+from sansmcp.testing import (
+    Actor,
+    Exploration,
+    ExplorationFailed,
+    Pair,
+    Script,
+    Step,
+    World,
+    acknowledge,
+    answer,
+    ask,
+    cancel,
+    close,
+    fail_sending,
+    listen,
+    progress,
+    provide_input,
+    refuse,
+    request,
+    require_input,
+)
+from sansmcp.testing import explore as explore_from_outside
+from tests.support.exploring import explore
+from tests.support.tracing import without_tracing
+
+TOOL: dict[str, Any] = {"name": "slow"}
+RESULT: dict[str, Any] = {"content": []}
+
+
+def asking(name: str, method: str, params: dict[str, Any] | None = None) -> Script:
+    return [request(name, method, params, progress=True, timeout=10), cancel(name)]
+
+
+def handling(number: int, result: dict[str, Any]) -> Script:
+    return [progress(number, 1), progress(number, 2), answer(number, result)]
+
+
+def seen(exploration: Exploration, side: Side) -> set[str]:
+    return {kind for owner, kind in exploration.events if owner is side}
+
+
+# Everything that can come of one request, seen from whoever asked and from whoever was asked.
+ASKED = {"ResponseReceived", "ProgressReceived", "RequestFailed", "MessageIgnored"}
+WAS_ASKED = {"RequestReceived", "RequestCancelled", "MessageIgnored"}
+ENDED = {"ConnectionClosed"}
+
+
+@pytest.mark.proof
+def test_one_request_each_way(capsys: pytest.CaptureFixture[str]) -> None:
+    """Invariants 7, 8 and 10 hold whatever overtakes what: nobody thinks of every order by hand.
+
+    One request each way, a cancellation each, two steps of progress each, timeouts, and the end of
+    either stream at any point.
+    """
+    with without_tracing():
+        found = explore(
+            Pair(),
+            client=[asking("call", "tools/call", TOOL), handling(0, {"roots": []})],
+            server=[asking("roots", "roots/list"), handling(0, RESULT)],
+        )
+
+    with capsys.disabled():
+        print(f"\none request each way: {found}")
+    assert found.states > 100_000
+    assert seen(found, Side.CLIENT) == seen(found, Side.SERVER) == ASKED | WAS_ASKED | ENDED
+
+
+@pytest.mark.proof
+def test_two_requests_one_way(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two requests in flight at once may be mixed up, where one alone never is."""
+    with without_tracing():
+        found = explore(
+            Pair(),
+            client=[asking("first", "tools/call", TOOL), asking("second", "tools/call", TOOL)],
+            server=[handling(0, RESULT), handling(1, RESULT)],
+        )
+
+    with capsys.disabled():
+        print(f"\ntwo requests one way: {found}")
+    assert found.states > 100_000
+    assert seen(found, Side.CLIENT) == ASKED | ENDED
+    assert seen(found, Side.SERVER) == WAS_ASKED | ENDED
+
+
+def test_one_request_one_way() -> None:
+    """The orders of one request alone, which are few enough to try in each run of the tests."""
+    found = explore(
+        Pair(),
+        client=[asking("call", "tools/call", TOOL)],
+        server=[handling(0, RESULT)],
+    )
+
+    assert found.states > 200
+    assert seen(found, Side.CLIENT) == ASKED | ENDED
+    assert seen(found, Side.SERVER) == WAS_ASKED | ENDED
+
+
+def test_one_short_request_each_way() -> None:
+    """Answers cross with requests and cancellations of the other side."""
+    found = explore(
+        Pair(),
+        client=[[request("call", "tools/call", TOOL), cancel("call")], [answer(0, {"roots": []})]],
+        server=[[request("roots", "roots/list"), cancel("roots")], [answer(0, RESULT)]],
+        eof=False,
+    )
+
+    assert found.states > 200
+    both = {"ResponseReceived", "RequestFailed", "MessageIgnored"} | WAS_ASKED
+    assert seen(found, Side.CLIENT) == seen(found, Side.SERVER) == both
+
+
+def test_the_handshake(capsys: pytest.CaptureFixture[str]) -> None:
+    """What comes before the handshake is done, and ends meanwhile, has its own rules."""
+    client: list[Script] = [
+        [
+            ask("start", lambda connection: connection.start(timeout=5)),
+            *asking("call", "tools/list"),
+        ],
+        [close()],
+    ]
+    server: list[Script] = [
+        [ask("ping", lambda connection: connection.ping(timeout=5))],
+        [answer(0, {"tools": []})],
+    ]
+    found = explore(Pair(connected=False), client=client, server=server)
+
+    with capsys.disabled():
+        print(f"\nhandshake: {found}")
+    assert seen(found, Side.CLIENT) >= {"Ready", "ConnectionFailed", "RequestAnswered"}
+    assert seen(found, Side.SERVER) >= {"Ready", "PingEnded", "RequestReceived"}
+
+
+def test_closing_and_failing_at_any_point(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each request has its ending too where a side gives up by itself, or cannot send any more."""
+    found = explore(
+        Pair(),
+        client=[asking("call", "tools/call", TOOL), [fail_sending()], [close()]],
+        server=[[progress(0, 1), refuse(0)], [fail_sending()], [close()]],
+    )
+
+    with capsys.disabled():
+        print(f"\nclosing and failing: {found}")
+    assert seen(found, Side.CLIENT) >= {"ErrorReceived", "RequestFailed", "ConnectionClosed"}
+    assert seen(found, Side.SERVER) >= {"RequestReceived", "RequestCancelled", "ConnectionClosed"}
+
+
+def test_a_listing_with_a_cancellation() -> None:
+    """A listing has one ending, between any two pages as well."""
+    listing = ask("list", lambda connection: connection.send_paginated("tools/list", timeout=10))
+    found = explore(
+        Pair(),
+        client=[[listing, cancel("list")]],
+        server=[[answer(0, {"tools": [], "nextCursor": "2"}), answer(1, {"tools": []})]],
+    )
+
+    assert seen(found, Side.CLIENT) == {
+        "PageReceived",
+        "ListingEnded",
+        "MessageIgnored",
+        "ConnectionClosed",
+    }
+
+
+# --------------------------------------------------------------------------- the explorer itself
+
+
+def test_numbers_are_those_counted_by_hand() -> None:
+    """One notification: sent or not, then arrived; nothing else can happen."""
+    step = Step("tell", lambda actor: actor.connection.send_notification("extension/told"))
+    found = explore(Pair(), client=[[step]], eof=False)
+
+    assert (found.states, found.transitions, found.depth) == (3, 2, 2)
+    assert str(found) == "3 states, 2 transitions, depth 2"
+    assert found.messages == {(Side.CLIENT, b'{"jsonrpc":"2.0","method":"extension/told"}')}
+    assert found.events == {(Side.SERVER, "NotificationReceived")}
+
+
+def test_two_steps_in_either_order_lead_to_one_state() -> None:
+    """Merging is what keeps it from counting every path: 2 sides, each done or not, is 4 states."""
+
+    def nothing(_actor: Actor) -> None:
+        pass
+
+    found = explore(Pair(), client=[[Step("a", nothing)]], server=[[Step("b", nothing)]], eof=False)
+
+    assert (found.states, found.transitions) == (4, 4)
+
+
+def test_ends_and_deadlines_come_only_where_asked_for() -> None:
+    """A smaller question is answered sooner."""
+    scripts: list[Script] = [[request("call", "tools/call", TOOL, timeout=5)]]
+    neither, ends, deadlines = (
+        explore(Pair(), client=scripts, eof=eof, timeouts=timeouts)
+        for eof, timeouts in ((False, False), (True, False), (False, True))
+    )
+
+    assert seen(neither, Side.CLIENT) == set()
+    assert seen(ends, Side.CLIENT) == {"RequestFailed", "ConnectionClosed"}
+    assert seen(deadlines, Side.CLIENT) == {"RequestFailed"}
+
+
+def test_the_pair_is_not_changed() -> None:
+    """The same beginning serves several explorations."""
+    pair = Pair()
+    first = explore(pair, client=[asking("call", "tools/call", TOOL)], server=[handling(0, RESULT)])
+    second = explore(
+        pair, client=[asking("call", "tools/call", TOOL)], server=[handling(0, RESULT)]
+    )
+
+    assert first == second
+    assert len(pair.transcript) == 3
+    assert pair.events == ([], [])
+
+
+def test_it_begins_with_what_is_under_way() -> None:
+    """Requests that wait and bytes in flight are part of the beginning."""
+    pair = Pair()
+    pair.client.send_request("tools/call", TOOL)
+    pair.deliver()
+    pair.clear_events()
+    pair.client.send_request("tools/call", TOOL)
+    found = explore(pair, server=[[answer(0, RESULT)]], eof=False)
+
+    assert seen(found, Side.SERVER) == {"RequestReceived"}
+    assert seen(found, Side.CLIENT) == {"ResponseReceived"}
+
+
+def test_too_many_states_end_it() -> None:
+    """A script too long must not take the night."""
+    with pytest.raises(RuntimeError, match="more than 5 states"):
+        explore(Pair(), client=[asking("call", "tools/call", TOOL)], max_states=5)
+
+
+def never(text: str, holds: Callable[[World], bool]) -> Callable[[World], None]:
+    def check(world: World) -> None:
+        assert not holds(world), text
+
+    return check
+
+
+def test_a_failed_check_has_the_shortest_trace() -> None:
+    """The shortest way to a fault is the one that can be understood."""
+    check = never(
+        "both are over",
+        lambda world: (
+            world.client.connection.state is world.server.connection.state is State.CLOSED
+        ),
+    )
+    with pytest.raises(ExplorationFailed) as caught:
+        explore(Pair(), client=[asking("call", "tools/call", TOOL)], check=check)
+
+    assert caught.value.trace == ["the stream to the client ends", "the stream to the server ends"]
+    assert "both are over" in str(caught.value)
+
+
+def test_the_trace_names_steps_messages_and_deadlines() -> None:
+    """Whoever reads it has to be able to act it out."""
+    check = never(
+        "cancelled and ignored",
+        lambda world: (
+            not world.client.waiting
+            and world.client.asked != {}
+            and world.server.answered != []
+            and world.to_client == ()
+        ),
+    )
+    with pytest.raises(ExplorationFailed) as caught:
+        explore(
+            Pair(),
+            client=[[request("call", "tools/call", TOOL, timeout=5)]],
+            server=[[answer(0, RESULT)]],
+            check=check,
+            eof=False,
+        )
+
+    assert [re.sub(r"\{.*\}", "...", line) for line in caught.value.trace] == [
+        "client: ask call",
+        "server receives ...",
+        "server: answer #0",
+        "client receives ...",
+    ]
+
+    def deadline(world: World) -> None:
+        assert world.server.received == [] or world.client.waiting != []
+
+    with pytest.raises(ExplorationFailed) as caught:
+        explore(Pair(), client=[[request("call", "tools/call", TOOL, timeout=5)]], check=deadline)
+    assert len(caught.value.trace) == 3
+    assert caught.value.trace[1:] in (
+        ["a deadline of the client passes", caught.value.trace[2]],
+        [caught.value.trace[1], "a deadline of the client passes"],
+        [caught.value.trace[1], "the stream to the client ends"],
+    )
+
+
+def test_a_step_that_raises_is_a_failure() -> None:
+    """It is reported with the way there, and not as a crash of the explorer."""
+
+    def broken(_actor: Actor) -> None:
+        raise ZeroDivisionError("oops")
+
+    with pytest.raises(ExplorationFailed, match="ZeroDivisionError: oops") as caught:
+        explore(Pair(), client=[[Step("break", broken)]], eof=False)
+    assert caught.value.trace == ["client: break"]
+
+
+def test_a_violation_is_a_failure() -> None:
+    """Two sides that keep to the rules have nothing to complain of."""
+    pair = Pair()
+    pair.to_client.put(b"noise\n")
+
+    with pytest.raises(ExplorationFailed, match="a peer that keeps to the rules is reported"):
+        explore(pair, eof=False)
+
+
+def test_disagreement_is_a_failure() -> None:
+    """A request that one side waits for and the other has forgotten would wait for ever."""
+    pair = Pair()
+    pair.client.send_request("tools/call", TOOL)
+    pair.to_server.drop()
+
+    with pytest.raises(ExplorationFailed, match="are waited for, but") as caught:
+        explore(pair, eof=False)
+    assert caught.value.trace == []
+
+
+def test_disagreement_on_a_subscription_is_a_failure() -> None:
+    """A client that trusts in a subscription which nobody serves would never be told."""
+    pair = Pair(revision=MODERN_REVISIONS[-1])
+    pair.client.listen({"toolsListChanged": True})
+    pair.deliver_to_server()
+    pair.to_client.drop()
+
+    with pytest.raises(ExplorationFailed, match="are subscriptions, but"):
+        explore(pair, eof=False)
+
+
+def test_what_is_lost_never_arrives() -> None:
+    """A peer may pass over what it does not like; then the two need not agree."""
+    found = explore(
+        Pair(),
+        client=[[request("call", "tools/call", TOOL, timeout=5)]],
+        server=[[answer(0, RESULT)]],
+        eof=False,
+        loses=lambda side, message: side is Side.CLIENT and b"tools/call" in message,
+    )
+
+    assert found.events == {(Side.CLIENT, "RequestFailed"), (Side.SERVER, "MessageIgnored")}
+    # One state before, one while it waits, and two with its cancellation under way and arrived.
+    assert found.states == 4
+
+
+def test_steps_of_rounds_and_subscriptions_fail_where_the_library_refuses() -> None:
+    """A script that silently does less than it says would explore less than it says."""
+    modern: dict[str, Any] = {"revision": MODERN_REVISIONS[-1]}
+    by_hand = Config(manual={"subscriptions/listen"})
+    call: Script = [request("call", "tools/call", TOOL)]
+    subscription: Script = [listen("changes", {"toolsListChanged": True})]
+    odd: Any = {"toolsListChanged": 1}
+    cases: list[tuple[Script, Script, Pair, str]] = [
+        (call, [require_input(0, {})], Pair(**modern), "asking raised"),
+        (subscription, [acknowledge(0, odd)], Pair(**modern, server_config=by_hand), "acknowl"),
+        (
+            [*call, provide_input("call", {}, renewed="again")],
+            [require_input(0, {"roots": {"method": "roots/list"}})],
+            Pair(**modern),
+            "again gave",
+        ),
+    ]
+    for client, server, pair, text in cases:
+        with pytest.raises(ExplorationFailed, match=text):
+            explore(pair, client=[client], server=[server], eof=False)
+
+
+def test_asking_waits_for_the_handshake() -> None:
+    """A step that is not possible yet is not taken, and so makes no false alarm."""
+    start = ask("start", lambda connection: connection.start())
+    found = explore(
+        Pair(connected=False),
+        client=[[start], [request("ping", "ping")]],
+        eof=False,
+        check=lambda world: check_phase(world.client),
+    )
+
+    assert seen(found, Side.CLIENT) == {"Ready", "ResponseReceived"}
+
+
+def check_phase(actor: Actor) -> None:
+    if "ping" in actor.asked:
+        assert actor.connection.phase is Phase.OPERATING
+
+
+def test_a_step_that_must_not_be_refused_is_a_failure_if_it_is() -> None:
+    """A script that silently does less than it says would explore less than it says."""
+    with pytest.raises(ExplorationFailed, match="OWN-005"):
+        explore(
+            Pair(client_config=Config(max_requests=1)),
+            client=[[request("first", "tools/list")], [request("second", "tools/list")]],
+            eof=False,
+        )
+
+
+def test_cancelling_what_was_never_asked_does_nothing() -> None:
+    """After the end of a stream, nothing can be asked, and the script goes on."""
+    found = explore(Pair(), client=[[cancel("nothing")]], eof=False)
+    assert (found.states, found.transitions) == (2, 1)
+
+
+def test_steps_that_raise_what_they_must_not_are_failures() -> None:
+    """Progress that goes back and an answer of the wrong shape are the script's own mistakes."""
+    client: list[Script] = [[request("call", "tools/call", TOOL, progress=True)]]
+    for script, text in (
+        ([progress(0, 2), progress(0, 1)], "progress raised"),
+        ([answer(0, {})], "answering raised"),
+        ([refuse(0, message=1)], "refusing raised"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # the mistake
+    ):
+        with pytest.raises(ExplorationFailed, match=text):
+            explore(Pair(), client=client, server=[script], eof=False)
+
+
+def test_local_errors_are_those_of_the_library() -> None:
+    """A refused step leaves the books as they were."""
+    actor = Actor(Pair().client, 0)
+    raised = actor.ask(lambda: actor.connection.send_request("tools/call", {}))
+
+    assert isinstance(raised, LocalProtocolError)
+    assert actor.waiting == []
+
+
+def test_nothing_needs_to_be_checked_besides() -> None:
+    """The books of both sides are compared all along."""
+    found = explore_from_outside(Pair(), client=[asking("call", "tools/call", TOOL)], eof=False)
+
+    assert found.states > 1

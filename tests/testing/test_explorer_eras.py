@@ -1,0 +1,289 @@
+"""Every interleaving of what the revision without a handshake has, and of what came before it.
+
+Each exploration is complete: `explore` raises where it would have to give up. How many states and
+transitions there are is printed; that they are not far fewer is asserted, since an exploration
+that has lost its way finds nothing wrong.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from sansmcp import (
+    LEGACY_REVISIONS,
+    MODERN_REVISIONS,
+    Config,
+    Phase,
+    PromptsListChanged,
+    ResourceUpdated,
+    Side,
+    State,
+    ToolsListChanged,
+)
+from sansmcp.testing import (
+    Exploration,
+    Pair,
+    Script,
+    World,
+    acknowledge,
+    answer,
+    ask,
+    cancel,
+    end_listener,
+    listen,
+    progress,
+    provide_input,
+    publish,
+    request,
+    require_input,
+)
+from tests.support.exploring import explore
+
+MODERN = MODERN_REVISIONS[-1]
+BOTH = (*LEGACY_REVISIONS, *MODERN_REVISIONS)
+TOOL: dict[str, Any] = {"name": "slow"}
+RESULT: dict[str, Any] = {"content": []}
+ROOTS: dict[str, Any] = {"roots": []}
+QUESTION: dict[str, Any] = {"roots": {"method": "roots/list"}}
+
+
+def stated(
+    capsys: pytest.CaptureFixture[str], name: str, found: Exploration, *, at_least: int
+) -> Exploration:
+    """Print the numbers of a complete exploration, which has no fewer states than these."""
+    with capsys.disabled():
+        print(f"\n{name}: {found}")
+    assert found.states >= at_least
+    return found
+
+
+def seen(exploration: Exploration, side: Side) -> set[str]:
+    return {kind for owner, kind in exploration.events if owner is side}
+
+
+# ------------------------------------------------------------------------------------ input rounds
+
+
+def test_one_round_of_input_in_the_modern_revision(capsys: pytest.CaptureFixture[str]) -> None:
+    """Cancellations and timeouts of either round cross with its questions and answers.
+
+    The client cancels the first round, and the second one; either may time out; either has
+    progress.
+    """
+    client: list[Script] = [
+        [
+            request("call", "tools/call", TOOL, progress=True, timeout=10),
+            provide_input("call", {"roots": ROOTS}, renewed="again", progress=True, timeout=10),
+        ],
+        [cancel("call")],
+        [cancel("again")],
+    ]
+    server: list[Script] = [
+        [progress(0, 1), require_input(0, QUESTION, state="so far")],
+        [progress(1, 1), answer(1, RESULT)],
+    ]
+    found = explore(Pair(revision=MODERN), client=client, server=server)
+
+    stated(capsys, "one modern round", found, at_least=1_000)
+    assert seen(found, Side.CLIENT) == {
+        "ProgressReceived",
+        "InputRequired",
+        "ResponseReceived",
+        "RequestFailed",
+        "MessageIgnored",
+        "ConnectionClosed",
+    }
+    assert seen(found, Side.SERVER) == {
+        "RequestReceived",
+        "RequestCancelled",
+        "MessageIgnored",
+        "ConnectionClosed",
+    }
+    ids = {text.split(b'"id":')[1][:1] for _, text in found.messages if b'"method":"tools' in text}
+    assert ids == {b"2", b"3"}  # each round has its own
+
+
+def test_one_round_of_input_over_the_bridge(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same handler asks a client with a handshake: one request more is in flight each way.
+
+    Either request may time out or be cancelled while the other is under way.
+    """
+    client: list[Script] = [
+        [request("call", "tools/call", TOOL, progress=True, timeout=10)],
+        [cancel("call")],
+        [answer(0, ROOTS)],
+    ]
+    server: list[Script] = [
+        [progress(0, 1), require_input(0, QUESTION, state="so far", timeout=5)],
+        [progress(1, 2), answer(1, RESULT)],
+    ]
+    found = explore(Pair(), client=client, server=server)
+
+    stated(capsys, "one bridged round", found, at_least=1_100)
+    assert seen(found, Side.CLIENT) == {
+        "ProgressReceived",
+        "RequestReceived",
+        "RequestCancelled",
+        "ResponseReceived",
+        "ErrorReceived",
+        "RequestFailed",
+        "MessageIgnored",
+        "ConnectionClosed",
+    }
+    assert seen(found, Side.SERVER) == {
+        "RequestReceived",
+        "RequestAnswered",
+        "RequestCancelled",
+        "MessageIgnored",
+        "ConnectionClosed",
+    }
+
+
+@pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], MODERN])
+def test_a_round_for_the_state_alone(revision: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The client sends it again by itself: one handle, one ending, and the newest id to cancel."""
+    found = explore(
+        Pair(revision=revision),
+        client=[[request("call", "tools/call", TOOL, timeout=10), cancel("call")]],
+        server=[[require_input(0, {}, state="so far"), answer(1, RESULT)]],
+    )
+
+    stated(capsys, f"a state alone in {revision}", found, at_least=120)
+    assert seen(found, Side.CLIENT) == {
+        "ResponseReceived",
+        "RequestFailed",
+        "MessageIgnored",
+        "ConnectionClosed",
+    }
+    assert "RequestCancelled" in seen(found, Side.SERVER)
+
+
+# ----------------------------------------------------------------------------------- subscriptions
+
+FILTER: dict[str, Any] = {"toolsListChanged": True, "resourceSubscriptions": ["file:///a"]}
+SUBSCRIBER: list[Script] = [[listen("changes", FILTER, timeout=10)], [cancel("changes")]]
+PUBLISHER: Script = [
+    publish(ToolsListChanged()),
+    publish(ResourceUpdated("file:///a")),
+    publish(PromptsListChanged()),
+]
+TOLD = {
+    "SubscriptionAcknowledged",
+    "NotificationReceived",
+    "SubscriptionEnded",
+    "MessageIgnored",
+    "ConnectionClosed",
+}
+
+
+def test_one_subscription(capsys: pytest.CaptureFixture[str]) -> None:
+    """Changes, the client's end and the server's end cross in every way; one of the ends counts."""
+    found = explore(Pair(revision=MODERN), client=SUBSCRIBER, server=[PUBLISHER, [end_listener(0)]])
+
+    stated(capsys, "one subscription", found, at_least=1_200)
+    assert seen(found, Side.CLIENT) == TOLD
+    assert seen(found, Side.SERVER) == {
+        "ListenerAdded",
+        "ListenerRemoved",
+        "MessageIgnored",
+        "ConnectionClosed",
+    }
+    # What nobody has asked for was never sent.
+    assert not [text for _, text in found.messages if b"prompts/list_changed" in text]
+
+
+def test_one_subscription_acknowledged_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
+    """What changes before the acknowledgement waits for it, and is lost where it never comes."""
+    found = explore(
+        Pair(revision=MODERN, server_config=Config(manual={"subscriptions/listen"})),
+        client=SUBSCRIBER,
+        server=[PUBLISHER, [acknowledge(0, {"toolsListChanged": True}), end_listener(0)]],
+    )
+
+    stated(capsys, "one subscription by hand", found, at_least=1_300)
+    assert seen(found, Side.CLIENT) == TOLD
+    assert seen(found, Side.SERVER) == {
+        "RequestReceived",
+        "RequestCancelled",
+        "ListenerAdded",
+        "ListenerRemoved",
+        "MessageIgnored",
+        "ConnectionClosed",
+    }
+
+
+def test_one_subscription_before_there_were_any(capsys: pytest.CaptureFixture[str]) -> None:
+    """With a handshake the same `publish` serves who has subscribed by an answered request."""
+    asking = request("on", "resources/subscribe", {"uri": "file:///a"}, timeout=10)
+    found = explore(
+        Pair(),
+        client=[[asking, cancel("on")]],
+        server=[[publish(ResourceUpdated("file:///a"))], [answer(0, {})]],
+    )
+
+    stated(capsys, "one legacy subscription", found, at_least=200)
+    assert "NotificationReceived" in seen(found, Side.CLIENT)
+
+
+# ------------------------------------------------------------------------------------- era probes
+
+
+def silent(side: Side, message: bytes) -> bool:
+    """A server that reads nothing."""
+    return side is Side.CLIENT
+
+
+def deaf(side: Side, message: bytes) -> bool:
+    """A server that passes over what it does not know."""
+    return b"server/discover" in message
+
+
+SERVERS: dict[str, tuple[Sequence[str], Any, int]] = {
+    "silent": (LEGACY_REVISIONS, silent, 20),
+    "deaf": (LEGACY_REVISIONS, deaf, 60),
+    "legacy": (LEGACY_REVISIONS, None, 150),
+    "late": (BOTH, None, 120),
+    "modern": (MODERN_REVISIONS, None, 120),
+}
+"""What each speaks, what it never reads, and the least number of states to find."""
+
+
+def opened_or_failed(revisions: Sequence[str]) -> Callable[[World], None]:
+    """A start that is over has opened the conversation, in what the server speaks, or failed."""
+
+    def check(world: World) -> None:
+        client = world.client.connection
+        start: Any = world.client.asked.get("start")
+        if start is not None and not start.open and client.state is not State.CLOSED:
+            assert client.phase is Phase.OPERATING
+            assert client.revision in revisions
+
+    return check
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_one_probe(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The probe's deadline passes before its answer comes or does not, whatever the server is.
+
+    So each server that answers the probe is a late one, too. The one that speaks both eras ends up
+    in the older one then; one that is modern only says so, and is asked again.
+    """
+    revisions, loses, at_least = SERVERS[kind]
+    pair = Pair(client_revisions=BOTH, server_revisions=revisions, connected=False)
+    start = ask("start", lambda client: client.start(timeout=8, probe_timeout=3))
+    client: list[Script] = [[start, request("call", "tools/call", TOOL)]]
+    server: list[Script] = [[answer(0, RESULT)]]
+    check = opened_or_failed(revisions)
+    found = explore(pair, client=client, server=server, loses=loses, check=check)
+
+    stated(capsys, f"one probe of a {kind} server", found, at_least=at_least)
+    happened = seen(found, Side.CLIENT)
+    assert {"ConnectionFailed", "ConnectionClosed"} <= happened
+    assert ("Ready" in happened) is (kind != "silent")
+    assert ("ResponseReceived" in happened) is (kind != "silent")
+    assert ("MessageIgnored" in happened) is (loses is None)  # the answer that came too late
+    called = [text for _, text in found.messages if b'"tools/call"' in text]
+    enveloped = [text for text in called if MODERN.encode() in text]
+    assert bool(enveloped) is (kind in ("late", "modern"))
+    assert (len(called) > len(enveloped)) is (kind in ("deaf", "legacy", "late"))

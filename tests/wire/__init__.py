@@ -1,0 +1,1 @@
+"""Tests of framing and the JSON codec."""

@@ -1,0 +1,1 @@
+"""Programs that write parts of this project, which are then part of it."""
