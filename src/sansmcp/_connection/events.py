@@ -531,8 +531,10 @@ Event: TypeAlias = (
 
 Item = TypeVar("Item")
 
-_TAKEN_TOGETHER: Final = 32
-"""The number of taken events that are removed from the list at once, while others wait."""
+_TAKEN: Final[Any] = None
+"""Stands in the place of an event that was taken: the queue keeps no reference to the event."""
+_LEAST_CUT: Final = 32
+"""So many places of taken events are removed at a time, or more."""
 
 
 @final
@@ -557,11 +559,12 @@ class EventQueue(list[Item]):
         """Take the oldest event; the queue must not be empty."""
         n_taken = self._n_taken
         event = self[n_taken]
+        self[n_taken] = _TAKEN
         n_taken += 1
         if n_taken == len(self):
             self.clear()
             n_taken = 0
-        elif n_taken == _TAKEN_TOGETHER:
+        elif n_taken >= _LEAST_CUT and 2 * n_taken >= len(self):  # linear in all events
             del self[:n_taken]
             n_taken = 0
         self._n_taken = n_taken
