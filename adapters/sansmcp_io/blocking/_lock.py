@@ -23,7 +23,7 @@ class Forkable:
 
     def _leave_to_parent(self) -> None:
         """This is the process that was made by `os.fork`: make the locks anew."""
-        raise NotImplementedError
+        raise NotImplementedError  # each class that has locks makes its own
 
 
 _LIVING: Final = WeakSet[Forkable]()

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TypeAlias
 
 import attrs
-
-from .._common.extras import without_extra
-
-try:
-    import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
-except ModuleNotFoundError as _error:
-    raise without_extra("trio", _error) from None
-
-from contextlib import suppress
-
 import trio
 
 from .._async.call import Call
