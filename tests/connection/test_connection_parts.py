@@ -33,7 +33,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp._connection.answers import Answers
-from sansmcp._connection.connection import ByteStream
+from sansmcp._connection.connection import ByteStreamTransport
 from sansmcp._connection.core import Core
 from sansmcp._connection.events import CancelCause
 from sansmcp._connection.incoming import IncomingRequests, MethodPart
@@ -68,7 +68,7 @@ def core_of(side: Side, revision: str | None = NEWEST, **settings: Any) -> Core:
     """What parts share, in the middle of a conversation of this revision."""
     core = Core(
         side,
-        ByteStream(),
+        ByteStreamTransport(),
         info={"name": "part", "version": "1"},
         capabilities={"tools": {"listChanged": True}} if side is Side.SERVER else {},
         revisions=LEGACY_REVISIONS if revision in LEGACY_REVISIONS else ("2026-07-28",),

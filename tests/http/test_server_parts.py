@@ -39,15 +39,15 @@ from sansmcp.http import (
 )
 from sansmcp.http._headers import Fields
 from sansmcp.http._server.bodies import HeldMemory, has_duplicates
-from sansmcp.http._server.core import EndpointCore, Service
+from sansmcp.http._server.core import ServerEndpointCore, Service
 from sansmcp.http._server.event_log import History
-from sansmcp.http._server.exchange import Accepted, ExchangeCore
-from sansmcp.http._server.head import HeadJudge
+from sansmcp.http._server.exchange import Accepted, ServerExchangeCore
+from sansmcp.http._server.head import RequestHeadJudge
 from sansmcp.http._server.hosted_connections import HostedConnections
 from sansmcp.http._server.methods import Methods
 from sansmcp.http._server.modern_headers import judge_headers
 from sansmcp.http._server.origins import Origins
-from sansmcp.http._server.post import Post
+from sansmcp.http._server.post import PostReceiver
 from sansmcp.http._server.session_connection import SessionConnection
 from sansmcp.http._server.session_store import SessionStore
 from sansmcp.http._server.shared_connection import Reply, SharedConnection
@@ -71,15 +71,15 @@ CALL: Final = call(1, "tools/call", {"name": "t", "arguments": {}})
 
 def new_core(
     now: float | None = None, keep_alive: float | None = None, **config: Any
-) -> EndpointCore:
+) -> ServerEndpointCore:
     """What all parts share, at this time."""
-    core = EndpointCore(Config(**config), keep_alive=keep_alive)
+    core = ServerEndpointCore(Config(**config), keep_alive=keep_alive)
     if now is not None:
         core.tell(now)
     return core
 
 
-def events_of(core: EndpointCore) -> list[Any]:
+def events_of(core: ServerEndpointCore) -> list[Any]:
     """Take all events."""
     events: list[Any] = []
     while core.events:
@@ -96,7 +96,7 @@ def service_of(**settings: Any) -> Service:
 
 
 def new_exchange(
-    core: EndpointCore,
+    core: ServerEndpointCore,
     method: str = "POST",
     headers: Iterable[tuple[str, str]] = (),
     target: str = "/mcp",
@@ -104,16 +104,16 @@ def new_exchange(
     *,
     json_first: bool = True,
     stream: bool = True,
-) -> ExchangeCore:
+) -> ServerExchangeCore:
     """An exchange whose head was judged: the client takes one JSON object, and perhaps a stream."""
-    exchange = ExchangeCore(core, method, target, Fields(list(headers)), principal)
+    exchange = ServerExchangeCore(core, method, target, Fields(list(headers)), principal)
     exchange.accepted = Accepted(json=True, stream=stream)
     exchange.json_first = json_first
     exchange.common = ()
     return exchange
 
 
-def output_of(exchange: ExchangeCore) -> list[Any]:
+def output_of(exchange: ServerExchangeCore) -> list[Any]:
     """Take what the exchange has to send now."""
     output: list[Any] = []
     while (piece := exchange.next_output()) is not None:
@@ -121,7 +121,7 @@ def output_of(exchange: ExchangeCore) -> list[Any]:
     return output
 
 
-def whole(exchange: ExchangeCore) -> tuple[int, Any]:
+def whole(exchange: ServerExchangeCore) -> tuple[int, Any]:
     """Status and JSON of a whole response."""
     response = exchange.response()
     assert response is not None
@@ -147,7 +147,7 @@ class Ledger:
 def test_the_core_keeps_time_and_wakes_its_caller_once() -> None:
     """One clock for all connections; each kind of news is told once until it was taken."""
     calls: list[int] = []
-    core = EndpointCore(Config(), wake=lambda: calls.append(len(calls)))
+    core = ServerEndpointCore(Config(), wake=lambda: calls.append(len(calls)))
     core.tell(2.0)
     core.tell(1.0)
     core.report(Breach("OWN-037", "text"))
@@ -247,7 +247,7 @@ class Receiver:
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
 
-    def receive(self, exchange: ExchangeCore, body: bytes | bytearray) -> None:
+    def receive(self, exchange: ServerExchangeCore, body: bytes | bytearray) -> None:
         self.bodies.append(bytes(body))
         exchange.answer(202, b"")
 
@@ -290,13 +290,15 @@ def test_the_handle_refuses_a_body_over_the_limit() -> None:
 # ----------------------------------------------------------------------------------------- heads
 
 
-def new_judge(core: EndpointCore, service: Service) -> HeadJudge:
-    return HeadJudge(core, service, Origins((), None))
+def new_judge(core: ServerEndpointCore, service: Service) -> RequestHeadJudge:
+    return RequestHeadJudge(core, service, Origins((), None))
 
 
-def judged(judge: HeadJudge, core: EndpointCore, method: str, **headers: str) -> ExchangeCore:
+def judged(
+    judge: RequestHeadJudge, core: ServerEndpointCore, method: str, **headers: str
+) -> ServerExchangeCore:
     fields = [(name.replace("_", "-"), value) for name, value in headers.items()]
-    exchange = ExchangeCore(core, method, "/mcp", Fields(fields))
+    exchange = ServerExchangeCore(core, method, "/mcp", Fields(fields))
     judge.judge(exchange)
     return exchange
 
@@ -388,14 +390,14 @@ class Owner(Ledger):
         raise AssertionError("nothing is lost")
 
 
-def new_streams(core: EndpointCore, **settings: Any) -> SessionStreams:
+def new_streams(core: ServerEndpointCore, **settings: Any) -> SessionStreams:
     """The streams of a session of the newest legacy revision."""
     owner: Any = Owner(new_shared(core).core)
     owner.core.peer.revision = LEGACY
     return SessionStreams(owner, sessions(**settings), b"s1", None)
 
 
-def new_shared(core: EndpointCore, **settings: Any) -> SharedConnection:
+def new_shared(core: ServerEndpointCore, **settings: Any) -> SharedConnection:
     """A connection of many clients."""
     settings.setdefault("revisions", (*LEGACY_REVISIONS, *MODERN_REVISIONS))
     return SharedConnection(
@@ -503,7 +505,7 @@ def test_the_history_of_a_session_reports_what_its_log_does() -> None:
 # ------------------------------------------------------------------------------------ connections
 
 
-def arrived(core: EndpointCore) -> IncomingRequest:
+def arrived(core: ServerEndpointCore) -> IncomingRequest:
     """The one request that came."""
     (request,) = [event.request for event in events_of(core) if isinstance(event, RequestReceived)]
     return request
@@ -514,7 +516,7 @@ def test_a_shared_connection_answers_by_the_reply_of_the_request() -> None:
     core = new_core()
     shared = new_shared(core, revisions=MODERN_REVISIONS)
     message = modern(1, "tools/call", {"name": "t", "arguments": {}})
-    replies: list[tuple[IncomingRequest, ExchangeCore]] = []
+    replies: list[tuple[IncomingRequest, ServerExchangeCore]] = []
     for _ in range(2):
         exchange = new_exchange(core)
         shared.machine.intake.receive_request(
@@ -573,7 +575,7 @@ class Store:
         self.calls.append(f"unsubscribed {uri}")
 
 
-def new_session(core: EndpointCore, store: Store, **settings: Any) -> SessionConnection:
+def new_session(core: ServerEndpointCore, store: Store, **settings: Any) -> SessionConnection:
     """The connection of a session that is not open yet."""
     return SessionConnection(
         core,
@@ -628,7 +630,7 @@ def test_a_silent_session_ends() -> None:
     assert session.end_cause is SessionEnd.EXPIRED
 
 
-def new_store(core: EndpointCore, service: Service) -> SessionStore:
+def new_store(core: ServerEndpointCore, service: Service) -> SessionStore:
     settings: dict[str, Any] = {
         "info": SERVER_INFO,
         "capabilities": SERVER_CAPABILITIES,
@@ -662,7 +664,7 @@ def test_the_store_opens_finds_and_forgets_sessions() -> None:
     ]
 
 
-def new_hosted(core: EndpointCore, service: Service) -> HostedConnections:
+def new_hosted(core: ServerEndpointCore, service: Service) -> HostedConnections:
     settings: dict[str, Any] = {"instructions": None, "config": core.config}
     return HostedConnections(core, service, new_shared(core), settings)
 
@@ -692,12 +694,12 @@ class Served:
         self.service = service_of(**settings)
         self.hosted = new_hosted(self.core, self.service)
         self.heads = new_judge(self.core, self.service)
-        self.post = Post(self.core, self.service, self.hosted, self.heads)
+        self.post = PostReceiver(self.core, self.service, self.hosted, self.heads)
         self.methods = Methods(self.core, self.service, self.hosted.store, self.heads, self.post)
 
     def receive(
         self, method: str, body: object, headers: Iterable[tuple[str, str]] = ()
-    ) -> ExchangeCore:
+    ) -> ServerExchangeCore:
         exchange = new_exchange(self.core, method, headers)
         self.methods.receive(exchange, b"" if body is None else json.dumps(body).encode())
         return exchange

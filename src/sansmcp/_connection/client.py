@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 from .._spec.registry import ALL_REVISIONS
 from .._wire.values import JSONObject, Side
 from .config import Config
-from .connection import ByteStream
+from .connection import ByteStreamTransport
 from .core import Core
 from .handles import OutgoingRequest, Start, Subscription
 from .machine import ClientMachine
@@ -53,7 +53,7 @@ class ClientConnection(Connection):
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
     ) -> None:
-        stream = ByteStream()
+        stream = ByteStreamTransport()
         core = Core(
             Side.CLIENT,
             stream,

@@ -48,7 +48,7 @@ from .machine import Machine
 from .transport import Transport
 
 
-class ByteStream(Transport):
+class ByteStreamTransport(Transport):
     """The transport of one byte stream for all messages; it may end inside of a message.
 
     Attributes:
@@ -85,7 +85,7 @@ class Connection:
         "_trimmer",
     )
 
-    def _assemble(self, machine: Machine, stream: ByteStream) -> None:
+    def _assemble(self, machine: Machine, stream: ByteStreamTransport) -> None:
         self._machine = machine
         self._stream = stream
         self._core = machine.core

@@ -11,7 +11,7 @@ from .._rules.state_tables import STATES, State, StateTrigger
 from .._spec.errors import ErrorCode
 from .._wire.codec import refusal
 from .._wire.framing import BOM, BOM_NOTE, HEAD_BYTES, TAIL_BYTES, OverlongEnd
-from .._wire.outline import Kind, read_head, read_tail
+from .._wire.outline import OutlineKind, read_head, read_tail
 from .._wire.setting_checks import check_clock, check_wait
 from .._wire.values import JSONObject, JSONValue, id_key
 from .answers import Answers
@@ -137,7 +137,7 @@ class Machine:
         core.parts = self
         self._drain = DrainTimer()
         # The kind of a message over the limit whose first bytes have no id; else None.
-        self._overlong_kind: Kind | None = None
+        self._overlong_kind: OutlineKind | None = None
 
     # -------------------------------------------------------------------------- from the transport
 
@@ -436,24 +436,24 @@ class Machine:
         limit = self.core.config.max_message_bytes
         size = f"more than {limit}" if end is None else str(end.size)
         kind, id = read_head(head)
-        if end is not None and id is None and kind is not Kind.UNKNOWN:
+        if end is not None and id is None and kind is not OutlineKind.UNKNOWN:
             id = read_tail(end.tail)
-        call = self.answers.answered_by(id_key(id)) if kind is Kind.ANSWER else None
+        call = self.answers.answered_by(id_key(id)) if kind is OutlineKind.ANSWER else None
         if call is not None:
             text = self.answers.overlong_text(call, size)
             self.answers.conclude_overlong(call, text)
             return
         text = f"a message has {size} bytes; the limit of Config.max_message_bytes is {limit}"
-        if id is None and kind is not Kind.CALL and (waiting := len(self.outgoing.calls)):
+        if id is None and kind is not OutlineKind.CALL and (waiting := len(self.outgoing.calls)):
             which = "the one open request" if waiting == 1 else f"one of {waiting} open requests"
             text += f"; it may be the response to {which}; that request then gets no response"
         breach = Breach("OWN-001", text)
         excerpt = self.core.excerpt(head, over=limit)
         if end is None and id is None:
             self._overlong_kind = kind
-        if self._overlong_kind is not None and kind is not Kind.UNKNOWN:
+        if self._overlong_kind is not None and kind is not OutlineKind.UNKNOWN:
             self.core.report(breach, excerpt=excerpt, code=breach.code)
-        elif kind is Kind.ANSWER:
+        elif kind is OutlineKind.ANSWER:
             self.core.report(breach, excerpt=excerpt)
         else:
             self.incoming.refuse_unreadable(breach, None, excerpt=excerpt, raw_id=id)
@@ -468,8 +468,8 @@ class Machine:
         kind, self._overlong_kind = self._overlong_kind, None
         if kind is None:
             return False
-        id = read_tail(end.tail) if kind is not Kind.UNKNOWN else None
-        if kind is Kind.CALL:
+        id = read_tail(end.tail) if kind is not OutlineKind.UNKNOWN else None
+        if kind is OutlineKind.CALL:
             limit = self.core.config.max_message_bytes
             text = (
                 f"a message has {end.size} bytes; the limit of Config.max_message_bytes is {limit}"
@@ -479,7 +479,7 @@ class Machine:
             self.answers.conclude_overlong(
                 call, self.answers.overlong_text(call, str(end.size)), is_told=True
             )
-        return kind is not Kind.CALL and id is None
+        return kind is not OutlineKind.CALL and id is None
 
     # ---------------------------------------------------------------------- for all parts together
 

@@ -9,7 +9,7 @@ from .._spec.registry import ALL_REVISIONS
 from .._wire.values import JSONObject, JSONValue, Side
 from .changes import Change
 from .config import Config, config_of
-from .connection import ByteStream
+from .connection import ByteStreamTransport
 from .core import Core
 from .handles import IncomingRequest, Listener
 from .machine import ServerMachine
@@ -59,7 +59,7 @@ class ServerConnection(Connection):
     ) -> None:
         config = config_of(config)
         check_principal_key(principal, principal_key, config)
-        stream = ByteStream()
+        stream = ByteStreamTransport()
         core = Core(
             Side.SERVER,
             stream,

@@ -1,8 +1,8 @@
 """The steps of a connection in which transports differ, such as queueing a message.
 
-`Transport` has the default behaviour: one stream for all messages. `connection.ByteStream` is the
-transport of connections on bytes. The transports of HTTP, where each message has its own route, are
-in `sansmcp.http`.
+`Transport` has the default behaviour: one stream for all messages. The transport of connections on
+bytes is `connection.ByteStreamTransport`. The transports of HTTP, where each message has its own
+route, are in `sansmcp.http`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kind and id of a message over the limit, read from its first and last bytes."""
+"""The kind and the id of a message over the limit, read from its first and last bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ANSWERS: Final = frozenset({b"result", b"error"})
 _CALLS: Final = frozenset({b"method", b"params"})
 
 
-class Kind(enum.Enum):
+class OutlineKind(enum.Enum):
     """The kind of a message, as far as its first bytes show it."""
 
     ANSWER = "an answer"
@@ -30,23 +30,23 @@ class Kind(enum.Enum):
     UNKNOWN = "no message, or one with another start"
 
 
-def read_head(head: bytes) -> tuple[Kind, RequestId | None]:
+def read_head(head: bytes) -> tuple[OutlineKind, RequestId | None]:
     """The kind and the id in the first bytes of a message; the id is None if it comes later.
 
     The bytes are read up to the first member that is an object or a list. Most peers write the id
     before it; the others write it last (`read_tail`).
     """
-    kind, id = Kind.UNKNOWN, None
+    kind, id = OutlineKind.UNKNOWN, None
     found = re.match(_START, head)
     while found is not None:
         found = re.compile(_MEMBER).match(head, found.end())
         if found is None:
             break
         name, value = found.groups()
-        if name in _ANSWERS and kind is Kind.UNKNOWN:
-            kind = Kind.ANSWER
+        if name in _ANSWERS and kind is OutlineKind.UNKNOWN:
+            kind = OutlineKind.ANSWER
         elif name in _CALLS:
-            kind = Kind.CALL
+            kind = OutlineKind.CALL
         elif name == b"id" and value is not None:
             id = _id_of(value)
         if value is None:

@@ -21,7 +21,7 @@ from ._handshake import INITIALIZED, Handshake
 from ._history import ModernHistory, SideHistory
 from ._log_levels import LOG, AgreedLogLevel
 from ._observations import Observations
-from ._progress import PROGRESS, Progress
+from ._progress import PROGRESS, SeenProgress
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources, Subscriptions
 
@@ -29,7 +29,7 @@ _UPDATED: Final = "notifications/resources/updated"
 
 
 @attrs.define(eq=False, repr=False)
-class Notifications:
+class SeenNotifications:
     """Judges notifications by what their sender certainly knows.
 
     Args:
@@ -40,7 +40,7 @@ class Notifications:
     _client: SideHistory
     _modern: ModernHistory
     _handshake: Handshake
-    _progress: Progress
+    _progress: SeenProgress
     _cancellations: Cancellations
     _subscriptions: Subscriptions
     _stateless: StatelessRequests

@@ -18,10 +18,11 @@ ended may cross: they are violations only once the side has answered something t
 **What is forgotten** at a limit of `Config` makes no side guilty: a rule that needs it is not
 judged from then on, and a `BlindSpot` reports that.
 
-**The parts.** `Observer` splits and decodes the input and dispatches each message to `Requests`,
-`Responses` or `Notifications`. These ask the parts that own one subject each: `Handshake`,
-`StatelessRequests`, `InputRounds`, `Subscriptions`, `Progress`, `Cancellations`. All of them report
-through `Observations` and share the history of each side (`SideHistory`, `ModernHistory`).
+**The parts.** `Observer` splits and decodes the input and dispatches each message to
+`SeenRequests`, `SeenResponses` or `SeenNotifications`. These ask the parts that own one subject
+each: `Handshake`, `StatelessRequests`, `InputRounds`, `Subscriptions`, `SeenProgress`,
+`Cancellations`. All of them report through `Observations` and share the history of each side
+(`SideHistory`, `ModernHistory`).
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ from ._handshake import Handshake
 from ._history import ModernHistory, SeenRequest, SideHistory
 from ._input_required import InputRounds, SeenRounds
 from ._log_levels import AgreedLogLevel
-from ._notifications import Notifications
+from ._notifications import SeenNotifications
 from ._observations import Observations
-from ._progress import Progress
-from ._requests import Requests
-from ._responses import Responses
+from ._progress import SeenProgress
+from ._requests import SeenRequests
+from ._responses import SeenResponses
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources, Subscriptions
 
@@ -164,12 +165,12 @@ class Observer:
         stateless = StatelessRequests(
             observations, client, modern, handshake, inputs, subscriptions, registry, shape
         )
-        progress = Progress(observations, sides, modern, handshake, config)
+        progress = SeenProgress(observations, sides, modern, handshake, config)
         cancellations = Cancellations(observations, client, modern, handshake, subscriptions)
         common = (observations, sides, modern, handshake, progress, stateless, level, resources)
-        self._requests = Requests(*common, shape, config.max_requests)
-        self._responses = Responses(*common, shape)
-        self._notifications = Notifications(
+        self._requests = SeenRequests(*common, shape, config.max_requests)
+        self._responses = SeenResponses(*common, shape)
+        self._notifications = SeenNotifications(
             observations,
             client,
             modern,

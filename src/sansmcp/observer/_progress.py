@@ -80,7 +80,7 @@ class _SideTokens:
 
 
 @attrs.define(eq=False, repr=False)
-class Progress:
+class SeenProgress:
     """Judges progress by the requests whose tokens it uses."""
 
     _observations: Observations

@@ -28,7 +28,7 @@ from ._handshake import Handshake
 from ._history import ModernHistory, SeenRequest, SideHistory
 from ._log_levels import AgreedLogLevel
 from ._observations import Observations
-from ._progress import Progress
+from ._progress import SeenProgress
 from ._stateless import StatelessRequests, is_modern_request
 from ._subscriptions import SeenSubscription, SubscribedResources
 
@@ -38,14 +38,14 @@ _FORGOTTEN: Final = "the oldest id was forgotten: unknown ids are not judged any
 
 
 @attrs.define(eq=False, repr=False)
-class Requests:
+class SeenRequests:
     """Judges requests by what their sender certainly knows."""
 
     _observations: Observations
     _sides: tuple[SideHistory, SideHistory]
     _modern: ModernHistory
     _handshake: Handshake
-    _progress: Progress
+    _progress: SeenProgress
     _stateless: StatelessRequests
     _log_level: AgreedLogLevel
     _resources: SubscribedResources

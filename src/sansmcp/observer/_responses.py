@@ -25,13 +25,13 @@ from ._handshake import Handshake
 from ._history import ModernHistory, SeenRequest, SideHistory
 from ._log_levels import AgreedLogLevel
 from ._observations import Observations
-from ._progress import Progress
+from ._progress import SeenProgress
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources
 
 
 @attrs.define(eq=False, repr=False)
-class Responses:
+class SeenResponses:
     """Matches responses with requests, and judges them.
 
     Args:
@@ -42,7 +42,7 @@ class Responses:
     _sides: tuple[SideHistory, SideHistory]
     _modern: ModernHistory
     _handshake: Handshake
-    _progress: Progress
+    _progress: SeenProgress
     _stateless: StatelessRequests
     _log_level: AgreedLogLevel
     _resources: SubscribedResources

@@ -26,7 +26,7 @@ from sansmcp import (
     ResponseReceived,
     State,
 )
-from sansmcp._connection.connection import ByteStream
+from sansmcp._connection.connection import ByteStreamTransport
 from sansmcp._connection.core import Core
 from sansmcp._connection.machine import ClientMachine
 from sansmcp._spec.errors import LocalProtocolError
@@ -42,21 +42,21 @@ from sansmcp.http import (
 )
 from sansmcp.http._client.authorization import Authorization
 from sansmcp.http._client.connection import PostConnection, ToolRefresh
-from sansmcp.http._client.core import EndpointCore
+from sansmcp.http._client.core import ClientEndpointCore
 from sansmcp.http._client.exchange import (
-    ExchangeCore,
+    ClientExchangeCore,
     ExchangeOwner,
     ExchangePurpose,
     ExchangeQueue,
 )
 from sansmcp.http._client.headers import RequestHeaders
 from sansmcp.http._client.old_transport import OldStream, may_be_old
-from sansmcp.http._client.post import Post
+from sansmcp.http._client.post import PostedMessage
 from sansmcp.http._client.response_head import Head
 from sansmcp.http._client.response_judge import ResponseJudge
-from sansmcp.http._client.responses import Responses, error_in
+from sansmcp.http._client.responses import ReceivedResponses, error_in
 from sansmcp.http._client.retries import StreamRetries
-from sansmcp.http._client.session import Session, SessionDelete
+from sansmcp.http._client.session import ClientSession, SessionDelete
 from sansmcp.http._client.streams import StandaloneStream
 from sansmcp.http._client.tool_headers import ToolHeaders
 from sansmcp.http._client.urls import read_url
@@ -68,17 +68,17 @@ JSON_HEAD = {"content-type": "application/json"}
 SSE_HEAD = {"content-type": "text/event-stream"}
 
 
-def new_core(**settings: Any) -> EndpointCore:
+def new_core(**settings: Any) -> ClientEndpointCore:
     """What all parts share, with a machine that sends its messages nowhere."""
-    core = EndpointCore(read_url(URL), Config(**settings), None)
+    core = ClientEndpointCore(read_url(URL), Config(**settings), None)
     core.machine = new_machine(core)
     return core
 
 
-def new_machine(core: EndpointCore) -> ClientMachine:
+def new_machine(core: ClientEndpointCore) -> ClientMachine:
     own = Core(
         Side.CLIENT,
-        ByteStream(),
+        ByteStreamTransport(),
         info=INFO,
         capabilities=None,
         revisions=ALL_REVISIONS,
@@ -96,7 +96,7 @@ def new_queue(headers: tuple[tuple[bytes, bytes], ...] = (), **settings: Any) ->
     return ExchangeQueue(new_core(**settings), RequestHeaders(headers))
 
 
-def events_of(core: EndpointCore) -> list[Any]:
+def events_of(core: ClientEndpointCore) -> list[Any]:
     events: list[Any] = []
     while (event := core.next_event()) is not None:
         events.append(event)
@@ -116,13 +116,13 @@ class Accepting:
     def __init__(self) -> None:
         self.refusals: list[tuple[int, bytes]] = []
 
-    def judge_head(self, exchange: ExchangeCore, head: Head) -> None:
+    def judge_head(self, exchange: ClientExchangeCore, head: Head) -> None:
         if head.is_good:
             exchange.owner.head(exchange, head)
         else:
             exchange.read_refusal()
 
-    def judge_refusal(self, exchange: ExchangeCore, head: Head, body: bytes) -> None:
+    def judge_refusal(self, exchange: ClientExchangeCore, head: Head, body: bytes) -> None:
         self.refusals.append((head.status, body))
 
 
@@ -138,7 +138,7 @@ class Collector(ExchangeOwner):
         self.retries = StreamRetries(queue.core)
         self.got: list[object] = []
 
-    def head(self, exchange: ExchangeCore, head: Head) -> None:
+    def head(self, exchange: ClientExchangeCore, head: Head) -> None:
         if head.media_type == "text/event-stream":
             exchange.read_stream()
         else:
@@ -147,11 +147,11 @@ class Collector(ExchangeOwner):
     def whole(self, head: Head, body: bytes) -> None:
         self.got.append(body)
 
-    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ClientExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         assert isinstance(item, ServerSentEvent)
         self.got.append(item.data)
 
-    def broken(self, exchange: ExchangeCore, text: str) -> None:
+    def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         self.got.append(text)
 
     def give_up(self, status: int, text: str) -> None:
@@ -269,7 +269,7 @@ class Work:
 def test_core_wakes_once_for_work_an_event_and_a_deadline() -> None:
     """A caller that sleeps has to learn of each, and not of the same twice."""
     woken: list[str] = []
-    core = EndpointCore(read_url(URL), Config(), lambda: woken.append("woken"))
+    core = ClientEndpointCore(read_url(URL), Config(), lambda: woken.append("woken"))
     core.machine = new_machine(core)
     core.work = work = Work()
     core.settle()
@@ -439,7 +439,7 @@ def test_standalone_stream_brings_messages() -> None:
     """Servers send on it what belongs to no request."""
     queue = new_queue()
     queue.judge = Accepting()
-    stream = StandaloneStream(queue, Responses(opened_machine(queue)))
+    stream = StandaloneStream(queue, ReceivedResponses(opened_machine(queue)))
     stream.send()
     exchange = taken(queue)
     exchange.receive_head(200, SSE_HEAD)
@@ -456,7 +456,7 @@ def test_standalone_stream_brings_messages() -> None:
 def test_server_without_a_standalone_stream(status: int, is_told: bool) -> None:
     """405 says so, and is no fault; another form of body is one."""
     queue = new_queue()
-    stream = StandaloneStream(queue, Responses(queue.core.machine))
+    stream = StandaloneStream(queue, ReceivedResponses(queue.core.machine))
     stream.send()
     assert stream.exchange is not None
 
@@ -496,7 +496,7 @@ def test_responses_answer_or_end_requests() -> None:
     """A response may be an answer, a refusal, or neither."""
     queue = new_queue()
     machine = opened_machine(queue)
-    responses = Responses(machine)
+    responses = ReceivedResponses(machine)
     answered, refused, lost, mistaken = (ask(machine) for _ in range(4))
 
     event = ServerSentEvent(
@@ -522,7 +522,7 @@ def test_responses_answer_or_end_requests() -> None:
 def test_responses_tell_what_is_wrong_with_a_body() -> None:
     """A body that is no answer ends its request with a reason."""
     queue = new_queue()
-    responses = Responses(opened_machine(queue))
+    responses = ReceivedResponses(opened_machine(queue))
     assert responses.receive_body(object(), b"{") != ""
     note = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'
     assert responses.receive_body(object(), note) == ""
@@ -552,7 +552,7 @@ def test_refused_probe_ends_the_start() -> None:
     start = machine.discovery.start(None, None, None, None, None, None)
     (probe,) = machine.outgoing.calls.values()
 
-    Responses(machine).refuse(probe, 503, "it is closed")
+    ReceivedResponses(machine).refuse(probe, 503, "it is closed")
 
     failed, closed = events_of(queue.core)
     assert isinstance(failed, ConnectionFailed)
@@ -560,8 +560,8 @@ def test_refused_probe_ends_the_start() -> None:
     assert not start.open
 
 
-def new_post(queue: ExchangeQueue, call: Any = None) -> Post:
-    post = Post(queue, Responses(queue.core.machine), call, (), is_modern=False)
+def new_post(queue: ExchangeQueue, call: Any = None) -> PostedMessage:
+    post = PostedMessage(queue, ReceivedResponses(queue.core.machine), call, (), is_modern=False)
     post.body = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
     return post
 
@@ -748,9 +748,9 @@ def test_authorization_that_nobody_supplies_refuses() -> None:
     assert [event.kept for event in events_of(queue.core)] == [True, False, False]
 
 
-def new_session(queue: ExchangeQueue, *, get_stream: bool = False) -> Session:
+def new_session(queue: ExchangeQueue, *, get_stream: bool = False) -> ClientSession:
     authorization = Authorization(queue.core, queue, holds=False)
-    return Session(
+    return ClientSession(
         queue.core,
         queue,
         ToolHeaders(queue.core),
@@ -766,20 +766,20 @@ def new_session(queue: ExchangeQueue, *, get_stream: bool = False) -> Session:
 class Following(Accepting):
     """A judge that tells a session of good answers and of status 404, and knows no other rule."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ClientSession) -> None:
         super().__init__()
         self.session = session
 
-    def judge_head(self, exchange: ExchangeCore, head: Head) -> None:
+    def judge_head(self, exchange: ClientExchangeCore, head: Head) -> None:
         if head.status == 404:
             self.session.lose(exchange.owner, 404)
             return
-        if isinstance(exchange.owner, Post):
+        if isinstance(exchange.owner, PostedMessage):
             self.session.answered(exchange.owner, head)
         super().judge_head(exchange, head)
 
 
-def open_session(queue: ExchangeQueue, session: Session, session_id: str = "one") -> None:
+def open_session(queue: ExchangeQueue, session: ClientSession, session_id: str = "one") -> None:
     """Answer `initialize`, which waits, and take the note that follows."""
     result: dict[str, Any] = {
         "protocolVersion": NEWEST,
@@ -844,7 +844,7 @@ def test_delete_is_over_when_it_fails() -> None:
     assert events_of(queue.core) == []
 
 
-def refused_initialize(queue: ExchangeQueue) -> Post:
+def refused_initialize(queue: ExchangeQueue) -> PostedMessage:
     """`initialize`, which the server has refused with a text."""
     machine = queue.core.machine
     machine.discovery.start(None, None, None, NEWEST, None, None)

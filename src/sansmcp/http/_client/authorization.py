@@ -12,10 +12,10 @@ import attrs
 from ..._connection.handles import OutgoingRequest, Purpose, purpose_of, timeout_of
 from .._headers import Headers
 from .auth_challenges import read_challenges
-from .core import EndpointCore
+from .core import ClientEndpointCore
 from .events import AuthorizationRequired
-from .exchange import ExchangeCore, ExchangeOwner, ExchangeQueue
-from .post import Post
+from .exchange import ClientExchangeCore, ExchangeOwner, ExchangeQueue
+from .post import PostedMessage
 from .response_head import Head
 
 _MAX_CHALLENGED: Final = 5
@@ -28,7 +28,7 @@ An application that always supplies the same would go on for ever, as fast as th
 class Authorization:
     """The exchanges that wait for credentials, and what is known of refused probes."""
 
-    _core: EndpointCore
+    _core: ClientEndpointCore
     _queue: ExchangeQueue
     _holds: bool = attrs.field(
         kw_only=True, alias="holds"
@@ -40,7 +40,7 @@ class Authorization:
         """Forget the probes before a start that was successful."""
         self._refused_probes = 0
 
-    def is_doubted(self, exchange: ExchangeCore) -> bool:
+    def is_doubted(self, exchange: ClientExchangeCore) -> bool:
         """Whether `initialize` follows a probe whose credentials were refused.
 
         Servers from before 2026-07-28 may refuse any request like this that is not `initialize` and
@@ -48,7 +48,7 @@ class Authorization:
         start begins again with the probe.
         """
         owner, headers = exchange.owner, self._queue.headers
-        if not isinstance(owner, Post):
+        if not isinstance(owner, PostedMessage):
             return False
         call = owner.call
         if (
@@ -63,7 +63,7 @@ class Authorization:
         self._probe_timeout = timeout_of(call)
         return True
 
-    def refused(self, exchange: ExchangeCore, head: Head) -> None:
+    def refused(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Hold an exchange that the server refuses without other credentials, or end its owner."""
         owner, queue = exchange.owner, self._queue
         if exchange.version != queue.headers.version:
@@ -86,14 +86,14 @@ class Authorization:
         if holds:
             owner.exchange = None
             queue.held[owner] = event
-            if isinstance(owner, Post) and (call := owner.call) is not None:
+            if isinstance(owner, PostedMessage) and (call := owner.call) is not None:
                 self._let_wait(owner, call)
         else:
             text = f"the server wants authorization (status {head.status})"
             owner.give_up(head.status, text)
 
     @staticmethod
-    def _let_wait(post: Post, call: OutgoingRequest) -> None:
+    def _let_wait(post: PostedMessage, call: OutgoingRequest) -> None:
         """Stop the timeout of a probe: the application may need any time to supply credentials."""
         if purpose_of(call) is Purpose.DISCOVER:
             post.responses.machine.outgoing.suspend_timeout(call)
@@ -112,7 +112,7 @@ class Authorization:
         return len(held)
 
     def _send_again(self, owner: ExchangeOwner) -> None:
-        if isinstance(owner, Post) and (call := owner.call) is not None:
+        if isinstance(owner, PostedMessage) and (call := owner.call) is not None:
             if purpose_of(call) is Purpose.DISCOVER:
                 owner.responses.machine.outgoing.restart_timeout(call)
             elif purpose_of(call) is Purpose.INITIALIZE and self._refused_probes:

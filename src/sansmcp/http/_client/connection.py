@@ -35,8 +35,8 @@ from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, Side, id_key, is_list, is_object
 from .._headers import Headers
 from .exchange import ExchangePurpose, ExchangeQueue
-from .post import Post, post_of
-from .responses import Responses
+from .post import PostedMessage, post_of
+from .responses import ReceivedResponses
 from .tool_headers import ToolHeaders, message_fields
 
 _LOST_SESSION: Final = frozenset({CloseCause.SESSION_LOST, CloseCause.START_FAILED})
@@ -71,7 +71,7 @@ class ToolRefresh:
     repeat its arguments. If that changes the headers, the call is sent again, once.
     """
 
-    _responses: Responses
+    _responses: ReceivedResponses
     _tool_headers: ToolHeaders
 
     def begins(self, call: OutgoingRequest, message: JSONObject) -> bool:
@@ -96,7 +96,7 @@ class ToolRefresh:
         self._list_tools(call, post, {})
         return True
 
-    def _list_tools(self, call: OutgoingRequest, post: Post, params: JSONObject) -> None:
+    def _list_tools(self, call: OutgoingRequest, post: PostedMessage, params: JSONObject) -> None:
         machine = self._responses.machine
         body = machine.messages.with_envelope(params, None)
         post.refresh = machine.outgoing.send_own("tools/list", body, Purpose.SCHEMAS, self, call)
@@ -127,7 +127,7 @@ class ToolRefresh:
             refusal: Any = post.refusal
             self._responses.receive_kept(refusal)
 
-    def _sends_again(self, post: Post, params: JSONObject) -> bool:
+    def _sends_again(self, post: PostedMessage, params: JSONObject) -> bool:
         """Send a call again if it has other headers by now; return whether it has."""
         try:
             fields = self._tool_headers.fields_of("tools/call", params)
@@ -140,7 +140,7 @@ class ToolRefresh:
         post.send()
         return True
 
-    def cancel(self, post: Post) -> None:
+    def cancel(self, post: PostedMessage) -> None:
         """Cancel the request for tools, since the call that waited for it has ended."""
         if post.refresh is not None and post.refresh.open:
             text = "nobody waits for it any more"
@@ -149,7 +149,7 @@ class ToolRefresh:
 
 
 class PostConnection(Transport):
-    """The transport of a client: each message that goes out is a `Post` in the queue of exchanges.
+    """The transport of a client: each outgoing message is a `PostedMessage` in `ExchangeQueue`.
 
     Attributes:
         ended_by: Why the session is over; empty while it is not.
@@ -198,7 +198,7 @@ class PostConnection(Transport):
         )
         core.events = queue.core.events
         self.machine: ClientMachine = ClientMachine(core, requires)
-        self.responses: Responses = Responses(self.machine)
+        self.responses: ReceivedResponses = ReceivedResponses(self.machine)
         self.fields: Headers | None = None
         self.ended_by: str = ""
         self._queue = queue
@@ -218,8 +218,8 @@ class PostConnection(Transport):
             fields = message_fields(call.method, {}, ()) if modern else ()
         self._give_route(call, fields, modern=modern)
 
-    def _give_route(self, call: OutgoingRequest, fields: Headers, *, modern: bool) -> Post:
-        post = Post(self._queue, self.responses, call, fields, is_modern=modern)
+    def _give_route(self, call: OutgoingRequest, fields: Headers, *, modern: bool) -> PostedMessage:
+        post = PostedMessage(self._queue, self.responses, call, fields, is_modern=modern)
         route: Any = post
         set_route(call, route)
         return post
@@ -232,11 +232,11 @@ class PostConnection(Transport):
             if not core.is_refused(message, "a message"):
                 core.overflowing = core.needs_settle = True
             return
-        post: Post | None = route
+        post: PostedMessage | None = route
         if post is None:
             modern = core.conversation.dialect.is_modern
             fields, self.fields = self.fields, None
-            post = Post(self._queue, self.responses, None, fields or (), is_modern=modern)
+            post = PostedMessage(self._queue, self.responses, None, fields or (), is_modern=modern)
             if self._is_opening:
                 self._queue.barrier = post
         elif post.body is not None:
@@ -244,7 +244,7 @@ class PostConnection(Transport):
         post.body = message
         post.send()
 
-    def _next_post(self, post: Post) -> Post:
+    def _next_post(self, post: PostedMessage) -> PostedMessage:
         """Return what carries the next message of a route whose first message was POSTed before."""
         call = post.call
         assert call is not None  # else it would be no route
@@ -252,7 +252,9 @@ class PostConnection(Transport):
             post.concluded(is_answered=True)
             return self._give_route(call, post.more, modern=post.is_modern)
         purpose, modern = ExchangePurpose.CANCEL, post.is_modern
-        return Post(self._queue, self.responses, None, (), is_modern=modern, purpose=purpose)
+        return PostedMessage(
+            self._queue, self.responses, None, (), is_modern=modern, purpose=purpose
+        )
 
     def queue_initialized(self, message: bytes) -> None:
         """POST `notifications/initialized`, and nothing else before the server has it."""
@@ -366,7 +368,7 @@ class PostConnection(Transport):
         super().closed(cause)
         self._keeper.finish()
 
-    def take_over(self, other: PostConnection, posts: Iterable[Post]) -> None:
+    def take_over(self, other: PostConnection, posts: Iterable[PostedMessage]) -> None:
         """Go on with requests of a lost session in the session that this connection opens.
 
         They keep their ids, and no id is used again.

@@ -16,7 +16,7 @@ from .urls import URL
 
 
 class Work(Protocol):
-    """The exchanges of an endpoint, as far as `EndpointCore` asks for them."""
+    """The exchanges of an endpoint, as far as `ClientEndpointCore` asks for them."""
 
     def is_there(self) -> bool:
         """Whether `next_exchange` or `aborts` has something for the caller now."""
@@ -24,7 +24,7 @@ class Work(Protocol):
 
 
 @attrs.define(eq=False, repr=False)
-class EndpointCore:
+class ClientEndpointCore:
     """What all parts of a client endpoint share.
 
     Attributes:
@@ -56,7 +56,9 @@ class EndpointCore:
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """All state is plain data, except the caller's `wake`, which copies do without."""
-        state = {field.name: getattr(self, field.name) for field in attrs.fields(EndpointCore)}
+        state = {
+            field.name: getattr(self, field.name) for field in attrs.fields(ClientEndpointCore)
+        }
         state["wake"] = None
         return None, state
 

@@ -22,12 +22,12 @@ from ..._spec.registry import ALL_REVISIONS
 from ..._wire.setting_checks import check_flag, check_function, names_in
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing, is_object
 from .authorization import Authorization
-from .core import EndpointCore
+from .core import ClientEndpointCore
 from .events import ClientHTTPEvent
 from .exchange import ClientExchange, ExchangeQueue
 from .headers import RequestHeaders, read_headers
 from .response_judge import ResponseJudge
-from .session import Session
+from .session import ClientSession
 from .tool_headers import ToolHeaders
 from .urls import read_url
 
@@ -87,11 +87,11 @@ class ClientEndpoint:
         check_flag("authorize", authorize)
         check_flag("get_stream", get_stream)
         check_function("wake", wake, optional=True)
-        core = EndpointCore(read_url(url), config, wake)
+        core = ClientEndpointCore(read_url(url), config, wake)
         queue = ExchangeQueue(core, RequestHeaders(read_headers(headers)))
         tool_headers = ToolHeaders(core)
         authorization = Authorization(core, queue, holds=authorize)
-        session = Session(
+        session = ClientSession(
             core,
             queue,
             tool_headers,

@@ -14,7 +14,7 @@ from ..._rules.sending import Breach
 from ..._rules.state_tables import State
 from .._headers import GivenHeaders, Headers
 from .._sse import OverlongEvent, ServerSentEvent, SSEDecoder
-from .core import EndpointCore
+from .core import ClientEndpointCore
 from .events import Asked, AuthorizationRequired
 from .headers import RequestHeaders, event_id_value
 from .response_head import Head
@@ -73,7 +73,7 @@ class ClientExchange:
 
     __slots__ = ("__weakref__", "_exchange")
 
-    def __init__(self, exchange: ExchangeCore) -> None:
+    def __init__(self, exchange: ClientExchangeCore) -> None:
         self._exchange = exchange
 
     # ------------------------------------------------------------------------------- looking
@@ -208,14 +208,14 @@ class ClientExchange:
         self._exchange.receive_failure(text, now, kept=kept)
 
 
-class HeadJudge(Protocol):
+class ExchangeJudge(Protocol):
     """Decides what responses mean."""
 
-    def judge_head(self, exchange: ExchangeCore, head: Head) -> None:
+    def judge_head(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Decide what the head of a response means, and how its body is read."""
         ...
 
-    def judge_refusal(self, exchange: ExchangeCore, head: Head, body: bytes) -> None:
+    def judge_refusal(self, exchange: ClientExchangeCore, head: Head, body: bytes) -> None:
         """Decide what a response with a status that refuses the request means."""
         ...
 
@@ -243,7 +243,7 @@ class ExchangeOwner:
     queue: ExchangeQueue
     is_modern: bool = attrs.field(default=False, kw_only=True)
     challenged: int = attrs.field(default=0, kw_only=True)
-    exchange: ExchangeCore | None = attrs.field(default=None, kw_only=True)
+    exchange: ClientExchangeCore | None = attrs.field(default=None, kw_only=True)
     over: bool = attrs.field(default=False, kw_only=True)
     redirects: int = attrs.field(default=0, kw_only=True)
     repeated: bool = attrs.field(default=False, kw_only=True)
@@ -278,9 +278,9 @@ class ExchangeOwner:
         """Put a GET in line that opens the stream, or resumes it where that is possible."""
         url = self.url or self.queue.core.url
         purpose = ExchangePurpose.RESUME if self.last_event_id else ExchangePurpose.GET
-        self.queue.add(ExchangeCore(self, self.queue, "GET", url, purpose))
+        self.queue.add(ClientExchangeCore(self, self.queue, "GET", url, purpose))
 
-    def fields(self, exchange: ExchangeCore) -> Headers:
+    def fields(self, exchange: ClientExchangeCore) -> Headers:
         """Return the headers of an exchange, except those that all exchanges have.
 
         Keeps SSE-032, SSE-033.
@@ -298,16 +298,16 @@ class ExchangeOwner:
 
     # ------------------------------------------------------------------------------ receiving
 
-    def head(self, exchange: ExchangeCore, head: Head) -> None:
+    def head(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Take a head that is no redirect, no demand for authorization, and no lost session."""
 
     def whole(self, head: Head, body: bytes) -> None:
         """Take a complete body that is not read as a stream."""
 
-    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ClientExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         """Take an event of the stream."""
 
-    def broken(self, exchange: ExchangeCore, text: str) -> None:
+    def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         """Take the end of an exchange that did not bring what it was for."""
 
     def unreadable(self, head: Head, text: str) -> None:
@@ -322,7 +322,7 @@ class ExchangeOwner:
 
 
 @attrs.define(eq=False, repr=False)
-class ExchangeCore:
+class ClientExchangeCore:
     """One HTTP request and the response to it, as the parts of an endpoint see them.
 
     Attributes:
@@ -453,7 +453,7 @@ class ExchangeCore:
         self.reading = _WHOLE
 
     def read_refusal(self) -> None:
-        """Collect the body for `HeadJudge.judge_refusal`."""
+        """Collect the body for `ExchangeJudge.judge_refusal`."""
         self.reading = _REFUSAL
 
     def read_stream(self) -> None:
@@ -528,23 +528,25 @@ class ExchangeQueue:
         standalone: The stream for messages that belong to no request; None: there is none.
     """
 
-    core: EndpointCore
+    core: ClientEndpointCore
     headers: RequestHeaders
     barrier: ExchangeOwner | None = attrs.field(default=None, init=False)
     held: dict[ExchangeOwner, AuthorizationRequired] = attrs.field(
         factory=dict[ExchangeOwner, AuthorizationRequired], init=False
     )
-    judge: HeadJudge = attrs.field(init=False)
+    judge: ExchangeJudge = attrs.field(init=False)
     moved: dict[ExchangeOwner, None] = attrs.field(factory=dict[ExchangeOwner, None], init=False)
     standalone: ExchangeOwner | None = attrs.field(default=None, init=False)
-    _waiting: OrderedDict[ExchangeCore, None] = attrs.field(
-        factory=OrderedDict[ExchangeCore, None], init=False
+    _waiting: OrderedDict[ClientExchangeCore, None] = attrs.field(
+        factory=OrderedDict[ClientExchangeCore, None], init=False
     )
-    _live: dict[ExchangeCore, ClientExchange] = attrs.field(
-        factory=dict[ExchangeCore, ClientExchange], init=False
+    _live: dict[ClientExchangeCore, ClientExchange] = attrs.field(
+        factory=dict[ClientExchangeCore, ClientExchange], init=False
     )
     # Streams of requests that were given up.
-    _trailing: dict[ExchangeCore, None] = attrs.field(factory=dict[ExchangeCore, None], init=False)
+    _trailing: dict[ClientExchangeCore, None] = attrs.field(
+        factory=dict[ClientExchangeCore, None], init=False
+    )
     _aborted: list[ClientExchange] = attrs.field(factory=list[ClientExchange], init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -593,7 +595,7 @@ class ExchangeQueue:
             and len(self._live) < 2 * self.core.config.max_requests + _SPARE
         )
 
-    def _headers_of(self, exchange: ExchangeCore) -> Headers:
+    def _headers_of(self, exchange: ClientExchangeCore) -> Headers:
         fields = exchange.owner.fields(exchange)
         if exchange.owner.is_modern:
             return self.headers.modern(fields)
@@ -602,7 +604,7 @@ class ExchangeQueue:
 
     # ----------------------------------------------------------------------------- for owners
 
-    def add(self, exchange: ExchangeCore) -> None:
+    def add(self, exchange: ClientExchangeCore) -> None:
         """Put an exchange in line; it becomes the current one of its owner."""
         owner = exchange.owner
         owner.exchange = exchange
@@ -611,7 +613,7 @@ class ExchangeQueue:
         if owner is self.barrier:
             self._waiting.move_to_end(exchange, last=False)
 
-    def remove(self, exchange: ExchangeCore) -> None:
+    def remove(self, exchange: ClientExchangeCore) -> None:
         """Take an exchange that is over out of all tables."""
         self.core.timers.drop(exchange)
         self._trailing.pop(exchange, None)
@@ -661,13 +663,13 @@ class ExchangeQueue:
 
     # ------------------------------------------------------------------------------- responses
 
-    def close_later(self, exchange: ExchangeCore) -> None:
+    def close_later(self, exchange: ClientExchangeCore) -> None:
         """Close an exchange that nothing waits for, unless it ends by itself before."""
         now = self.core.now
         if now is not None and not exchange.over:
             self.core.timers.arm(self, exchange, now + _LINGER)
 
-    def read_on(self, exchange: ExchangeCore) -> None:
+    def read_on(self, exchange: ClientExchangeCore) -> None:
         """Read the stream of a request that was given up a little longer, in a legacy session.
 
         Some servers and gateways send the next notifications on it. Nothing waits for its end, so
@@ -683,5 +685,5 @@ class ExchangeQueue:
         self.core.timers.arm(self, exchange, core.now + _TRAILING)
 
     def _timer_fired(self, subject: Timed) -> None:
-        assert isinstance(subject, ExchangeCore)  # an owner that waits has its own deadline
+        assert isinstance(subject, ClientExchangeCore)  # an owner that waits has its own deadline
         subject.expire()

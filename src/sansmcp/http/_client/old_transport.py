@@ -13,9 +13,9 @@ import attrs
 from ..._rules.sending import Breach
 from ..._wire.values import JSONObject
 from .._sse import OverlongEvent, ServerSentEvent
-from .core import EndpointCore
-from .exchange import ExchangeCore, ExchangeOwner
-from .post import Post
+from .core import ClientEndpointCore
+from .exchange import ClientExchangeCore, ExchangeOwner
+from .post import PostedMessage
 from .response_head import Head
 from .responses import is_modern_error
 from .streams import SSE
@@ -27,7 +27,7 @@ _ANY_CLIENT_ERROR: Final = ("2025-03-26", "2025-06-18")
 _STATUSES: Final = frozenset({400, 404, 405})
 
 
-def may_be_old(core: EndpointCore, status: int, error: JSONObject | None) -> bool:
+def may_be_old(core: ClientEndpointCore, status: int, error: JSONObject | None) -> bool:
     """Whether a refusal of `initialize` may come from a server of HTTP+SSE.
 
     Keeps COMPAT-007, COMPAT-008, COMPAT-009.
@@ -46,9 +46,9 @@ def may_be_old(core: EndpointCore, status: int, error: JSONObject | None) -> boo
 class OldStream(ExchangeOwner):
     """The one stream of HTTP+SSE: it names the URL to POST to, and brings all messages."""
 
-    _post: Post  # initialize, which the server has refused at the URL of the stream
+    _post: PostedMessage  # initialize, which the server has refused at the URL of the stream
 
-    def head(self, exchange: ExchangeCore, head: Head) -> None:
+    def head(self, exchange: ClientExchangeCore, head: Head) -> None:
         if head.status == 200 and head.media_type == SSE:
             exchange.read_stream()
             return
@@ -56,7 +56,7 @@ class OldStream(ExchangeOwner):
         if head.is_good:
             exchange.abort()
 
-    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ClientExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         if self.queue.core.old_post_url is not None:
             self._post.responses.receive_event(item)
         elif isinstance(item, ServerSentEvent) and item.type == "endpoint":
@@ -83,7 +83,7 @@ class OldStream(ExchangeOwner):
         self._post.url = None  # where it was sent to before
         self._post.send()
 
-    def broken(self, exchange: ExchangeCore, text: str) -> None:
+    def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         if self.queue.core.old_post_url is None:
             self._failed(text)
         else:

@@ -23,16 +23,16 @@ from ..._connection.handles import (
     subject_of,
 )
 from ..._rules.sending import Breach
-from ..._wire.outline import Kind, read_head
+from ..._wire.outline import OutlineKind, read_head
 from ..._wire.values import JSONObject
 from .._headers import Headers
 from .._server.events import MessageUndelivered
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import Asked, MessageRefused
-from .exchange import ExchangeCore, ExchangeOwner, ExchangePurpose, Reading
+from .exchange import ClientExchangeCore, ExchangeOwner, ExchangePurpose, Reading
 from .headers import event_id_value
 from .response_head import Head
-from .responses import Responses
+from .responses import ReceivedResponses
 from .retries import StreamRetries
 from .streams import JSON, SSE, opens_stream
 
@@ -66,7 +66,7 @@ _INVALID: Final = FailureReason.INVALID_ANSWER
 
 
 @attrs.define(eq=False, repr=False)
-class Post(ExchangeOwner):
+class PostedMessage(ExchangeOwner):
     """A message that is POSTed. A request has it as its route.
 
     Attributes:
@@ -89,7 +89,7 @@ class Post(ExchangeOwner):
         wait: Seconds after which the server wants the next try; None: it did not say.
     """
 
-    responses: Responses
+    responses: ReceivedResponses
     call: OutgoingRequest | None
     more: Headers
     purpose: ExchangePurpose = attrs.field(default=_POST, kw_only=True)
@@ -151,16 +151,18 @@ class Post(ExchangeOwner):
             return
         core = self.queue.core
         url = self.url or core.old_post_url or core.url
-        self.queue.add(ExchangeCore(self, self.queue, "POST", url, self.purpose, self.body or b""))
+        self.queue.add(
+            ClientExchangeCore(self, self.queue, "POST", url, self.purpose, self.body or b"")
+        )
 
-    def fields(self, exchange: ExchangeCore) -> Headers:
+    def fields(self, exchange: ClientExchangeCore) -> Headers:
         if exchange.method == "GET":
             return super().fields(exchange)
         return _POST_HEADERS + self.more
 
     # ------------------------------------------------------------------------------ receiving
 
-    def head(self, exchange: ExchangeCore, head: Head) -> None:
+    def head(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Take the head of a response that accepts the message, or of any that resumes a stream."""
         if exchange.purpose is _RESUME:
             text = f"the stream cannot be taken up again: GET was answered with {head.status}"
@@ -187,7 +189,7 @@ class Post(ExchangeOwner):
             self.responses.fail(call, _INVALID, text)
             exchange.abort()
 
-    def _accepted(self, exchange: ExchangeCore, head: Head) -> None:
+    def _accepted(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Take the head of a response that holds no answer: the answer comes elsewhere, if any."""
         if self.call is None:
             self.over = True
@@ -197,13 +199,13 @@ class Post(ExchangeOwner):
         if head.media_type == SSE:
             exchange.abort()  # it would never end
 
-    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ClientExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         call = self.call
         if (
             isinstance(item, OverlongEvent)
             and call is not None
             and call.open
-            and read_head(item.excerpt)[0] is not Kind.CALL
+            and read_head(item.excerpt)[0] is not OutlineKind.CALL
         ):
             core = self.queue.core
             limit = core.config.max_message_bytes
@@ -221,8 +223,8 @@ class Post(ExchangeOwner):
         Other requests and notifications of that session belong to nothing any more.
         """
         if isinstance(item, OverlongEvent):
-            return read_head(item.excerpt)[0] is not Kind.CALL
-        if read_head(item.data)[0] is not Kind.CALL:
+            return read_head(item.excerpt)[0] is not OutlineKind.CALL
+        if read_head(item.data)[0] is not OutlineKind.CALL:
             return True
         assert self.call is not None  # nothing else is former
         return self.responses.is_progress_of(self.call, item.data)
@@ -236,7 +238,7 @@ class Post(ExchangeOwner):
             text = f"the body of the response to {call.method} (status {head.status})"
             self.responses.fail(call, _INVALID, f"{text} is no answer: {what}")
 
-    def broken(self, exchange: ExchangeCore, text: str) -> None:
+    def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         call, head = self.call, exchange.head
         self.queue.passed(self)
         if self.over:
@@ -271,7 +273,7 @@ class Post(ExchangeOwner):
         assert self.retries is not None
         return self.retries
 
-    def _can_be_resumed(self, exchange: ExchangeCore) -> bool:
+    def _can_be_resumed(self, exchange: ClientExchangeCore) -> bool:
         # Keeps SSE-036.
         is_broken_stream = exchange.reading is _STREAM and not self.is_modern
         return is_broken_stream and not self.former and self._has_place
@@ -340,5 +342,5 @@ class Post(ExchangeOwner):
             exchange.abort()
 
 
-post_of: Final[Callable[[OutgoingRequest], Post]] = route_of
+post_of: Final[Callable[[OutgoingRequest], PostedMessage]] = route_of
 """The message that carries a request: its route."""

@@ -15,14 +15,14 @@ from ..._connection.handles import OutgoingRequest, Purpose, purpose_of
 from ..._rules.sending import Breach
 from ..._wire.values import JSONObject, id_key
 from .authorization import Authorization
-from .core import EndpointCore
+from .core import ClientEndpointCore
 from .events import MessageRefused
-from .exchange import ExchangeCore, ExchangePurpose, ExchangeQueue
+from .exchange import ClientExchangeCore, ExchangePurpose, ExchangeQueue
 from .old_transport import OldStream, may_be_old
-from .post import Post
+from .post import PostedMessage
 from .response_head import Head
 from .responses import error_in, is_modern_error, says_little
-from .session import Session
+from .session import ClientSession
 from .urls import resolve
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -40,19 +40,19 @@ _NOT_RUN: Final = frozenset({307, 308, 401, 404})
 class ResponseJudge:
     """Decides what the status of a response means, and which part deals with it."""
 
-    _core: EndpointCore
+    _core: ClientEndpointCore
     _queue: ExchangeQueue
-    _session: Session
+    _session: ClientSession
     _authorization: Authorization
 
     # ---------------------------------------------------------------------------------- heads
 
-    def judge_head(self, exchange: ExchangeCore, head: Head) -> None:
+    def judge_head(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Decide what the head of a response means, and how its body is read."""
         status, owner = head.status, exchange.owner
         if owner.over or exchange.purpose is _DELETE:
             return  # the answer came elsewhere, and was faster; or no answer is of use
-        if isinstance(owner, Post) and owner.former:
+        if isinstance(owner, PostedMessage) and owner.former:
             self._judge_former(exchange, owner, head)
         elif status == 404 and self._loses_session(exchange):
             self._session.lose(owner, 404)
@@ -65,7 +65,7 @@ class ResponseJudge:
         else:
             self._judge_body(exchange, head)
 
-    def _loses_session(self, exchange: ExchangeCore) -> bool:
+    def _loses_session(self, exchange: ClientExchangeCore) -> bool:
         """Whether status 404 says that the server does not know the session.
 
         Servers without a standalone stream should answer GET with 405. Some send 404 instead, and
@@ -74,7 +74,7 @@ class ResponseJudge:
         is_new = exchange.purpose is ExchangePurpose.GET and not self._session.has_lasted()
         return self._session.is_named_by(exchange) and not is_new
 
-    def _judge_former(self, exchange: ExchangeCore, post: Post, head: Head) -> None:
+    def _judge_former(self, exchange: ClientExchangeCore, post: PostedMessage, head: Head) -> None:
         """Judge the response to a request that was under way when its session was lost.
 
         A status that refuses it before it was run has it sent in the next session, once. Everything
@@ -86,7 +86,7 @@ class ResponseJudge:
         exchange.abort()
         self._session.take_refusal(post, head.status)
 
-    def _judge_body(self, exchange: ExchangeCore, head: Head) -> None:
+    def _judge_body(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Decide whether and how the body of a response is read."""
         owner = exchange.owner
         coding = head.fields.get("content-encoding")
@@ -96,7 +96,7 @@ class ResponseJudge:
             owner.unreadable(head, text)
             exchange.abort()
             return
-        if isinstance(owner, Post) and exchange.purpose is not _RESUME:
+        if isinstance(owner, PostedMessage) and exchange.purpose is not _RESUME:
             self._queue.passed(owner)
             if not head.is_good:
                 exchange.read_refusal()
@@ -106,7 +106,7 @@ class ResponseJudge:
 
     # ------------------------------------------------------------------------------ redirects
 
-    def _redirect(self, exchange: ExchangeCore, head: Head) -> None:
+    def _redirect(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Follow a redirect to a URL of the same origin."""
         owner = exchange.owner
         owner.redirects += 1
@@ -129,16 +129,16 @@ class ResponseJudge:
                 self._core.url = url
             owner.send()
 
-    def _refuse_redirect(self, exchange: ExchangeCore, head: Head, text: str) -> None:
+    def _refuse_redirect(self, exchange: ClientExchangeCore, head: Head, text: str) -> None:
         self._core.report(Breach("OWN-040", text))
         exchange.owner.give_up(head.status, text)
 
     # ------------------------------------------------------------------------------- refusals
 
-    def judge_refusal(self, exchange: ExchangeCore, head: Head, body: bytes) -> None:
+    def judge_refusal(self, exchange: ClientExchangeCore, head: Head, body: bytes) -> None:
         """Decide what a response with a status that refuses a message means, by its body."""
         post = exchange.owner
-        assert isinstance(post, Post)  # streams do not read such a body
+        assert isinstance(post, PostedMessage)  # streams do not read such a body
         if post.over:
             return  # the answer came elsewhere, and was faster
         status, error = head.status, error_in(body, post.responses.machine.core)
@@ -159,7 +159,12 @@ class ResponseJudge:
             self._refuse_request(post, post.call, status, error, body)
 
     def _refuse_request(
-        self, post: Post, call: OutgoingRequest, status: int, error: JSONObject | None, body: bytes
+        self,
+        post: PostedMessage,
+        call: OutgoingRequest,
+        status: int,
+        error: JSONObject | None,
+        body: bytes,
     ) -> None:
         """Find out what the refusal of a request means for it, or for the start of all."""
         responses, wait = post.responses, post.wait
@@ -190,7 +195,7 @@ class ResponseJudge:
             responses.refuse(call, status, text)
 
     @staticmethod
-    def _error_of(post: Post, call: OutgoingRequest, message: JSONObject) -> ErrorReceived:
+    def _error_of(post: PostedMessage, call: OutgoingRequest, message: JSONObject) -> ErrorReceived:
         error: Any = message["error"]
         return ErrorReceived(
             request=call,
@@ -202,7 +207,7 @@ class ResponseJudge:
         )
 
     def _report_refusal(
-        self, post: Post, status: int, error: JSONObject | None, body: bytes
+        self, post: PostedMessage, status: int, error: JSONObject | None, body: bytes
     ) -> None:
         said: Any = {} if error is None else error["error"]
         excerpt = b""

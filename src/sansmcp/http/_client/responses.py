@@ -71,7 +71,7 @@ def error_in(body: bytes, core: Core) -> JSONObject | None:
 
 
 @attrs.define(eq=False, repr=False)
-class Responses:
+class ReceivedResponses:
     """What responses mean for the requests of a connection.
 
     Attributes:

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import attrs
 
 from ..._connection.timers import Timed
-from .core import EndpointCore
+from .core import ClientEndpointCore
 
 _WAIT: Final = 1.0
 """Seconds before a stream is resumed, where the server names no time."""
@@ -52,7 +52,7 @@ class StreamRetries:
         retry_ms: Milliseconds that the server wants a client to wait; None: it has not said.
     """
 
-    _core: EndpointCore
+    _core: ClientEndpointCore
     attempts: int = 0
     last_event_id: str = ""
     retry_ms: int | None = None

@@ -31,10 +31,10 @@ from ..._wire.values import JSONObject, id_key
 from .._headers import Headers
 from .authorization import Authorization
 from .connection import PostConnection
-from .core import EndpointCore
+from .core import ClientEndpointCore
 from .events import SessionLost
-from .exchange import ExchangeCore, ExchangeOwner, ExchangePurpose, ExchangeQueue
-from .post import Post
+from .exchange import ClientExchangeCore, ExchangeOwner, ExchangePurpose, ExchangeQueue
+from .post import PostedMessage
 from .response_head import Head
 from .streams import StandaloneStream
 from .tool_headers import ToolHeaders
@@ -83,16 +83,16 @@ class SessionDelete(ExchangeOwner):
 
     def send(self) -> None:
         url = self.url or self.queue.core.url
-        self.queue.add(ExchangeCore(self, self.queue, "DELETE", url, ExchangePurpose.DELETE))
+        self.queue.add(ClientExchangeCore(self, self.queue, "DELETE", url, ExchangePurpose.DELETE))
 
-    def fields(self, exchange: ExchangeCore) -> Headers:
+    def fields(self, exchange: ClientExchangeCore) -> Headers:
         return ((b"mcp-session-id", self._session_id),)
 
-    def broken(self, exchange: ExchangeCore, text: str) -> None:
+    def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         self.over = True
 
 
-class Session:
+class ClientSession:
     """The session of an endpoint, and the connection that it takes place on.
 
     Attributes:
@@ -119,7 +119,7 @@ class Session:
 
     def __init__(
         self,
-        core: EndpointCore,
+        core: ClientEndpointCore,
         queue: ExchangeQueue,
         tool_headers: ToolHeaders,
         authorization: Authorization,
@@ -187,7 +187,7 @@ class Session:
         self.needs_reopening = False
         return start
 
-    def answered(self, post: Post, head: Head) -> None:
+    def answered(self, post: PostedMessage, head: Head) -> None:
         """Take the head of a good response to a request that was POSTed."""
         call = post.call
         if call is None or self._core.old_post_url is not None:
@@ -223,11 +223,11 @@ class Session:
             queue.standalone.send()
         moved, queue.moved = queue.moved, {}
         for post in moved:
-            assert isinstance(post, Post)  # nothing else moves
+            assert isinstance(post, PostedMessage)  # nothing else moves
             self._move(post)
 
     @staticmethod
-    def _move(post: Post) -> None:
+    def _move(post: PostedMessage) -> None:
         """Send a request of a lost session in this one."""
         post.former = post.not_run = False
         post.moved = True
@@ -235,7 +235,7 @@ class Session:
 
     # ---------------------------------------------------------------------------------- losing
 
-    def is_named_by(self, exchange: ExchangeCore) -> bool:
+    def is_named_by(self, exchange: ClientExchangeCore) -> bool:
         """Whether an exchange was sent in a session, while there is one."""
         return self._core.session_id is not None and any(
             name == b"mcp-session-id" for name, _ in exchange.headers
@@ -309,17 +309,17 @@ class Session:
         self._core.events.append(SessionLost(start=self.reopen()))
         old.forsake()
 
-    def _undecided(self) -> list[Post]:
+    def _undecided(self) -> list[PostedMessage]:
         """Return the requests to which no response has come, so that they may have been run."""
         return [
             owner
             for owner in self._queue.undecided()
-            if isinstance(owner, Post) and owner.call is not None and _may_move(owner.call)
+            if isinstance(owner, PostedMessage) and owner.call is not None and _may_move(owner.call)
         ]
 
     def _never_run(
-        self, refused: ExchangeOwner, undecided: list[Post], *, is_certain: bool
-    ) -> list[Post]:
+        self, refused: ExchangeOwner, undecided: list[PostedMessage], *, is_certain: bool
+    ) -> list[PostedMessage]:
         """Return the requests to send in the next session, except those that moved before."""
         owners: list[ExchangeOwner] = [post for post in undecided if post.may_repeat]
         owners += self._queue.held
@@ -329,14 +329,14 @@ class Session:
         return [
             owner
             for owner in owners
-            if isinstance(owner, Post)
+            if isinstance(owner, PostedMessage)
             and owner.call is not None
             and _may_move(owner.call)
             and not owner.last_event_id  # else it has run, and its answer is elsewhere
             and not owner.moved
         ]
 
-    def take_refusal(self, post: Post, status: int) -> None:
+    def take_refusal(self, post: PostedMessage, status: int) -> None:
         """Take a refusal of a request that was sent in a lost session.
 
         The server has not run it: it is sent in the next session, unless it moved before.

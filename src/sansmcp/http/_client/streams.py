@@ -11,9 +11,9 @@ import attrs
 
 from .._sse import OverlongEvent, ServerSentEvent
 from .events import StreamUnavailable
-from .exchange import ExchangeCore, ExchangeOwner, ExchangePurpose
+from .exchange import ClientExchangeCore, ExchangeOwner, ExchangePurpose
 from .response_head import Head
-from .responses import Responses
+from .responses import ReceivedResponses
 from .retries import StreamRetries
 
 JSON: Final = "application/json"
@@ -22,7 +22,11 @@ _TRY_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 
 
 def opens_stream(
-    owner: ExchangeOwner, retries: StreamRetries, exchange: ExchangeCore, head: Head, text: str
+    owner: ExchangeOwner,
+    retries: StreamRetries,
+    exchange: ClientExchangeCore,
+    head: Head,
+    text: str,
 ) -> bool:
     """Begin to read a stream that a GET has opened, or arrange for the next attempt.
 
@@ -52,13 +56,13 @@ def opens_stream(
 class StandaloneStream(ExchangeOwner):
     """The stream for messages that belong to no request, in a legacy revision."""
 
-    _responses: Responses
+    _responses: ReceivedResponses
     _retries: StreamRetries = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.retries = self._retries = StreamRetries(self.queue.core)
 
-    def head(self, exchange: ExchangeCore, head: Head) -> None:
+    def head(self, exchange: ClientExchangeCore, head: Head) -> None:
         text = f"the server answered GET with status {head.status}"
         if opens_stream(self, self._retries, exchange, head, text):
             return
@@ -75,10 +79,10 @@ class StandaloneStream(ExchangeOwner):
         if head.is_good:
             exchange.abort()
 
-    def event(self, exchange: ExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
+    def event(self, exchange: ClientExchangeCore, item: ServerSentEvent | OverlongEvent) -> None:
         self._responses.receive_event(item, is_standalone=True)
 
-    def broken(self, exchange: ExchangeCore, text: str) -> None:
+    def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         head = exchange.head
         if head is None or not head.is_good:
             self._retries.attempts += 1

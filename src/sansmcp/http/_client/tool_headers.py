@@ -17,7 +17,7 @@ from ..._spec.errors import LocalProtocolError
 from ..._spec.modern_methods import MIRRORED_NAMES
 from ..._wire.values import JSONObject, is_list, is_object
 from .._headers import PARAM_PREFIX, Headers
-from .core import EndpointCore
+from .core import ClientEndpointCore
 from .headers import PLAIN, field_value
 
 Mirrored: TypeAlias = tuple[tuple[bytes, tuple[str, ...]], ...]
@@ -161,7 +161,7 @@ def _text_of(value: object, header: bytes) -> str | None:
 class ToolHeaders:
     """The tools that a server has listed, as far as headers repeat their arguments."""
 
-    _core: EndpointCore
+    _core: ClientEndpointCore
     _mirrored: dict[str, Mirrored] = attrs.field(factory=dict[str, Mirrored], init=False)  # by tool
 
     def fields_of(self, method: str, params: JSONObject) -> Headers:

@@ -30,9 +30,9 @@ from ..._rules.messages import judge_posted_batch
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.values import JSONObject, JSONValue, Missing, RequestId, Side, table_key
-from .core import EndpointCore
+from .core import ServerEndpointCore
 from .events import MessageUndelivered
-from .exchange import ExchangeCore
+from .exchange import ServerExchangeCore
 
 _NO_STREAM: Final = "no stream of the client is open on which {} could be sent"
 _MODERN: Final = {
@@ -89,7 +89,7 @@ class RoutedConnection(Transport):
 
     def __init__(
         self,
-        endpoint: EndpointCore,
+        endpoint: ServerEndpointCore,
         *,
         info: JSONObject,
         capabilities: JSONObject | None,
@@ -97,7 +97,7 @@ class RoutedConnection(Transport):
         revisions: Sequence[str],
         config: Config,
     ) -> None:
-        self.endpoint: EndpointCore = endpoint
+        self.endpoint: ServerEndpointCore = endpoint
         core = Core(
             Side.SERVER,
             self,
@@ -111,7 +111,7 @@ class RoutedConnection(Transport):
         )
         core.events = endpoint.events
         self.machine: ServerMachine = ServerMachine(core, instructions)
-        self.sender: ExchangeCore | None = None
+        self.sender: ServerExchangeCore | None = None
         self.is_modern: bool = False
         self.asking: OutgoingRequest | None = None
         self._undelivered = False
@@ -284,7 +284,7 @@ class RoutedConnection(Transport):
             )
         )
 
-    def peer_of(self, exchange: ExchangeCore) -> Peer:
+    def peer_of(self, exchange: ServerExchangeCore) -> Peer:
         """The client that a message of this exchange comes from."""
         return self.core.peer
 

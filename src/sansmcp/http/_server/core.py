@@ -60,7 +60,7 @@ class Service(Record):
             raise ValueError("old_paths need sessions, and streams")
 
 
-class EndpointCore:
+class ServerEndpointCore:
     """What all parts of an endpoint share: clock, events, output that is ready, and memory.
 
     Attributes:

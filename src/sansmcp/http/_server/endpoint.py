@@ -39,15 +39,15 @@ from ..._wire.setting_checks import (
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing
 from .._headers import Fields, GivenHeaders, Headers, Text
 from .connection import RoutedConnection
-from .core import EndpointCore, Service
+from .core import ServerEndpointCore, Service
 from .events import HTTPEvent, SessionEnd
-from .exchange import ExchangeCore, ServerExchange
-from .head import HeadJudge
+from .exchange import ServerExchange, ServerExchangeCore
+from .head import RequestHeadJudge
 from .hosted_connections import HostedConnections, without_streams
 from .methods import Methods
 from .modern_headers import ToolSchema
 from .origins import Origins
-from .post import Post
+from .post import PostReceiver
 from .session_connection import SessionConnection
 from .sessions import OldPaths, Session, Sessions, state_of
 from .shared_connection import SharedConnection
@@ -126,7 +126,7 @@ class ServerEndpoint:
         check_function("wake", wake, optional=True)
         if keep_alive is not None:
             check_seconds("keep_alive", keep_alive)
-        core = EndpointCore(config_of(config), keep_alive=keep_alive, wake=wake)
+        core = ServerEndpointCore(config_of(config), keep_alive=keep_alive, wake=wake)
         served_from = Origins(hosts, origins)
         if not streams:
             capabilities = without_streams(capabilities or {})
@@ -157,8 +157,8 @@ class ServerEndpoint:
             old_paths=old_paths,
         )
         hosted = HostedConnections(core, service, whole, settings)
-        heads = HeadJudge(core, service, served_from)
-        post = Post(core, service, hosted, heads)
+        heads = RequestHeadJudge(core, service, served_from)
+        post = PostReceiver(core, service, hosted, heads)
         self._core: Final = core
         self._heads: Final = heads
         self._hosted: Final = hosted
@@ -202,7 +202,9 @@ class ServerEndpoint:
         if now is not None:
             core.tell(now)
         fields = Fields(headers)
-        exchange = ExchangeCore(core, method, target, fields, principal, principal_key, context)
+        exchange = ServerExchangeCore(
+            core, method, target, fields, principal, principal_key, context
+        )
         handle = ServerExchange(exchange, self._methods)
         self._heads.judge(exchange)
         if core.wake is not None:

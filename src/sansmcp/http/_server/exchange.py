@@ -1,8 +1,8 @@
 """One HTTP request and its response.
 
-`ServerExchange` is what a transport holds: it takes the body and gives the response. `ExchangeCore`
-is what the parts of an endpoint work with: the head of the request, and the response that they put
-together piece by piece.
+`ServerExchange` is the object that a transport holds: it takes the body and gives the response.
+`ServerExchangeCore` is the object that the parts of an endpoint work with: the head of the request,
+and the response that they put together piece by piece.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..._wire.values import Record, RequestId
 from .._headers import NO_FIELDS, Fields, Headers, Text, pairs_of, text_of
 from .._sse import encode_comment
 from .bodies import SMALL_BODY
-from .core import EndpointCore
+from .core import ServerEndpointCore
 
 _NAME: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -130,7 +130,7 @@ class MissedEvents(Protocol):
 class BodyReceiver(Protocol):
     """The part of an endpoint that takes whole bodies."""
 
-    def receive(self, exchange: ExchangeCore, body: bytes | bytearray) -> None:
+    def receive(self, exchange: ServerExchangeCore, body: bytes | bytearray) -> None:
         """Serve a request whose body is complete."""
         ...
 
@@ -141,7 +141,7 @@ def plain_response(status: int, text: str, common: Headers) -> tuple[int, Header
     return status, (_TEXT, (b"content-length", b"%d" % len(body)), *common), body
 
 
-class ExchangeCore:
+class ServerExchangeCore:
     """The head of one HTTP request, and its response, which the parts of an endpoint compose.
 
     Attributes:
@@ -213,7 +213,7 @@ class ExchangeCore:
 
     def __init__(
         self,
-        core: EndpointCore,
+        core: ServerEndpointCore,
         method: Text,
         target: Text,
         fields: Fields,
@@ -221,7 +221,7 @@ class ExchangeCore:
         principal_key: str | None = None,
         context: Any = None,
     ) -> None:
-        self.core: EndpointCore = core
+        self.core: ServerEndpointCore = core
         self.handle: ServerExchange | None = None
         self.method: str = method if isinstance(method, str) else text_of(method)
         self.target: Text = target
@@ -465,7 +465,7 @@ class ServerExchange:
 
     __slots__ = ("__weakref__", "_exchange", "_receiver")
 
-    def __init__(self, exchange: ExchangeCore, receiver: BodyReceiver) -> None:
+    def __init__(self, exchange: ServerExchangeCore, receiver: BodyReceiver) -> None:
         self._exchange = exchange
         self._receiver = receiver
         exchange.handle = self

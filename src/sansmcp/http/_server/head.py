@@ -11,8 +11,8 @@ from typing import Any, Final
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode
 from .._headers import MAX_FIELDS, Fields, GivenHeaders, Headers, Text, text_of
-from .core import ASSUMED, VERSION_FIELD, EndpointCore, Service
-from .exchange import Accepted, ExchangeCore, plain_response
+from .core import ASSUMED, VERSION_FIELD, ServerEndpointCore, Service
+from .exchange import Accepted, ServerExchangeCore, plain_response
 from .origins import Origins
 
 CLOSING: Final = Breach("OWN-021", "the server is closing", ErrorCode.INTERNAL_ERROR)
@@ -26,7 +26,7 @@ _KNOWN_HEADS: Final = 256
 _KNOWN_HEAD_BYTES: Final = 1024
 
 
-class HeadJudge:
+class RequestHeadJudge:
     """Judges heads, and remembers its judgements: clients send the same head again and again.
 
     Args:
@@ -37,7 +37,7 @@ class HeadJudge:
 
     __slots__ = ("_core", "_known", "_length_digits", "_origins", "_service")
 
-    def __init__(self, core: EndpointCore, service: Service, origins: Origins) -> None:
+    def __init__(self, core: ServerEndpointCore, service: Service, origins: Origins) -> None:
         self._core = core
         self._service = service
         self._known: dict[tuple[Text | None, ...], tuple[Accepted, bool, Headers]] = {}
@@ -48,7 +48,7 @@ class HeadJudge:
         """Forget all judgements: the endpoint closes, and serves no head any more."""
         self._known.clear()
 
-    def judge(self, exchange: ExchangeCore) -> None:
+    def judge(self, exchange: ServerExchangeCore) -> None:
         """Refuse a request that its head forbids; else note which forms the client takes."""
         fields, method = exchange.fields, exchange.method
         raw = fields.raw
@@ -74,7 +74,9 @@ class HeadJudge:
         if length is not None and len(length) >= self._length_digits and not exchange.over:
             self._judge_length(exchange, fields.get(b"content-length") or "")
 
-    def _is_worth_remembering(self, exchange: ExchangeCore, key: tuple[Text | None, ...]) -> bool:
+    def _is_worth_remembering(
+        self, exchange: ServerExchangeCore, key: tuple[Text | None, ...]
+    ) -> bool:
         """Whether a head is served, is not long, and is judged without its path."""
         return (
             exchange.method == "POST"
@@ -83,12 +85,12 @@ class HeadJudge:
             and sum(len(part or "") for part in key) < _KNOWN_HEAD_BYTES
         )
 
-    def _judge_length(self, exchange: ExchangeCore, length: str) -> None:
+    def _judge_length(self, exchange: ServerExchangeCore, length: str) -> None:
         limit, digits = self._core.config.max_message_bytes, length.lstrip("0")
         if length.isdecimal() and (len(digits) > 18 or int(digits or "0") > limit):
             exchange.refuse(413, Breach("OWN-001", f"the body is longer than {limit} bytes"))
 
-    def _judge_new(self, exchange: ExchangeCore) -> None:
+    def _judge_new(self, exchange: ServerExchangeCore) -> None:
         fields = exchange.fields
         exchange.accepted = takes = _accepted(fields.get(b"accept"))
         exchange.json_first = takes.json and not (takes.stream and self._service.answers == "sse")
@@ -115,7 +117,7 @@ class HeadJudge:
             text = "Accept does not take text/event-stream"
             exchange.refuse(406, Breach("HTTP-021", text))
 
-    def _judge_post(self, exchange: ExchangeCore) -> None:
+    def _judge_post(self, exchange: ServerExchangeCore) -> None:
         """Refuse a POST whose head shows that its body is no message that can be read."""
         fields = exchange.fields
         kind = fields.get(b"content-type")
@@ -142,12 +144,12 @@ class HeadJudge:
                 return 204, preflight + common, b""
         return plain_response(status, text, common)
 
-    def preflight(self, exchange: ExchangeCore) -> Headers:
+    def preflight(self, exchange: ServerExchangeCore) -> Headers:
         """The fields of the response to OPTIONS: which methods there are, and CORS."""
         methods = b", ".join(self.methods_at(exchange))
         return ((b"allow", methods), *self._origins.preflight(exchange.fields, methods))
 
-    def methods_at(self, exchange: ExchangeCore) -> tuple[bytes, ...]:
+    def methods_at(self, exchange: ServerExchangeCore) -> tuple[bytes, ...]:
         """The methods that the target of a request allows."""
         sessions, old_paths = self._service.sessions, self._service.old_paths
         if sessions is None:
@@ -165,7 +167,7 @@ class HeadJudge:
 
     # ------------------------------------------------------------------------------- revisions
 
-    def judge_version(self, exchange: ExchangeCore, id: Any) -> bool:
+    def judge_version(self, exchange: ServerExchangeCore, id: Any) -> bool:
         """Whether a request of a legacy client names a revision that is served, or none.
 
         If not, the exchange is refused; `id` is that of the request, or None.

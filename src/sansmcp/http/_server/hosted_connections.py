@@ -7,7 +7,7 @@ from typing import Any, Final
 from ..._wire.values import JSONObject, is_object
 from .._headers import Fields, Text
 from .connection import RoutedConnection
-from .core import ASSUMED, VERSION_FIELD, EndpointCore, Service
+from .core import ASSUMED, VERSION_FIELD, ServerEndpointCore, Service
 from .session_connection import SessionConnection
 from .session_store import SessionStore
 from .shared_connection import SharedConnection
@@ -50,7 +50,7 @@ class HostedConnections:
 
     def __init__(
         self,
-        core: EndpointCore,
+        core: ServerEndpointCore,
         service: Service,
         whole: SharedConnection,
         settings: dict[str, Any],

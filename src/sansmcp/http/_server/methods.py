@@ -11,11 +11,11 @@ from __future__ import annotations
 from ..._connection.request_state import check_principal_key
 from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode, LocalProtocolError
-from .core import EndpointCore, Service
+from .core import ServerEndpointCore, Service
 from .events import SessionEnd
-from .exchange import ExchangeCore
-from .head import CLOSING, HeadJudge
-from .post import Post
+from .exchange import ServerExchangeCore
+from .head import CLOSING, RequestHeadJudge
+from .post import PostReceiver
 from .session_store import SessionStore
 
 
@@ -34,11 +34,11 @@ class Methods:
 
     def __init__(
         self,
-        core: EndpointCore,
+        core: ServerEndpointCore,
         service: Service,
         store: SessionStore | None,
-        heads: HeadJudge,
-        post: Post,
+        heads: RequestHeadJudge,
+        post: PostReceiver,
     ) -> None:
         self._core = core
         self._service = service
@@ -46,7 +46,7 @@ class Methods:
         self._heads = heads
         self._post = post
 
-    def receive(self, exchange: ExchangeCore, body: bytes | bytearray) -> None:
+    def receive(self, exchange: ServerExchangeCore, body: bytes | bytearray) -> None:
         """Serve a request whose body is complete.
 
         Raises:
@@ -66,7 +66,7 @@ class Methods:
         else:
             exchange.answer(204, b"", self._heads.preflight(exchange))
 
-    def _check_principal_key(self, exchange: ExchangeCore) -> None:
+    def _check_principal_key(self, exchange: ServerExchangeCore) -> None:
         core = self._core
         try:
             check_principal_key(exchange.principal, exchange.principal_key, core.config)
@@ -76,7 +76,7 @@ class Methods:
             core.settle()
             raise
 
-    def _receive_get(self, exchange: ExchangeCore) -> None:
+    def _receive_get(self, exchange: ServerExchangeCore) -> None:
         """Open a stream, or resume one.
 
         Keeps HTTP-022.
@@ -100,7 +100,7 @@ class Methods:
         connection.release_changes()
         connection.core.settle()
 
-    def _receive_delete(self, exchange: ExchangeCore) -> None:
+    def _receive_delete(self, exchange: ServerExchangeCore) -> None:
         """End the session that the client names."""
         store = self._store
         assert store is not None  # else there is no DELETE

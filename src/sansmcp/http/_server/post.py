@@ -19,9 +19,9 @@ from ..._wire.framing import BOM, BOM_NOTE, excerpt_of
 from ..._wire.values import MISSING, JSONObject, JSONValue, id_key, is_list, is_object
 from .bodies import SMALL_NOTIFICATION, has_duplicates, measured
 from .connection import RoutedConnection
-from .core import SESSION_FIELD, VERSION_FIELD, EndpointCore, Service
-from .exchange import ExchangeCore
-from .head import HeadJudge
+from .core import SESSION_FIELD, VERSION_FIELD, ServerEndpointCore, Service
+from .exchange import ServerExchangeCore
+from .head import RequestHeadJudge
 from .hosted_connections import HostedConnections
 from .modern_headers import judge_headers
 from .session_connection import SessionConnection
@@ -29,7 +29,7 @@ from .shared_connection import Reply, SharedConnection
 from .streams import Stream
 
 
-class Post:
+class PostReceiver:
     """Serves POST: decodes the body, and finds the connection that the message is for.
 
     Args:
@@ -42,7 +42,11 @@ class Post:
     __slots__ = ("_core", "_heads", "_hosted", "_old_path", "_service")
 
     def __init__(
-        self, core: EndpointCore, service: Service, hosted: HostedConnections, heads: HeadJudge
+        self,
+        core: ServerEndpointCore,
+        service: Service,
+        hosted: HostedConnections,
+        heads: RequestHeadJudge,
     ) -> None:
         self._core = core
         self._service = service
@@ -50,7 +54,7 @@ class Post:
         self._heads = heads
         self._old_path = None if service.old_paths is None else service.old_paths.post
 
-    def receive(self, exchange: ExchangeCore, body: bytes | bytearray) -> None:
+    def receive(self, exchange: ServerExchangeCore, body: bytes | bytearray) -> None:
         """Serve a POST whose body is complete."""
         value = self._decoded(exchange, body)
         if value is MISSING:
@@ -92,7 +96,7 @@ class Post:
                 return
         self._receive_legacy(exchange, value, value, body)
 
-    def _refuse_for_memory(self, exchange: ExchangeCore, value: Any) -> None:
+    def _refuse_for_memory(self, exchange: ServerExchangeCore, value: Any) -> None:
         """Refuse a message for which there is no room, now or ever."""
         held = self._core.held
         id = _readable(value.get("id")) if is_object(value) else None
@@ -115,7 +119,7 @@ class Post:
                 held.arriving = measured(new[0].params, held.limit)
             held.share(new)
 
-    def _lacks_version(self, exchange: ExchangeCore) -> bool:
+    def _lacks_version(self, exchange: ServerExchangeCore) -> bool:
         """Whether a request without a session has fields of 2026-07-28, but does not name it.
 
         Keeps COMPAT-015.
@@ -128,7 +132,7 @@ class Post:
             and SESSION_FIELD not in raw
         )
 
-    def _decoded(self, exchange: ExchangeCore, body: bytes | bytearray) -> Any:
+    def _decoded(self, exchange: ServerExchangeCore, body: bytes | bytearray) -> Any:
         """The value of a body; MISSING where the exchange was refused."""
         core = self._core
         if body.startswith(BOM):
@@ -154,7 +158,7 @@ class Post:
 
     def _receive_modern(
         self,
-        exchange: ExchangeCore,
+        exchange: ServerExchangeCore,
         connection: SharedConnection,
         message: JSONObject,
         field: str | None,
@@ -216,7 +220,7 @@ class Post:
 
     def _receive_request(
         self,
-        exchange: ExchangeCore,
+        exchange: ServerExchangeCore,
         connection: RoutedConnection,
         message: JSONObject,
         method: str,
@@ -231,7 +235,7 @@ class Post:
             self._after(exchange, connection, route)
 
     def _after(
-        self, exchange: ExchangeCore, connection: RoutedConnection, route: Stream | Reply
+        self, exchange: ServerExchangeCore, connection: RoutedConnection, route: Stream | Reply
     ) -> None:
         """Settle a connection that has received a message, and begin the stream if it is time.
 
@@ -249,7 +253,7 @@ class Post:
         ):
             route.start()
 
-    def _accept(self, exchange: ExchangeCore, connection: RoutedConnection) -> None:
+    def _accept(self, exchange: ServerExchangeCore, connection: RoutedConnection) -> None:
         """Answer the POST of a message that has no answer: 202, or the error of its breach.
 
         Keeps HTTP-014, HTTP-015.
@@ -264,7 +268,9 @@ class Post:
 
     # ------------------------------------------------------------------------------------- legacy
 
-    def _receive_known(self, exchange: ExchangeCore, message: JSONObject, method: str) -> bool:
+    def _receive_known(
+        self, exchange: ServerExchangeCore, message: JSONObject, method: str
+    ) -> bool:
         """Serve a request of a known session or revision, as nearly all requests are.
 
         Returns:
@@ -287,7 +293,7 @@ class Post:
 
     def _receive_legacy(
         self,
-        exchange: ExchangeCore,
+        exchange: ServerExchangeCore,
         value: JSONValue,
         message: JSONObject | None,
         body: bytes | bytearray,
@@ -323,7 +329,7 @@ class Post:
 
     def _receive_in_session(
         self,
-        exchange: ExchangeCore,
+        exchange: ServerExchangeCore,
         connection: SessionConnection,
         value: JSONValue,
         message: JSONObject | None,
@@ -340,7 +346,7 @@ class Post:
 
     def _receive_others(
         self,
-        exchange: ExchangeCore,
+        exchange: ServerExchangeCore,
         connection: RoutedConnection,
         route: Stream | Reply,
         value: JSONValue,
@@ -370,7 +376,7 @@ class Post:
 
     def _receive_stateless(
         self,
-        exchange: ExchangeCore,
+        exchange: ServerExchangeCore,
         value: JSONValue,
         message: JSONObject | None,
         body: bytes | bytearray,
@@ -392,7 +398,7 @@ class Post:
             reply = Reply(exchange, connection, _ids_in(value))
             self._receive_others(exchange, connection, reply, value, message, body)
 
-    def _receive_opening(self, exchange: ExchangeCore, message: JSONObject) -> None:
+    def _receive_opening(self, exchange: ServerExchangeCore, message: JSONObject) -> None:
         """Serve an `initialize` outside of any session."""
         core, openings = self._core, self._hosted.openings
         limit = core.config.max_requests
@@ -414,7 +420,7 @@ class Post:
     # -------------------------------------------------------------------------------- 2024-11-05
 
     def _receive_old(
-        self, exchange: ExchangeCore, value: JSONValue, body: bytes | bytearray
+        self, exchange: ServerExchangeCore, value: JSONValue, body: bytes | bytearray
     ) -> None:
         """Serve a message of a client of 2024-11-05: its answer goes to its one stream."""
         store = self._hosted.store

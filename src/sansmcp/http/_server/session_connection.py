@@ -23,7 +23,7 @@ from ..._rules.sending import Breach
 from ..._rules.state_tables import StateTrigger
 from ..._wire.values import JSONObject, JSONValue, Missing, RequestId
 from .connection import RoutedConnection
-from .core import EndpointCore
+from .core import ServerEndpointCore
 from .events import SessionEnd
 from .sessions import Session, Sessions
 from .streams import SessionStreams, Stream
@@ -98,7 +98,7 @@ class SessionConnection(RoutedConnection):
 
     def __init__(
         self,
-        endpoint: EndpointCore,
+        endpoint: ServerEndpointCore,
         owner: SessionOwner,
         whole: Core,
         settings: Sessions,

@@ -18,9 +18,9 @@ from ..._wire.values import JSONObject, is_object
 from .._headers import Text
 from .._sse import encode_event
 from .bodies import measured
-from .core import SESSION_FIELD, VERSION_FIELD, EndpointCore, Service
+from .core import SESSION_FIELD, VERSION_FIELD, ServerEndpointCore, Service
 from .events import SessionEnd, SessionEnded, SessionStarted
-from .exchange import ExchangeCore
+from .exchange import ServerExchangeCore
 from .session_connection import SessionConnection
 from .sessions import Session, Sessions
 
@@ -66,7 +66,7 @@ class SessionStore:
 
     def __init__(
         self,
-        core: EndpointCore,
+        core: ServerEndpointCore,
         service: Service,
         settings: Sessions,
         whole: Core,
@@ -90,7 +90,7 @@ class SessionStore:
         return tuple(connection.session for connection in self.connections.values())
 
     def open(
-        self, exchange: ExchangeCore, message: JSONObject, id: Any
+        self, exchange: ServerExchangeCore, message: JSONObject, id: Any
     ) -> SessionConnection | None:
         """Open a session for an `initialize`; None: there is no room, and the exchange says so."""
         connection = self._open(exchange, id, is_old=False)
@@ -100,7 +100,11 @@ class SessionStore:
         return connection
 
     def reserve(
-        self, connection: SessionConnection, exchange: ExchangeCore, message: JSONObject, id: Any
+        self,
+        connection: SessionConnection,
+        exchange: ServerExchangeCore,
+        message: JSONObject,
+        id: Any,
     ) -> bool:
         """Count the memory of the client's facts about itself, which the session keeps.
 
@@ -125,7 +129,9 @@ class SessionStore:
         held.sessions += size
         return True
 
-    def _open(self, exchange: ExchangeCore, id: Any, *, is_old: bool) -> SessionConnection | None:
+    def _open(
+        self, exchange: ServerExchangeCore, id: Any, *, is_old: bool
+    ) -> SessionConnection | None:
         core, limit = self._core, self._settings.max_sessions
         if len(self.connections) >= limit and core.now is not None:
             core.timers.fire(core.now)  # callers without a loop do it at no other time
@@ -171,7 +177,7 @@ class SessionStore:
 
     # ------------------------------------------------------------------------------- finding
 
-    def agreed(self, exchange: ExchangeCore) -> SessionConnection | None:
+    def agreed(self, exchange: ServerExchangeCore) -> SessionConnection | None:
         """The session of a request whose fields are as they nearly always are; else None."""
         fields = exchange.fields
         raw = fields.raw
@@ -187,7 +193,7 @@ class SessionStore:
         connection.touch()
         return connection
 
-    def find(self, exchange: ExchangeCore, id: Any) -> SessionConnection | None:
+    def find(self, exchange: ServerExchangeCore, id: Any) -> SessionConnection | None:
         """The session that a request names; None: there is none, and the exchange says so."""
         fields, modern = exchange.fields, self._service.modern_revisions
         name = fields.get(SESSION_FIELD)
@@ -242,7 +248,7 @@ class SessionStore:
 
     # ---------------------------------------------------------------------------- 2024-11-05
 
-    def open_old(self, exchange: ExchangeCore, post_path: str) -> None:
+    def open_old(self, exchange: ServerExchangeCore, post_path: str) -> None:
         """Open the session of a client of 2024-11-05, and tell the client where it may post.
 
         Keeps HSSE-002.
@@ -256,7 +262,7 @@ class SessionStore:
         target = f"{post_path}?{_OLD_QUERY}{name}"
         exchange.write(encode_event(target.encode(), type="endpoint"))
 
-    def find_old(self, exchange: ExchangeCore) -> SessionConnection | None:
+    def find_old(self, exchange: ServerExchangeCore) -> SessionConnection | None:
         """The session that a query names; None: there is none, and the exchange says so."""
         parts = exchange.query.split("&")
         names = [part.removeprefix(_OLD_QUERY) for part in parts if part.startswith(_OLD_QUERY)]

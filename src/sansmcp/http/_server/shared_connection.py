@@ -19,8 +19,8 @@ from ..._spec.registry import DIALECTS, GATES
 from ..._wire.values import JSONObject, JSONValue, RequestId, table_key
 from .._sse import encode_event
 from .connection import RoutedConnection
-from .core import EndpointCore
-from .exchange import ExchangeCore
+from .core import ServerEndpointCore
+from .exchange import ServerExchangeCore
 
 _LISTENERS: Final = 10
 """So many listeners that ask for all that one client may have can be served at a time."""
@@ -63,14 +63,14 @@ class Reply:
 
     def __init__(
         self,
-        exchange: ExchangeCore,
+        exchange: ServerExchangeCore,
         connection: SharedConnection,
         id: Any,
         *,
         is_batch: bool = False,
     ) -> None:
         self.connection: SharedConnection = connection
-        self.exchange: ExchangeCore | None = exchange
+        self.exchange: ServerExchangeCore | None = exchange
         self.principal: Any = exchange.principal
         self.principal_key: str | None = exchange.principal_key
         self.context: Any = exchange.context
@@ -178,7 +178,7 @@ class SharedConnection(RoutedConnection):
 
     def __init__(
         self,
-        endpoint: EndpointCore,
+        endpoint: ServerEndpointCore,
         *,
         whole: SharedConnection | None = None,
         streams: bool = True,
@@ -312,7 +312,7 @@ class SharedConnection(RoutedConnection):
         for request in list(self.core.requests.values()):
             incoming.cancel(request, CancelCause.CLOSED)
 
-    def peer_of(self, exchange: ExchangeCore) -> Peer:
+    def peer_of(self, exchange: ServerExchangeCore) -> Peer:
         """A peer of its own: nothing is known of it but the facts in this message."""
         peer = Peer()
         peer.revision = self.core.peer.revision or MODERN_REVISION

@@ -18,7 +18,7 @@ from ..._connection.handles import OutgoingRequest
 from ..._wire.values import RequestId
 from .._sse import encode_event
 from .event_log import History, HistoryOwner
-from .exchange import ExchangeCore, Ledger
+from .exchange import Ledger, ServerExchangeCore
 from .sessions import Session, Sessions
 
 _EVENT_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
@@ -102,12 +102,12 @@ class Stream:
     )
 
     def __init__(
-        self, streams: SessionStreams, exchange: ExchangeCore | None, *, listens: bool = False
+        self, streams: SessionStreams, exchange: ServerExchangeCore | None, *, listens: bool = False
     ) -> None:
         self.streams: SessionStreams = streams
         self.connection: StreamsOwner = streams.connection
         self.number: int = 0
-        self.exchange: ExchangeCore | None = exchange
+        self.exchange: ServerExchangeCore | None = exchange
         self.listens: bool = listens
         self.principal: Any = streams.principal
         self.request_id: RequestId | None = None
@@ -210,7 +210,7 @@ class Stream:
         exchange.end()
         return True
 
-    def _write(self, exchange: ExchangeCore, message: bytes) -> bool:
+    def _write(self, exchange: ServerExchangeCore, message: bytes) -> bool:
         """Write a message, if only to the log; False: it is lost."""
         streams = self.streams
         event: str | None = None
@@ -292,7 +292,7 @@ class Stream:
 
     # ------------------------------------------------------------------------------ resuming
 
-    def resume(self, exchange: ExchangeCore, after: int) -> None:
+    def resume(self, exchange: ServerExchangeCore, after: int) -> None:
         """Go on in this exchange, with the events that followed that one."""
         old = self.exchange
         if old is not None:
@@ -335,7 +335,7 @@ class Stream:
             history.report_lost(lost)
         return b"".join(portion)
 
-    def _follow_no_more(self, exchange: ExchangeCore) -> None:
+    def _follow_no_more(self, exchange: ServerExchangeCore) -> None:
         """The exchange reads no more events out of the log."""
         exchange.behind = None
         self.streams.leave_log(self)
@@ -348,7 +348,7 @@ class Stream:
         """
         return self.listens and (self.over or bool(self.streams.unread))
 
-    def _caught_up(self, exchange: ExchangeCore) -> None:
+    def _caught_up(self, exchange: ServerExchangeCore) -> None:
         """The exchange has all events of the stream that the log has."""
         streams = self.streams
         self.sent = self.events
@@ -510,13 +510,13 @@ class SessionStreams:
         assert self._followers is not None  # the stream is one of them
         del self._followers[stream]
 
-    def open_old(self, exchange: ExchangeCore) -> None:
+    def open_old(self, exchange: ServerExchangeCore) -> None:
         """Open the one stream of a client of 2024-11-05."""
         self.context = exchange.context
         self.listening.append(Stream(self, exchange, listens=True))
         exchange.start_stream()
 
-    def open(self, exchange: ExchangeCore) -> None:
+    def open(self, exchange: ServerExchangeCore) -> None:
         """Serve a GET without `Last-Event-ID`: by a new stream, or by one with unsent events.
 
         Only events follow that were never sent in any exchange: to fetch more, a client has to say
@@ -531,7 +531,7 @@ class SessionStreams:
         stream.start()
         self._trim()
 
-    def resume(self, exchange: ExchangeCore, last: str) -> bool:
+    def resume(self, exchange: ServerExchangeCore, last: str) -> bool:
         """Serve a GET with `Last-Event-ID`, by the stream that the event belongs to.
 
         Returns:
