@@ -16,8 +16,7 @@ from .._spec.methods import Dialect
 from .._wire.values import IdKey, JSONObject, Side, id_key, table_key
 from ._events import CancellationMatched
 from ._handshake import Handshake
-from ._history import ModernHistory, SeenRequest, SideHistory
-from ._observations import Observations
+from ._history import ObserverCore, SeenRequest, SideHistory
 from ._subscriptions import SeenSubscription, Subscriptions
 
 CANCELLED: Final = "notifications/cancelled"
@@ -27,27 +26,26 @@ CANCELLED: Final = "notifications/cancelled"
 class Cancellations:
     """Judges `notifications/cancelled` of either side."""
 
-    _observations: Observations
-    _client: SideHistory
-    _modern: ModernHistory
+    _core: ObserverCore
     _handshake: Handshake
     _subscriptions: Subscriptions
 
     def take_notification(self, sender: SideHistory, params: JSONObject) -> None:
         """Judge a cancellation, and take its request out of the open ones."""
-        is_judged = self._handshake.is_certain and not self._modern.n_unknown
+        core = self._core
+        is_judged = self._handshake.is_certain and not core.modern.n_unknown
         reason: Any = params.get("reason")
         key = table_key(params.get("requestId"))
         if key is None:
             if is_judged and (dialect := self._dialect_of(sender)) is not None:
                 breach = judge_cancellation(params, dialect)
                 assert breach is not None  # there is no usable id
-                self._observations.add_violation(sender.side, breach, CANCELLED)
+                core.add_violation(sender.side, breach, CANCELLED)
             return
         request = sender.find(key)
-        by_server = sender.side is Side.SERVER and self._modern.n_requests > 0
+        by_server = sender.side is Side.SERVER and core.modern.n_requests > 0
         # The server may mean a request of the client, a subscription, or one of its own.
-        meant = self._client.find(key) if by_server else None
+        meant = core.client.find(key) if by_server else None
         if meant is not None and (meant.is_modern or meant.n_sent > 1):
             if request is None and sender.has_sent(key) is False:
                 self._take_of_server(sender, meant, reason)
@@ -60,18 +58,16 @@ class Cancellations:
                 and not self._may_mean_forgotten(by_server, meant, key)
             ):
                 breach = Breach(self._rule_of(sender), "a cancellation of no request of its sender")
-                self._observations.add_violation(
-                    sender.side, breach, CANCELLED, id_key(params["requestId"])
-                )
+                core.add_violation(sender.side, breach, CANCELLED, id_key(params["requestId"]))
             return
         self._report(sender, request, reason)
         if request.is_judged if request.is_modern else is_judged:
             breach = _judge_request(sender, request)
             if breach is not None:
-                self._observations.add_violation(sender.side, breach, request.method, request.id)
+                core.add_violation(sender.side, breach, request.method, request.id)
         request.is_cancelled = True
-        if isinstance(request.subject, SeenSubscription) and self._observations.index is None:
-            self._subscriptions.cancel(request.subject, self._observations.number)
+        if isinstance(request.subject, SeenSubscription) and core.index is None:
+            self._subscriptions.cancel(request.subject, core.number)
         if not self._handshake.is_opened_by(request):
             sender.finish(request)
 
@@ -83,25 +79,25 @@ class Cancellations:
         if not isinstance(subscription, SeenSubscription):
             text = f"the server cancels {request.method}, which is no subscription"
             breach = Breach("CANC-019", text)
-            self._observations.add_violation(server.side, breach, request.method, request.id)
+            self._core.add_violation(server.side, breach, request.method, request.id)
             return
         server.read_place = max(server.read_place, request.place)
         self._report(server, request, reason)
         request.is_cancelled = True
         self._subscriptions.end(subscription)
-        self._client.finish(request)
+        self._core.client.finish(request)
 
     def _report(self, sender: SideHistory, request: SeenRequest, reason: object) -> None:
-        observations = self._observations
-        observations.queue.append(
+        core = self._core
+        core.queue.append(
             CancellationMatched(
                 side=sender.side,
                 method=request.method,
                 id=request.id,
                 request_number=request.number,
-                number=observations.number,
-                index=observations.index,
-                time=observations.now,
+                number=core.number,
+                index=core.index,
+                time=core.now,
                 reason=reason if isinstance(reason, str) else None,
                 answered=not request.is_open,
             )
@@ -110,22 +106,22 @@ class Cancellations:
     def _rule_of(self, sender: SideHistory) -> str:
         """The rule that a side breaks by a cancellation of no request."""
         if self._handshake.has_not_begun:
-            if sender.side is Side.CLIENT and self._modern.n_served:
+            if sender.side is Side.CLIENT and self._core.modern.n_served:
                 return "CANC-003"
-            if sender.side is Side.SERVER and self._modern.is_served:
+            if sender.side is Side.SERVER and self._core.modern.is_served:
                 return "CANC-019"
         return "CANC-001"
 
     def _may_mean_forgotten(self, by_server: bool, meant: SeenRequest | None, key: IdKey) -> bool:
         """Whether the server may mean a subscription that is not remembered."""
-        return by_server and meant is None and self._client.has_sent(key) is not False
+        return by_server and meant is None and self._core.client.has_sent(key) is not False
 
     def _dialect_of(self, sender: SideHistory) -> Dialect | None:
         """The revision that a side certainly speaks where it names no request; None: unknown."""
         handshake = self._handshake
         if handshake.conversation.agreed and handshake.is_known_to(sender):
             return handshake.conversation.dialect
-        modern = self._modern
+        modern = self._core.modern
         is_modern = modern.n_served if sender.side is Side.CLIENT else modern.is_served
         return modern.dialect if is_modern and handshake.has_not_begun else None
 

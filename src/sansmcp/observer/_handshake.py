@@ -16,12 +16,11 @@ from .._rules.conversation import Conversation
 from .._rules.messages import judge_capabilities
 from .._rules.sending import Breach, judge_notification
 from .._rules.state_tables import Phase, PhaseTrigger
-from .._spec.registry import LEGACY_REVISIONS, Registry
+from .._spec.registry import LEGACY_REVISIONS
 from .._wire.values import JSONObject, Side, is_object
 from ._events import BlindCause, HandshakeSeen
-from ._history import SeenRequest, SideHistory
+from ._history import ObserverCore, SeenRequest, SideHistory
 from ._log_levels import AgreedLogLevel
-from ._observations import Observations
 from ._subscriptions import SubscribedResources
 
 _ERA: Final = "what was agreed on is not known here: nothing that depends on it is judged"
@@ -38,8 +37,7 @@ class Handshake:
         conversation: Phase, revision and gates. Another object replaces it in `lose_track`.
     """
 
-    _observations: Observations
-    _registry: Registry
+    _core: ObserverCore
     _log_level: AgreedLogLevel
     _resources: SubscribedResources
     is_certain: bool
@@ -50,7 +48,7 @@ class Handshake:
 
     def __attrs_post_init__(self) -> None:
         """Begin without an agreement."""
-        self.conversation = Conversation(self._registry.dialects[LEGACY_REVISIONS[-1]])
+        self.conversation = Conversation(self._core.registry.dialects[LEGACY_REVISIONS[-1]])
 
     # --------------------------------------------------------------------------------- looking
 
@@ -112,33 +110,33 @@ class Handshake:
             return
         info: Any = result.get("serverInfo")
         client_info, client_capabilities = request.subject
-        observations = self._observations
-        observations.queue.append(
+        core = self._core
+        core.queue.append(
             HandshakeSeen(
                 revision=revision,
                 client_info=client_info,
                 server_info=info if is_object(info) else None,
                 client_capabilities=client_capabilities,
                 server_capabilities=capabilities,
-                number=observations.number,
-                time=observations.now,
+                number=core.number,
+                time=core.now,
             )
         )
         is_known = revision in LEGACY_REVISIONS
         if not is_known or client_capabilities is None:
-            observations.unknown_revision = not is_known
+            core.unknown_revision = not is_known
             self.lose_track()
-            observations.add_blind_spot(BlindCause.ERA, None, _ERA)
+            core.add_blind_spot(BlindCause.ERA, None, _ERA)
             return
-        observations.unknown_revision = False
+        core.unknown_revision = False
         conversation = self.conversation
-        conversation.dialect = self._registry.dialects[revision]
-        conversation.gates[Side.CLIENT] = self._registry.open_gates(client_capabilities)
-        conversation.gates[Side.SERVER] = self._registry.open_gates(capabilities)
+        conversation.dialect = core.registry.dialects[revision]
+        conversation.gates[Side.CLIENT] = core.registry.open_gates(client_capabilities)
+        conversation.gates[Side.SERVER] = core.registry.open_gates(capabilities)
         conversation.move(PhaseTrigger.INITIALIZE_RESULT)
         for side, declared in ((Side.CLIENT, client_capabilities), (Side.SERVER, capabilities)):
-            for breach in judge_capabilities(self._registry, revision, declared):
-                observations.add_violation(side, breach, request.method, request.id)
+            for breach in judge_capabilities(core.registry, revision, declared):
+                core.add_violation(side, breach, request.method, request.id)
         if self._initialized_early:
             self._operate()
 
@@ -151,7 +149,7 @@ class Handshake:
                 conversation, sender.side, INITIALIZED, None, {}, shape=False
             )
             if breach is not None:
-                self._observations.add_violation(sender.side, breach, INITIALIZED)
+                self._core.add_violation(sender.side, breach, INITIALIZED)
         if phase is Phase.AGREED:
             assert self._opening is not None  # its response has brought this phase
             sender.read_place = max(sender.read_place, self._opening.response_place)
@@ -181,7 +179,7 @@ class Handshake:
         self.is_certain = False
         self._opening = None
         self._initialized_early = False
-        self.conversation = Conversation(self._registry.dialects[LEGACY_REVISIONS[-1]])
+        self.conversation = Conversation(self._core.registry.dialects[LEGACY_REVISIONS[-1]])
         self._log_level.lose()
         self._resources.lose()
 
@@ -190,7 +188,7 @@ class Handshake:
         sender.is_complete = sender.is_readable = False
         if self.conversation.phase is not Phase.OPERATING:
             self.lose_track()
-        self._observations.add_blind_spot(BlindCause.UNREADABLE, sender.side, _UNREADABLE)
+        self._core.add_blind_spot(BlindCause.UNREADABLE, sender.side, _UNREADABLE)
 
     def excuse(self, sender: SideHistory, key: Any) -> None:
         """Allow an error response to a bad message with this id, as if it were a request."""

@@ -268,3 +268,27 @@ class ModernHistory:
         self.n_unknown = 0
         self.is_served = False
         self.has_extensions = False
+
+
+class ObserverCore(Observations):
+    """The objects that all parts of an observer share: observations, and the history of each side.
+
+    Attributes:
+        config: The limits.
+        checks_shape: Whether members and their types are judged.
+        registry: The methods and capabilities of the specification and of the extensions.
+        client: What the client has sent; `server`, what the server has sent; `sides`: both.
+        modern: What was seen of 2026-07-28.
+    """
+
+    __slots__ = ("checks_shape", "client", "config", "modern", "registry", "server", "sides")
+
+    def __init__(self, config: Config, *, from_start: bool) -> None:
+        super().__init__()
+        self.config = config
+        self.checks_shape = config.check == "shape"
+        self.registry: Registry = config.registry
+        self.client = SideHistory(Side.CLIENT, config, self, from_start=from_start)
+        self.server = SideHistory(Side.SERVER, config, self, from_start=from_start)
+        self.sides = (self.client, self.server)
+        self.modern = ModernHistory(self.registry)

@@ -26,8 +26,7 @@ from .._rules.sending import (
 from .._spec.modern_methods import MODERN_DIALECT
 from .._wire.values import MISSING, IdKey, JSONObject, Side, is_object
 from ._events import BlindCause
-from ._history import ModernHistory, RequestTerms, SeenRequest, SideHistory
-from ._observations import Observations
+from ._history import ObserverCore, RequestTerms, SeenRequest
 
 _FORGOTTEN: Final = "the oldest questions were forgotten: retries are not judged any more"
 _NOT_IN_RESPONSES: Final = frozenset({"jsonrpc", "resultType"})
@@ -86,19 +85,14 @@ class SeenRounds:
 
 @attrs.define(eq=False, repr=False)
 class InputRounds:
-    """Judges questions in results, and the requests that bring the answers.
+    """Judges questions in results, and the requests that bring the answers."""
 
-    Args:
-        shape: Whether members and their types are judged.
-        max_rounds: How many rounds are remembered.
-    """
+    _core: ObserverCore
+    _rounds: SeenRounds = attrs.field(init=False)
 
-    _observations: Observations
-    _client: SideHistory
-    _server: SideHistory
-    _modern: ModernHistory
-    _shape: bool
-    _rounds: SeenRounds
+    def __attrs_post_init__(self) -> None:
+        """Make the table of rounds."""
+        self._rounds = SeenRounds(self._core.config.max_late_answers)
 
     def take_result(
         self, request: SeenRequest, terms: RequestTerms, result: JSONObject
@@ -109,16 +103,14 @@ class InputRounds:
         breach = judge_input_required(result)
         if breach is not None:
             return breach
-        observations, dialect = self._observations, self._modern.dialect
+        core, dialect = self._core, self._core.modern.dialect
         questions: JSONObject = {}
         for name, question in result.get("inputRequests", {}).items():
             questions[name] = question
             if is_object(question):
                 questions[name], nulls = question_without_nulls(dialect, question)
                 for null in nulls:
-                    observations.add_violation(
-                        Side.SERVER, null_member(null), request.method, request.id
-                    )
+                    core.add_violation(Side.SERVER, null_member(null), request.method, request.id)
         self._rounds.add(
             _SeenRound(
                 call=request.subject,
@@ -128,13 +120,13 @@ class InputRounds:
                     for name, question in questions.items()
                 },
                 state=result.get("requestState"),
-                place=observations.number,
+                place=core.number,
             )
         )
         if self._rounds.has_forgotten:
-            observations.add_blind_spot(BlindCause.FORGOTTEN, Side.CLIENT, _FORGOTTEN)
+            core.add_blind_spot(BlindCause.FORGOTTEN, Side.CLIENT, _FORGOTTEN)
         for question in questions.values():
-            breach = judge_question(dialect, terms.gates, question, self._shape)
+            breach = judge_question(dialect, terms.gates, question, core.checks_shape)
             if breach is not None:
                 return breach
         if "ttlMs" in result or "cacheScope" in result:
@@ -154,8 +146,12 @@ class InputRounds:
             if wrong := _NOT_IN_RESPONSES & response.keys():
                 text = f"the answer to {name!r:.80} must be a bare result, without {min(wrong)}"
                 return Breach("MRTR-020", text)
-        client = self._client
-        if self._rounds.has_forgotten or not client.is_complete or not self._server.is_readable:
+        client = self._core.client
+        if (
+            self._rounds.has_forgotten
+            or not client.is_complete
+            or not self._core.server.is_readable
+        ):
             return None  # it may answer questions that are not known
         state: str | None = params.get("requestState")
         rounds = self._rounds.find(call, state)
@@ -176,7 +172,7 @@ class InputRounds:
             return Breach("MRTR-019", f"the answer to {name!r:.80} is missing")
         if all(round.key == request.key for round in answered):
             return Breach("MRTR-025", "a retry has the id of the request that it repeats")
-        if self._shape:
+        if self._core.checks_shape:
             faults = [_misshapen_response(round.questions, responses) for round in answered]
             if all(faults):
                 return Breach("MRTR-020", str(faults[-1]))

@@ -18,9 +18,8 @@ from .._wire.values import MISSING, JSONObject, Side
 from ._cancellations import CANCELLED, Cancellations
 from ._events import MessageKind
 from ._handshake import INITIALIZED, Handshake
-from ._history import ModernHistory, SideHistory
+from ._history import ObserverCore, SideHistory
 from ._log_levels import LOG, AgreedLogLevel
-from ._observations import Observations
 from ._progress import PROGRESS, SeenProgress
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources, Subscriptions
@@ -30,15 +29,9 @@ _UPDATED: Final = "notifications/resources/updated"
 
 @attrs.define(eq=False, repr=False)
 class SeenNotifications:
-    """Judges notifications by what their sender certainly knows.
+    """Judges notifications by what their sender certainly knows."""
 
-    Args:
-        shape: Whether members and their types are judged.
-    """
-
-    _observations: Observations
-    _client: SideHistory
-    _modern: ModernHistory
+    _core: ObserverCore
     _handshake: Handshake
     _progress: SeenProgress
     _cancellations: Cancellations
@@ -46,7 +39,6 @@ class SeenNotifications:
     _stateless: StatelessRequests
     _log_level: AgreedLogLevel
     _resources: SubscribedResources
-    _shape: bool
     _takers: Mapping[str, Callable[[SideHistory, JSONObject], None]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -58,17 +50,17 @@ class SeenNotifications:
 
     def take(self, sender: SideHistory, message: JSONObject, method: str) -> None:
         """Report and judge a notification."""
-        observations = self._observations
-        observations.add_message(sender.side, MessageKind.NOTIFICATION, method, None, message)
+        core = self._core
+        core.add_message(sender.side, MessageKind.NOTIFICATION, method, None, message)
         given: Any = message.get("params", MISSING)
         params: JSONObject = given if given.__class__ is dict else {}
         breach: Breach | None = None
         if given.__class__ is not dict or message.get("jsonrpc") != "2.0":
             breach = judge_call(message)
             if breach is not None:
-                observations.add_violation(sender.side, breach, method)
+                core.add_violation(sender.side, breach, method)
             elif given is None:
-                observations.add_violation(sender.side, NULL_PARAMS, method)
+                core.add_violation(sender.side, NULL_PARAMS, method)
         taker = self._takers.get(method)
         if params and breach is None and (taker is not None or None in params.values()):
             params = self._judge_optional(sender, method, params, about_request=taker is not None)
@@ -85,23 +77,28 @@ class SeenNotifications:
         self, sender: SideHistory, method: str, params: JSONObject, *, about_request: bool
     ) -> JSONObject:
         """Judge the optional members of params; return those that count."""
-        modern, handshake = self._modern, self._handshake
+        modern, handshake = self._core.modern, self._handshake
         spec = handshake.conversation.dialect.notifications[sender.side].get(method)
         spec = spec or modern.dialect.notifications[sender.side].get(method)
         optional = META if spec is None else spec.params_optional
         if not handshake.is_certain or modern.n_unknown:
             return without_nulls(optional, params)
-        observations = self._observations
-        params = observations.without_nulls(sender.side, optional, params, method, None)
+        core = self._core
+        params = core.without_nulls(sender.side, optional, params, method, None)
         # The types of other notifications are judged with the rest.
-        if about_request and self._shape and (odd := mistyped_member(optional, params)) is not None:
+        if (
+            about_request
+            and core.checks_shape
+            and (odd := mistyped_member(optional, params)) is not None
+        ):
             text = f"params of {method}: {odd} has the wrong type"
-            observations.add_violation(sender.side, Breach("OWN-014", text), method)
+            core.add_violation(sender.side, Breach("OWN-014", text), method)
         return params
 
     def _judge(self, sender: SideHistory, method: str, params: JSONObject) -> None:
         """Judge a notification that is not about one request in flight."""
-        modern, handshake = self._modern, self._handshake
+        core = self._core
+        modern, handshake = core.modern, self._handshake
         self._progress.end_tasks(sender.side.other, method, params)
         if (
             modern.n_requests
@@ -110,7 +107,7 @@ class SeenNotifications:
         ):
             return
         if method == LOG and not is_level(params.get("level")):
-            self._observations.add_violation(sender.side, UNKNOWN_LEVEL, method)
+            core.add_violation(sender.side, UNKNOWN_LEVEL, method)
             return
         if not handshake.is_certain or modern.n_unknown:
             return
@@ -121,16 +118,16 @@ class SeenNotifications:
         spec = conversation.dialect.notifications[sender.side].get(method)
         if handshake.is_known_to(sender):
             breach = judge_notification(
-                conversation, sender.side, method, spec, params, self._shape
+                conversation, sender.side, method, spec, params, core.checks_shape
             )
         else:
             breach = None if spec is not None and spec.early else too_early(method)
-        if breach is None and sender.side is Side.SERVER and self._client.is_complete:
+        if breach is None and sender.side is Side.SERVER and core.client.is_complete:
             breach = self._judge_wanted(method, params)
         if modern.n_requests or conversation.phase is Phase.NEW:
             breach = self._stateless.judge_notification(sender, method, params, breach)
         if breach is not None:
-            self._observations.add_violation(sender.side, breach, method)
+            core.add_violation(sender.side, breach, method)
 
     def _judge_wanted(self, method: str, params: JSONObject) -> Breach | None:
         """Whether the client of a handshake wanted this notification, as far as that is certain."""

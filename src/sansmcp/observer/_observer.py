@@ -21,8 +21,8 @@ judged from then on, and a `BlindSpot` reports that.
 **The parts.** `Observer` splits and decodes the input and dispatches each message to
 `SeenRequests`, `SeenResponses` or `SeenNotifications`. These ask the parts that own one subject
 each: `Handshake`, `StatelessRequests`, `InputRounds`, `Subscriptions`, `SeenProgress`,
-`Cancellations`. All of them report through `Observations` and share the history of each side
-(`SideHistory`, `ModernHistory`).
+`Cancellations`. All of them share `ObserverCore`: they report through it (`Observations`), and it
+has the history of each side (`SideHistory`, `ModernHistory`).
 """
 
 from __future__ import annotations
@@ -51,11 +51,10 @@ from .._wire.values import JSONObject, JSONValue, Side, is_object, table_key
 from ._cancellations import Cancellations
 from ._events import BlindCause, MessageKind, Observation, RequestUnanswered, StreamEnded, TextSeen
 from ._handshake import Handshake
-from ._history import ModernHistory, SeenRequest, SideHistory
-from ._input_required import InputRounds, SeenRounds
+from ._history import ObserverCore, SeenRequest, SideHistory
+from ._input_required import InputRounds
 from ._log_levels import AgreedLogLevel
 from ._notifications import SeenNotifications
-from ._observations import Observations
 from ._progress import SeenProgress
 from ._requests import SeenRequests
 from ._responses import SeenResponses
@@ -120,16 +119,14 @@ class Observer:
     __slots__ = (
         "_closed",
         "_codec",
+        "_core",
         "_decoder",
         "_handshake",
         "_inputs",
         "_max_message_bytes",
-        "_modern",
         "_notifications",
-        "_observations",
         "_requests",
         "_responses",
-        "_sides",
         "_unlimited",
     )
 
@@ -143,45 +140,19 @@ class Observer:
             config.codec, config.max_json_depth, config.max_integer_digits
         )
         self._unlimited = self._decoder.unlimited
-        shape = config.check == "shape"
-        registry = config.registry
-
-        self._observations = observations = Observations()
-        client = SideHistory(Side.CLIENT, config, observations, from_start=from_start)
-        server = SideHistory(Side.SERVER, config, observations, from_start=from_start)
-        self._sides = sides = (client, server)
-        self._inputs = (_input_of(client, config), _input_of(server, config))
-        self._modern = modern = ModernHistory(registry)
-        level = AgreedLogLevel(observations)
-        resources = SubscribedResources(observations, config.max_subscriptions)
-        handshake = Handshake(observations, registry, level, resources, from_start)
-        self._handshake = handshake
-        subscriptions = Subscriptions(
-            observations, client, server, modern, shape, config.max_subscriptions
-        )
-        inputs = InputRounds(
-            observations, client, server, modern, shape, SeenRounds(config.max_late_answers)
-        )
-        stateless = StatelessRequests(
-            observations, client, modern, handshake, inputs, subscriptions, registry, shape
-        )
-        progress = SeenProgress(observations, sides, modern, handshake, config)
-        cancellations = Cancellations(observations, client, modern, handshake, subscriptions)
-        common = (observations, sides, modern, handshake, progress, stateless, level, resources)
-        self._requests = SeenRequests(*common, shape, config.max_requests)
-        self._responses = SeenResponses(*common, shape)
+        self._core = core = ObserverCore(config, from_start=from_start)
+        self._inputs = (_input_of(core.client, config), _input_of(core.server, config))
+        level = AgreedLogLevel(core)
+        resources = SubscribedResources(core)
+        self._handshake = handshake = Handshake(core, level, resources, from_start)
+        subscriptions = Subscriptions(core)
+        stateless = StatelessRequests(core, handshake, InputRounds(core), subscriptions)
+        progress = SeenProgress(core, handshake)
+        cancellations = Cancellations(core, handshake, subscriptions)
+        self._requests = SeenRequests(core, handshake, progress, stateless, level, resources)
+        self._responses = SeenResponses(core, handshake, progress, stateless, level, resources)
         self._notifications = SeenNotifications(
-            observations,
-            client,
-            modern,
-            handshake,
-            progress,
-            cancellations,
-            subscriptions,
-            stateless,
-            level,
-            resources,
-            shape,
+            core, handshake, progress, cancellations, subscriptions, stateless, level, resources
         )
 
     # ----------------------------------------------------------------------------------- input
@@ -247,15 +218,15 @@ class Observer:
         if source is None:
             return
         rest = source.lines.end()
-        observations = self._observations
+        core = self._core
         if isinstance(rest, bytearray) and not is_blank(rest):  # else it was reported
             self._count(source, from_line=True)
             source.is_fragment = source.has_ended = True  # it may be a piece of a message
             if self._take_odd_line(source, rest):
-                observations.add_violation(side, Breach("OWN-018", NO_NEWLINE))
+                core.add_violation(side, Breach("OWN-018", NO_NEWLINE))
         source.has_ended = True
-        observations.queue.append(StreamEnded(side=side, time=observations.now))
-        self._give_up(self._sides[1 - side])
+        core.queue.append(StreamEnded(side=side, time=core.now))
+        self._give_up(core.sides[1 - side])
 
     def close(self, *, now: float | None = None) -> None:
         """End the observation, and report all requests without a response.
@@ -268,14 +239,14 @@ class Observer:
         self._begin(Side.CLIENT, now)
         if not self._closed:
             self._closed = True
-            for side in self._sides:
+            for side in self._core.sides:
                 self._give_up(side)
 
     # ---------------------------------------------------------------------------------- output
 
     def next_event(self) -> Observation | None:
         """Take the oldest event; None: there is none now."""
-        queue = self._observations.queue
+        queue = self._core.queue
         return queue.popleft() if queue else None
 
     @property
@@ -290,7 +261,7 @@ class Observer:
     @property
     def messages(self) -> int:
         """How many lines and messages were seen: the number of the latest."""
-        return self._observations.number
+        return self._core.number
 
     # ----------------------------------------------------------------------------------- lines
 
@@ -299,19 +270,19 @@ class Observer:
         source = self._inputs[side]
         if self._closed or source.has_ended:
             return None
-        observations = self._observations
-        if now is not None and (observations.now is None or now > observations.now):
-            observations.now = now
+        core = self._core
+        if now is not None and (core.now is None or now > core.now):
+            core.now = now
         return source
 
     def _count(self, source: _SideInput, *, from_line: bool) -> None:
         """Begin the next line or message."""
-        observations = self._observations
-        observations.index = None
-        observations.from_line = from_line
-        observations.number += 1
-        if observations.number == 1 and not source.history.is_complete:
-            observations.add_blind_spot(BlindCause.MIDDLE, None, _MIDDLE)
+        core = self._core
+        core.index = None
+        core.from_line = from_line
+        core.number += 1
+        if core.number == 1 and not source.history.is_complete:
+            core.add_blind_spot(BlindCause.MIDDLE, None, _MIDDLE)
 
     def _take_odd_line(self, source: _SideInput, line: Line) -> bool:
         """Take the first line, or one that is long or empty or ends in white space.
@@ -344,7 +315,7 @@ class Observer:
 
     def _report_oddities(self, source: _SideInput, notes: list[str]) -> None:
         for note in notes:
-            self._observations.add_violation(source.history.side, Breach("OWN-017", note))
+            self._core.add_violation(source.history.side, Breach("OWN-017", note))
 
     def _take_text(self, source: _SideInput, text: bytes | bytearray) -> bool:
         """Decode a text and take its message; returns whether it is JSON."""
@@ -366,20 +337,20 @@ class Observer:
         side = source.history.side
         is_certain = is_no_json(error)
         if is_certain and not source.is_fragment:
-            self._observations.add_violation(side, _NO_MESSAGE[side])
+            self._core.add_violation(side, _NO_MESSAGE[side])
         if not is_certain or text.lstrip()[:1] in (b"{", b"["):
             # Another parser may take it for a message.
             self._handshake.mark_unreadable(source.history)
 
     def _report_text(self, source: _SideInput, data: bytes | bytearray, text: str) -> None:
-        observations = self._observations
-        observations.queue.append(
+        core = self._core
+        core.queue.append(
             TextSeen(
                 side=source.history.side,
                 data=bytes(data),
                 text=text,
-                number=observations.number,
-                time=observations.now,
+                number=core.number,
+                time=core.now,
             )
         )
 
@@ -395,11 +366,11 @@ class Observer:
                 self._requests.take(sender, value, method)
             else:
                 self._notifications.take(sender, value, method)
-        elif value.__class__ is list and self._observations.index is None:
+        elif value.__class__ is list and self._core.index is None:
             self._take_batch(sender, value)
         else:
-            self._observations.add_message(sender.side, MessageKind.INVALID, None, None, value)
-            self._observations.add_violation(sender.side, NO_OBJECT)
+            self._core.add_message(sender.side, MessageKind.INVALID, None, None, value)
+            self._core.add_violation(sender.side, NO_OBJECT)
 
     def _take_without_method(self, sender: SideHistory, message: JSONObject) -> None:
         """Take a response, or an object that is no message."""
@@ -407,17 +378,17 @@ class Observer:
         if "method" not in message and (
             "result" in message
             or "error" in message
-            or (key is not None and key in self._sides[1 - sender.side].open)
+            or (key is not None and key in self._core.sides[1 - sender.side].open)
         ):
             self._responses.take(sender, message, key)
             return
         id = None if key is None else message["id"]
-        self._observations.add_message(sender.side, MessageKind.INVALID, None, id, message)
-        self._observations.add_violation(sender.side, judge_unknown_object(message))
+        self._core.add_message(sender.side, MessageKind.INVALID, None, id, message)
+        self._core.add_violation(sender.side, judge_unknown_object(message))
         self._handshake.excuse(sender, key)
 
     def _take_batch(self, sender: SideHistory, values: list[Any]) -> None:
-        observations, handshake, modern = self._observations, self._handshake, self._modern
+        core, handshake, modern = self._core, self._handshake, self._core.modern
         breach: Breach | None = None
         if handshake.is_agreed and handshake.is_known_to(sender):
             breach = judge_batch(handshake.conversation.dialect, values)
@@ -429,20 +400,20 @@ class Observer:
         ):
             breach = judge_batch(modern.dialect, values)
         if not values:
-            observations.add_message(sender.side, MessageKind.INVALID, None, None, values)
+            core.add_message(sender.side, MessageKind.INVALID, None, None, values)
         n_modern = modern.n_requests
-        observations.in_refused_batch = breach is not None
+        core.in_refused_batch = breach is not None
         for index, value in enumerate(values):
-            observations.index = index
+            core.index = index
             self._take(sender, value)
             if is_object(value) and value.get("method") == "initialize" and "id" in value:
-                observations.add_violation(sender.side, BATCHED_INITIALIZE, "initialize")
-        observations.index = None
-        observations.in_refused_batch = False
+                core.add_violation(sender.side, BATCHED_INITIALIZE, "initialize")
+        core.index = None
+        core.in_refused_batch = False
         if breach is None and modern.n_requests != n_modern:
             breach = judge_batch(modern.dialect, values)
         if breach is not None:
-            observations.add_violation(sender.side, breach)
+            core.add_violation(sender.side, breach)
 
     # ------------------------------------------------------------------------------------- end
 
@@ -454,10 +425,10 @@ class Observer:
             if request.is_open and not request.is_given_up
         ]
         waiting += requester.open.values()
-        observations = self._observations
+        core = self._core
         for request in sorted(waiting, key=_order):
-            now, then = observations.now, request.time
-            observations.queue.append(
+            now, then = core.now, request.time
+            core.queue.append(
                 RequestUnanswered(
                     side=requester.side,
                     method=request.method,

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import attrs
 
-from .._connection.config import Config
 from .._connection.used_ids import UsedIds
 from .._rules.messages import judge_progress, no_increase, token_in, token_in_use
 from .._rules.sending import Breach
@@ -18,8 +17,7 @@ from .._spec.tasks import finished_tasks, new_task
 from .._wire.values import JSONObject, ProgressToken, Side, table_key
 from ._events import BlindCause
 from ._handshake import Handshake
-from ._history import ModernHistory, SeenRequest, SideHistory
-from ._observations import Observations
+from ._history import ObserverCore, SeenRequest, SideHistory
 from ._subscriptions import SeenSubscription
 
 PROGRESS: Final = "notifications/progress"
@@ -83,16 +81,13 @@ class _SideTokens:
 class SeenProgress:
     """Judges progress by the requests whose tokens it uses."""
 
-    _observations: Observations
-    _sides: tuple[SideHistory, SideHistory]
-    _modern: ModernHistory
+    _core: ObserverCore
     _handshake: Handshake
-    _config: Config
     _tokens: tuple[_SideTokens, _SideTokens] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Make the tables of both sides."""
-        client, server = (_SideTokens(UsedIds(self._config.max_used_ids)) for _ in Side)
+        client, server = (_SideTokens(UsedIds(self._core.config.max_used_ids)) for _ in Side)
         self._tokens = (client, server)
 
     # ---------------------------------------------------------------------------------- tokens
@@ -102,10 +97,10 @@ class SeenProgress:
         token = token_in(meta)
         if token is None:
             return
-        tokens, observations = self._tokens[sender.side], self._observations
+        tokens, core = self._tokens[sender.side], self._core
         if isinstance(token, Breach):
             tokens.has_odd = True
-            observations.add_violation(sender.side, token, request.method, request.id)
+            core.add_violation(sender.side, token, request.method, request.id)
             return
         use = _TokenUse(request)
         key: Any = table_key(token)
@@ -113,30 +108,29 @@ class SeenProgress:
         if former is not None and (former.request.is_open or former.is_shared):
             use.is_shared = True
             # If not readable, there may have been a response.
-            is_readable = self._sides[1 - sender.side].is_readable
+            is_readable = self._core.sides[1 - sender.side].is_readable
             if former.is_active and not former.is_shared and is_readable and request.is_judged:
-                observations.add_violation(
-                    sender.side, token_in_use(token), request.method, request.id
-                )
+                core.add_violation(sender.side, token_in_use(token), request.method, request.id)
         request.token = key
         tokens.latest[key] = use
-        if len(tokens.latest) > self._config.max_requests:
+        if len(tokens.latest) > self._core.config.max_requests:
             del tokens.latest[next(iter(tokens.latest))]
-            observations.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _TOKEN)
+            core.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _TOKEN)
         tokens.used.add(key)
         if tokens.used.forgotten:
-            observations.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _USED_TOKEN)
+            core.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _USED_TOKEN)
 
     # ---------------------------------------------------------------------------- notifications
 
     def take_notification(self, sender: SideHistory, params: JSONObject) -> None:
         """Judge `notifications/progress`."""
-        requester = self._sides[1 - sender.side]
+        core = self._core
+        requester = core.sides[1 - sender.side]
         tokens = self._tokens[requester.side]
         breach = judge_progress(params)
         if breach is not None:
             if breach.rule != "PROG-001" or not tokens.has_odd:
-                self._observations.add_violation(sender.side, breach, PROGRESS)
+                core.add_violation(sender.side, breach, PROGRESS)
             return
         token = table_key(params["progressToken"])
         assert token is not None  # it was judged
@@ -147,10 +141,10 @@ class SeenProgress:
                 and not tokens.used.forgotten
                 and requester.is_complete
                 and not tokens.has_odd
-                and not self._modern.n_unknown
+                and not core.modern.n_unknown
             ):
                 breach = self._judge_unknown(sender, token)
-                self._observations.add_violation(sender.side, breach, PROGRESS)
+                core.add_violation(sender.side, breach, PROGRESS)
             return
         request = use.request
         if request.place > sender.read_place:
@@ -160,10 +154,10 @@ class SeenProgress:
         if requester.is_complete and is_certain and not use.is_shared:
             breach = _judge_use(use, params["progress"])
             if breach is not None:
-                self._observations.add_violation(sender.side, breach, request.method, request.id)
+                core.add_violation(sender.side, breach, request.method, request.id)
 
     def _judge_unknown(self, sender: SideHistory, token: ProgressToken) -> Breach:
-        is_modern = self._modern.n_served and self._handshake.has_not_begun
+        is_modern = self._core.modern.n_served and self._handshake.has_not_begun
         if sender.side is Side.CLIENT and is_modern:
             return Breach("PROG-014", "the client sends progress")
         return Breach("PROG-006", f"the progress token {token!r} is no request's")
@@ -179,10 +173,10 @@ class SeenProgress:
             return
         tokens.end_task(task_id)
         use.task = task_id
-        if len(tokens.by_task) < self._config.max_requests:
+        if len(tokens.by_task) < self._core.config.max_requests:
             tokens.by_task[task_id] = use
         else:
-            self._observations.add_blind_spot(BlindCause.FORGOTTEN, requester.side, _TASK)
+            self._core.add_blind_spot(BlindCause.FORGOTTEN, requester.side, _TASK)
 
     def end_tasks(self, requester: Side, method: str, content: JSONObject) -> None:
         """Take the state of tasks from a result or a notification of the other side."""

@@ -25,9 +25,8 @@ from .._wire.values import (
 )
 from ._events import BlindCause, MessageKind
 from ._handshake import Handshake
-from ._history import ModernHistory, SeenRequest, SideHistory
+from ._history import ObserverCore, SeenRequest, SideHistory
 from ._log_levels import AgreedLogLevel
-from ._observations import Observations
 from ._progress import SeenProgress
 from ._stateless import StatelessRequests, is_modern_request
 from ._subscriptions import SeenSubscription, SubscribedResources
@@ -41,16 +40,12 @@ _FORGOTTEN: Final = "the oldest id was forgotten: unknown ids are not judged any
 class SeenRequests:
     """Judges requests by what their sender certainly knows."""
 
-    _observations: Observations
-    _sides: tuple[SideHistory, SideHistory]
-    _modern: ModernHistory
+    _core: ObserverCore
     _handshake: Handshake
     _progress: SeenProgress
     _stateless: StatelessRequests
     _log_level: AgreedLogLevel
     _resources: SubscribedResources
-    _shape: bool
-    _max_open: int
     _takers: Mapping[str, Callable[[SideHistory, SeenRequest, JSONObject], None]] = attrs.field(
         init=False
     )
@@ -72,7 +67,7 @@ class SeenRequests:
 
     def take(self, sender: SideHistory, message: JSONObject, method: str) -> None:
         """Report, judge and remember a request."""
-        observations, handshake = self._observations, self._handshake
+        core, handshake = self._core, self._handshake
         side = sender.side
         raw: Any = message["id"]
         key: IdKey | None
@@ -80,11 +75,9 @@ class SeenRequests:
             key = raw
         else:
             key = table_key(raw)
-        observations.add_message(
-            side, MessageKind.REQUEST, method, None if key is None else raw, message
-        )
+        core.add_message(side, MessageKind.REQUEST, method, None if key is None else raw, message)
         if key is None:
-            observations.add_violation(side, BAD_REQUEST_ID, method)
+            core.add_violation(side, BAD_REQUEST_ID, method)
             handshake.mark_unreadable(sender)  # the response to it, and its form, are open
             return
         given: Any = message.get("params", MISSING)
@@ -98,11 +91,11 @@ class SeenRequests:
         ):
             breach = judge_call(message)
             if given is None:
-                observations.add_violation(side, NULL_PARAMS, method, raw)
-        request = SeenRequest(raw, key, method, observations.number, observations.now)
-        if observations.index is not None:
-            request.index = observations.index
-            request.from_batch = observations.from_line
+                core.add_violation(side, NULL_PARAMS, method, raw)
+        request = SeenRequest(raw, key, method, core.number, core.now)
+        if core.index is not None:
+            request.index = core.index
+            request.from_batch = core.from_line
         meta: Any = params.get("_meta")
         conversation = handshake.conversation
         spec = conversation.dialect.requests[side].get(method)
@@ -115,17 +108,17 @@ class SeenRequests:
             pass  # it was judged by what it declares itself
         elif breach is None and handshake.is_certain:
             if conversation.phase is _OPERATING:
-                breach = judge_request(conversation, side, method, spec, params, self._shape)
+                breach = judge_request(conversation, side, method, spec, params, core.checks_shape)
             else:
                 breach = self._judge_early(sender, request, spec, params)
         if breach is not None:
-            observations.add_violation(side, breach, method, raw)
+            core.add_violation(side, breach, method, raw)
         if key == sender.used_ids.expected:  # as nearly always
             sender.used_ids.expected += 1
         else:
             self._remember_id(sender, request)
         sender.open[key] = request
-        if len(sender.open) > self._max_open:
+        if len(sender.open) > core.config.max_requests:
             handshake.forget(sender.forget_oldest())
         if meta is not None:
             self._progress.take_request(sender, request, meta)
@@ -145,7 +138,7 @@ class SeenRequests:
         if handshake.is_certain and (
             handshake.conversation.agreed or request.method == _INITIALIZE
         ):
-            return self._observations.without_nulls(
+            return self._core.without_nulls(
                 sender.side, optional, params, request.method, request.id
             )
         return without_nulls(optional, params)
@@ -157,25 +150,25 @@ class SeenRequests:
         handshake, side, method = self._handshake, sender.side, request.method
         conversation = handshake.conversation
         opens = method == _INITIALIZE and side is Side.CLIENT
-        if self._modern.n_requests and conversation.phase is Phase.NEW and not opens:
+        if self._core.modern.n_requests and conversation.phase is Phase.NEW and not opens:
             return self._stateless.judge_bare(sender, request)
         if not handshake.is_known_to(sender):
             return judge_phase(conversation.phase, side, method)
-        return judge_request(conversation, side, method, spec, params, self._shape)
+        return judge_request(conversation, side, method, spec, params, self._core.checks_shape)
 
     # ------------------------------------------------------------------------------------- ids
 
     def _remember_id(self, sender: SideHistory, request: SeenRequest) -> None:
         """Remember an id, and judge whether it was used before."""
-        key, observations = request.key, self._observations
+        key, core = request.key, self._core
         is_known = sender.used_ids.add(key)
         if sender.used_ids.forgotten:
-            observations.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _FORGOTTEN)
+            core.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _FORGOTTEN)
         if is_known:
             former = sender.open.pop(key, None) or sender.finished.pop(key, None)
             breach = self._judge_reuse(sender, request, former)
             if breach is not None:
-                observations.add_violation(sender.side, breach, request.method, request.id)
+                core.add_violation(sender.side, breach, request.method, request.id)
             if former is not None and former.is_open:
                 request.n_sent += former.n_sent - former.n_answered
                 request.place = former.place  # a response to either proves no more than this
@@ -192,12 +185,13 @@ class SeenRequests:
             former: The last request that had it, as far as it is remembered.
         """
         if request.is_modern:
+            other = self._core.sides[1 - sender.side]
             if (
                 former is None
                 or not former.is_open
                 or former.is_given_up
                 or request.has_unknown_revision
-                or not self._sides[1 - sender.side].is_readable  # there may have been a response
+                or not other.is_readable  # there may have been a response
                 or (isinstance(former.subject, SeenSubscription) and former.subject.is_over)
             ):
                 return None
@@ -233,6 +227,6 @@ class SeenRequests:
             request.as_task = True
             request.subject = breach is None  # else it is to be served like any other
             if breach is not None and handshake.is_known_to(sender):
-                self._observations.add_violation(sender.side, breach, method, request.id)
+                self._core.add_violation(sender.side, breach, method, request.id)
         if method in self._takers:
             self._takers[method](sender, request, params)

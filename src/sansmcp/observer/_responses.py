@@ -22,9 +22,8 @@ from .._spec.legacy_methods import TASK_OPTIONAL
 from .._wire.values import MISSING, IdKey, JSONObject, Side, id_key, is_object, table_key
 from ._events import AnswerMatched, MessageKind
 from ._handshake import Handshake
-from ._history import ModernHistory, SeenRequest, SideHistory
+from ._history import ObserverCore, SeenRequest, SideHistory
 from ._log_levels import AgreedLogLevel
-from ._observations import Observations
 from ._progress import SeenProgress
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources
@@ -32,21 +31,14 @@ from ._subscriptions import SubscribedResources
 
 @attrs.define(eq=False, repr=False)
 class SeenResponses:
-    """Matches responses with requests, and judges them.
+    """Matches responses with requests, and judges them."""
 
-    Args:
-        shape: Whether members and their types are judged.
-    """
-
-    _observations: Observations
-    _sides: tuple[SideHistory, SideHistory]
-    _modern: ModernHistory
+    _core: ObserverCore
     _handshake: Handshake
     _progress: SeenProgress
     _stateless: StatelessRequests
     _log_level: AgreedLogLevel
     _resources: SubscribedResources
-    _shape: bool
     _result_takers: Mapping[str, Callable[[SeenRequest, JSONObject], None]] = attrs.field(
         init=False
     )
@@ -68,8 +60,8 @@ class SeenResponses:
 
     def take(self, sender: SideHistory, message: JSONObject, key: IdKey | None) -> None:
         """Report a response, match it and judge it; `key` is its id as a key of tables."""
-        observations = self._observations
-        requester = self._sides[1 - sender.side]
+        core = self._core
+        requester = core.sides[1 - sender.side]
         raw: Any = message.get("id")
         request: SeenRequest | None = None
         if key is not None:
@@ -79,7 +71,7 @@ class SeenResponses:
         else:
             kind = MessageKind.RESULT if "result" in message else MessageKind.INVALID
         method = None if request is None else request.method
-        observations.add_message(sender.side, kind, method, None if key is None else raw, message)
+        core.add_message(sender.side, kind, method, None if key is None else raw, message)
         if request is None:
             request = self._find_other(sender, requester, message, raw, key)
             if request is None:
@@ -87,13 +79,13 @@ class SeenResponses:
         if request.place > sender.read_place:
             sender.read_place = request.place
         request.n_answered += 1
-        request.response_place = observations.number if observations.index is None else 0
-        if observations.in_refused_batch:
+        request.response_place = core.number if core.index is None else 0
+        if core.in_refused_batch:
             request.n_sent += 1  # the requester may not take it for a response
         if request.n_answered > request.n_sent:
             if requester.is_complete and request.key not in requester.excused:
                 breach = Breach("JSON-004", f"{request.method} was answered before")
-                observations.add_violation(sender.side, breach, request.method, request.id)
+                core.add_violation(sender.side, breach, request.method, request.id)
             return
         self._match(sender, requester, request, message)
         if request.n_answered == request.n_sent:
@@ -106,7 +98,7 @@ class SeenResponses:
         request: SeenRequest,
         message: JSONObject,
     ) -> None:
-        observations, handshake = self._observations, self._handshake
+        core, handshake = self._core, self._handshake
         result: Any = message.get("result", MISSING)
         breach: Breach | None = None
         is_plain = result.__class__ is dict and "error" not in message
@@ -115,15 +107,15 @@ class SeenResponses:
             breach = judge_answer(message)
             if breach is None:
                 code = message["error"]["code"]
-        now, then = observations.now, request.time
-        observations.queue.append(
+        now, then = core.now, request.time
+        core.queue.append(
             AnswerMatched(
                 side=requester.side,
                 method=request.method,
                 id=request.id,
                 request_number=request.number,
-                number=observations.number,
-                index=observations.index,
+                number=core.number,
+                index=core.index,
                 time=now,
                 seconds=None if now is None or then is None else now - then,
                 code=code,
@@ -138,7 +130,7 @@ class SeenResponses:
             elif breach is None:
                 breach = self._stateless.take_result(request, result)
             if breach is not None:
-                observations.add_violation(sender.side, breach, request.method, request.id)
+                core.add_violation(sender.side, breach, request.method, request.id)
             return
         elif is_plain:
             breach = self._take_result(sender, requester, request, result, breach)
@@ -150,18 +142,11 @@ class SeenResponses:
         if request.due_rule is not None and not request.is_modern and handshake.has_not_begun:
             breach = Breach(request.due_rule, f"the client answers {request.method}")
         if breach is not None:
-            observations.add_violation(sender.side, breach, request.method, request.id)
+            core.add_violation(sender.side, breach, request.method, request.id)
             handshake.excuse(sender, request.key)
-        if (
-            request.from_batch
-            and observations.from_line
-            and observations.index is None
-            and handshake.has_batches
-        ):
+        if request.from_batch and core.from_line and core.index is None and handshake.has_batches:
             text = f"{request.method} came in a batch, and its answer outside of one"
-            observations.add_violation(
-                sender.side, Breach("BATCH-005", text), request.method, request.id
-            )
+            core.add_violation(sender.side, Breach("BATCH-005", text), request.method, request.id)
 
     def _take_result(
         self,
@@ -172,20 +157,20 @@ class SeenResponses:
         breach: Breach | None,
     ) -> Breach | None:
         """Judge the result of a legacy request; `breach` is what is wrong with its envelope."""
-        observations, spec = self._observations, request.spec
+        core, spec = self._core, request.spec
         if spec is None:
             return breach
         method = request.method
         if None in result.values():
-            result = observations.without_nulls(
+            result = core.without_nulls(
                 sender.side, spec.result_optional, result, method, request.id
             )
         if request.as_task and is_object(task := result.get("task")):
-            task = observations.without_nulls(sender.side, TASK_OPTIONAL, task, method, request.id)
+            task = core.without_nulls(sender.side, TASK_OPTIONAL, task, method, request.id)
             result = {**result, "task": task}
         if (
             breach is None
-            and self._shape
+            and core.checks_shape
             and (wrong := result_shape_fault(spec, request.as_task, result)) is not None
         ):
             breach = Breach(spec.result_rule, f"result of {method}: {wrong}")
@@ -213,16 +198,16 @@ class SeenResponses:
             return None
         if requester.has_sent(key) is not False:
             return None  # the request is not known, or was forgotten
-        observations = self._observations
+        core = self._core
         other = table_key(id_of_other_type(key))
         request = None if other is None else requester.open.get(other)
         if request is None:
             breach = Breach("JSON-004", "an answer names no request")
-            observations.add_violation(sender.side, breach, id=id_key(raw))
+            core.add_violation(sender.side, breach, id=id_key(raw))
         else:
             text = f"an answer has the id {raw!r} instead of {other!r}"
             breach = Breach("JSON-004", text)
-            observations.add_violation(sender.side, breach, request.method, request.id)
+            core.add_violation(sender.side, breach, request.method, request.id)
         return request
 
     def _judge_without_id(
@@ -232,11 +217,11 @@ class SeenResponses:
         if raw is None and is_error(message.get("error")):
             handshake = self._handshake
             # An error of the server may be about a message of the other era.
-            is_modern = sender.side is Side.SERVER and self._modern.n_requests
+            is_modern = sender.side is Side.SERVER and self._core.modern.n_requests
             is_agreed = handshake.is_agreed and not is_modern
             dialect = handshake.conversation.dialect if is_agreed else None
             breach = judge_error_without_id(message, dialect)
             if breach is not None:
-                self._observations.add_violation(sender.side, breach)
+                self._core.add_violation(sender.side, breach)
         elif requester.is_complete:
-            self._observations.add_violation(sender.side, BAD_ANSWER_ID)
+            self._core.add_violation(sender.side, BAD_ANSWER_ID)

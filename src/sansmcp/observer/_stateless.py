@@ -33,14 +33,13 @@ from .._rules.sending import (
 from .._rules.state_tables import Phase
 from .._spec.methods import META, QUESTIONS
 from .._spec.modern_methods import MODERN_REVISION
-from .._spec.registry import LOG_LEVELS, MODERN_REVISIONS, Registry
+from .._spec.registry import LOG_LEVELS, MODERN_REVISIONS
 from .._wire.values import MISSING, JSONObject, Side, is_object
 from ._events import BlindCause, DiscoverySeen
 from ._handshake import Handshake
-from ._history import ModernHistory, RequestTerms, SeenRequest, SideHistory
+from ._history import ObserverCore, RequestTerms, SeenRequest, SideHistory
 from ._input_required import InputRounds
 from ._log_levels import LOG, WantedLogLevels
-from ._observations import Observations
 from ._subscriptions import SeenSubscription, Subscriptions
 
 _DISCOVER: Final = "server/discover"
@@ -58,20 +57,12 @@ _BROKEN_BY_CLIENT: Final = {"META-010": "META-009", "LOG-010": "LOG-002"}
 
 @attrs.define(eq=False, repr=False)
 class StatelessRequests:
-    """Judges requests of 2026-07-28, their responses, and messages that may belong to them.
+    """Judges requests of 2026-07-28, their responses, and messages that may belong to them."""
 
-    Args:
-        shape: Whether members and their types are judged.
-    """
-
-    _observations: Observations
-    _client: SideHistory
-    _modern: ModernHistory
+    _core: ObserverCore
     _handshake: Handshake
     _inputs: InputRounds
     _subscriptions: Subscriptions
-    _registry: Registry
-    _shape: bool
     _log_levels: WantedLogLevels = attrs.field(factory=WantedLogLevels, init=False)
     # The last envelope that was read, and its terms: most requests repeat them.
     _envelope: Envelope | None = attrs.field(default=None, init=False)
@@ -87,35 +78,36 @@ class StatelessRequests:
         Returns:
             The rule that it breaks, if any.
         """
-        modern = self._modern
+        core = self._core
+        modern = core.modern
         request.is_modern = True
         modern.n_requests += 1
-        self._client.add_modern_id(request.key)
+        core.client.add_modern_id(request.key)
         meta: Any = params.get("_meta")
         terms = self._terms_of(meta if is_object(meta) else {})
         if terms is None:
             request.has_unknown_revision = True
             modern.n_unknown += 1
-            self._observations.add_blind_spot(BlindCause.ERA, None, _ERA)
+            core.add_blind_spot(BlindCause.ERA, None, _ERA)
             return breach
         modern.n_served += 1
         if isinstance(terms, Breach):
             request.due_rule = terms.rule
             return breach or Breach(_BROKEN_BY_CLIENT[terms.rule], terms.text)
         request.terms = terms
-        method, observations = request.method, self._observations
+        method = request.method
         for declared in terms.faults:
-            observations.add_violation(Side.CLIENT, declared, method, request.id)
+            core.add_violation(Side.CLIENT, declared, method, request.id)
         modern.has_extensions = modern.has_extensions or terms.has_extensions
         if terms.severity is not None:
             self._log_levels.add(terms.severity)
         request.spec = spec = modern.dialect.requests[Side.CLIENT].get(method)
-        observations.without_nulls(Side.CLIENT, OPTIONAL, meta, method, request.id)
+        core.without_nulls(Side.CLIENT, OPTIONAL, meta, method, request.id)
         optional = META if spec is None else spec.params_optional
-        params = observations.without_nulls(Side.CLIENT, optional, params, method, request.id)
+        params = core.without_nulls(Side.CLIENT, optional, params, method, request.id)
         if breach is None:
             breach = judge_request(
-                modern.conversation, Side.CLIENT, method, spec, params, self._shape
+                modern.conversation, Side.CLIENT, method, spec, params, core.checks_shape
             )
             if breach is not None and breach.rule == "OWN-020" and terms.has_extensions:
                 breach = None  # the extension may define it
@@ -133,23 +125,23 @@ class StatelessRequests:
         try:
             if envelope is not None and self._terms is not None and envelope.matches(meta):
                 return self._terms
-            read = read_envelope(meta, MODERN_REVISIONS, self._shape)
+            read = read_envelope(meta, MODERN_REVISIONS, self._core.checks_shape)
         except RecursionError:
             return None
         if isinstance(read, Breach):
             return read if read.rule in _BROKEN_BY_CLIENT else None
         terms = RequestTerms(
-            gates=self._registry.open_gates(read.capabilities),
+            gates=self._core.registry.open_gates(read.capabilities),
             severity=None if read.level is None else LOG_LEVELS[read.level],
             has_extensions=bool(read.capabilities.get("extensions")),
-            faults=tuple(judge_capabilities(self._registry, read.version, read.capabilities)),
+            faults=tuple(judge_capabilities(self._core.registry, read.version, read.capabilities)),
         )
         self._envelope, self._terms = read, terms
         return terms
 
     def judge_bare(self, sender: SideHistory, request: SeenRequest) -> Breach | None:
         """Judge a legacy request before any handshake, where modern requests were seen."""
-        modern = self._modern
+        modern = self._core.modern
         if modern.n_unknown:
             return None
         text = f"the server sent the request {request.method[:80]}"
@@ -167,15 +159,14 @@ class StatelessRequests:
 
     def take_result(self, request: SeenRequest, result: JSONObject) -> Breach | None:
         """Judge the result of a modern request, and take what follows from it."""
+        core = self._core
         if request.has_unknown_revision:
             return None
-        modern = self._modern
+        modern = core.modern
         if None in result.values():
             optional = META if request.spec is None else request.spec.result_optional
             optional = (*optional, *QUESTIONS)
-            result = self._observations.without_nulls(
-                Side.SERVER, optional, result, request.method, request.id
-            )
+            result = core.without_nulls(Side.SERVER, optional, result, request.method, request.id)
         kind: Any = result.get("resultType", MISSING)
         if kind == "complete" or kind == "input_required":
             modern.is_served = True
@@ -196,7 +187,7 @@ class StatelessRequests:
             return self._judge_complete(request, result) or fault
         if kind is MISSING:
             return NO_RESULT_TYPE
-        if isinstance(kind, str) and (terms.has_extensions or kind in self._registry.result_types):
+        if isinstance(kind, str) and (terms.has_extensions or kind in core.registry.result_types):
             return None  # the extension may define it
         return Breach("JSON-022", f"resultType {kind!r:.80} is not known")
 
@@ -204,7 +195,10 @@ class StatelessRequests:
         spec = request.spec
         if spec is None:
             return None
-        if self._shape and (wrong := result_shape_fault(spec, False, result)) is not None:
+        if (
+            self._core.checks_shape
+            and (wrong := result_shape_fault(spec, False, result)) is not None
+        ):
             return Breach("OWN-014", f"result of {request.method}: {wrong}")
         return judge_caching_hints(result) if spec.cacheable else None
 
@@ -217,7 +211,7 @@ class StatelessRequests:
 
     def take_error(self, request: SeenRequest, code: int, data: object) -> Breach | None:
         """Judge the error that answers a modern request."""
-        modern = self._modern
+        modern = self._core.modern
         if request.has_unknown_revision:
             modern.n_unknown -= 1
             return None
@@ -246,20 +240,20 @@ class StatelessRequests:
         info: Any = meta.get(SERVER_INFO) if is_object(meta) else None
         revisions = tuple(version for version in versions if isinstance(version, str))
         if MODERN_REVISION in revisions:
-            self._modern.is_served = True
-        observations = self._observations
-        observations.queue.append(
+            self._core.modern.is_served = True
+        core = self._core
+        core.queue.append(
             DiscoverySeen(
                 revisions=revisions,
                 server_info=info if is_object(info) else None,
                 server_capabilities=capabilities,
-                number=observations.number,
-                time=observations.now,
+                number=core.number,
+                time=core.now,
             )
         )
-        if self._modern.is_served:
-            for breach in judge_capabilities(self._registry, MODERN_REVISION, capabilities):
-                observations.add_violation(Side.SERVER, breach, _DISCOVER)
+        if core.modern.is_served:
+            for breach in judge_capabilities(core.registry, MODERN_REVISION, capabilities):
+                core.add_violation(Side.SERVER, breach, _DISCOVER)
 
     # --------------------------------------------------------------------------- notifications
 
@@ -281,26 +275,26 @@ class StatelessRequests:
         if method == LOG:
             if breach is not None and breach.rule == "OWN-014":
                 return breach
-            if self._log_levels.permit(params["level"]) or not self._client.is_complete:
+            if self._log_levels.permit(params["level"]) or not self._core.client.is_complete:
                 return None
-            if is_new and self._modern.is_served:
+            if is_new and self._core.modern.is_served:
                 text = f"a log message of level {params['level']}, which no open request wants"
                 return Breach("LOG-007", text)
             return breach
         if breach is None:
             return None
         other = self._judge_modern_notification(sender, method, params)
-        return other if other is None or (is_new and self._modern.n_requests) else breach
+        return other if other is None or (is_new and self._core.modern.n_requests) else breach
 
     def _judge_modern_notification(
         self, sender: SideHistory, method: str, params: JSONObject
     ) -> Breach | None:
         if sender.side is Side.SERVER and method in FILTERS:
             return Breach("SUBS-009", f"{method} names no subscription")
-        modern = self._modern
+        modern = self._core.modern
         spec = modern.dialect.notifications[sender.side].get(method)
         breach = judge_notification(
-            modern.conversation, sender.side, method, spec, params, self._shape
+            modern.conversation, sender.side, method, spec, params, self._core.checks_shape
         )
         if breach is not None and breach.rule == "OWN-020" and modern.has_extensions:
             return None  # an extension may define it

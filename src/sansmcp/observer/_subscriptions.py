@@ -27,9 +27,8 @@ from .._rules.sending import (
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, Side, is_list_of_strings, is_object, table_key
 from ._events import BlindCause
-from ._history import ModernHistory, SeenRequest, SideHistory
+from ._history import ObserverCore, SeenRequest, SideHistory
 from ._log_levels import LOG
-from ._observations import Observations
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 _KINDS: Final = frozenset(FILTERS.values())
@@ -70,8 +69,7 @@ class SubscribedResources:
     leave a subscription to it.
     """
 
-    _observations: Observations
-    _max_uris: int
+    _core: ObserverCore
     _is_uncertain: bool = attrs.field(default=False, init=False)
     _by_uri: dict[str, _SubscribedResource] = attrs.field(
         factory=dict[str, _SubscribedResource], init=False
@@ -95,9 +93,9 @@ class SubscribedResources:
         if not isinstance(uri, str):
             self._is_uncertain = True
             return
-        if len(self._by_uri) >= self._max_uris and uri not in self._by_uri:
+        if len(self._by_uri) >= self._core.config.max_subscriptions and uri not in self._by_uri:
             self._is_uncertain = True
-            self._observations.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _NOT_REMEMBERED)
+            self._core.add_blind_spot(BlindCause.FORGOTTEN, sender.side, _NOT_REMEMBERED)
             return
         known = self._by_uri.setdefault(uri, _SubscribedResource())
         known.n_wanted += 1
@@ -178,19 +176,9 @@ def _kinds_in(filter: JSONObject) -> Mapping[str, object]:
 
 @attrs.define(eq=False, repr=False)
 class Subscriptions:
-    """Judges what a server sends for subscriptions of 2026-07-28.
+    """Judges what a server sends for subscriptions of 2026-07-28."""
 
-    Args:
-        shape: Whether members and their types are judged.
-        max_uris: How many resource URIs of all open subscriptions are remembered.
-    """
-
-    _observations: Observations
-    _client: SideHistory
-    _server: SideHistory
-    _modern: ModernHistory
-    _shape: bool
-    _max_uris: int
+    _core: ObserverCore
     _n_uris: dict[SeenSubscription, int] = attrs.field(
         factory=dict[SeenSubscription, int], init=False
     )
@@ -200,7 +188,7 @@ class Subscriptions:
         """Judge a `subscriptions/listen` that has no other fault, and remember its filter."""
         filter: Any = params.get("notifications")
         if is_object(filter):
-            filter = self._observations.without_nulls(
+            filter = self._core.without_nulls(
                 Side.CLIENT, FILTER, filter, request.method, request.id
             )
         breach = judge_filter(filter) if is_object(filter) else None
@@ -217,9 +205,9 @@ class Subscriptions:
         if uris:
             self._n_uris[subscription] = len(uris)
         subscription.resources = Resources(uris)
-        while self._n_uris_in_all > self._max_uris:
+        while self._n_uris_in_all > self._core.config.max_subscriptions:
             self._forget_filter(next(iter(self._n_uris)))
-            self._observations.add_blind_spot(BlindCause.FORGOTTEN, Side.CLIENT, _URIS_FORGOTTEN)
+            self._core.add_blind_spot(BlindCause.FORGOTTEN, Side.CLIENT, _URIS_FORGOTTEN)
 
     def _forget_filter(self, subscription: SeenSubscription) -> None:
         self._n_uris_in_all -= self._n_uris.pop(subscription, 0)
@@ -244,16 +232,17 @@ class Subscriptions:
             breach = Breach("SUBS-017", "a log message names a subscription")
         else:
             breach = self._judge_tagged(method, params, meta[SUBSCRIPTION_ID])
-        if breach is not None and not self._modern.n_unknown:
-            self._observations.add_violation(Side.SERVER, breach, method)
+        if breach is not None and not self._core.modern.n_unknown:
+            self._core.add_violation(Side.SERVER, breach, method)
         return True
 
     def _judge_tagged(self, method: str, params: JSONObject, tag: object) -> Breach | None:
-        server = self._server
+        core = self._core
+        server = core.server
         key = table_key(tag)
-        request = None if key is None else self._client.find(key)
+        request = None if key is None else core.client.find(key)
         if request is None:
-            if key is not None and self._client.has_sent(key) is not False:
+            if key is not None and core.client.has_sent(key) is not False:
                 return None  # it was forgotten
             return Breach("SUBS-009", f"{method} names the subscription {tag!r:.80}, which is none")
         if request.n_sent > 1 or not request.is_judged:
@@ -262,14 +251,16 @@ class Subscriptions:
         if not isinstance(subscription, SeenSubscription):
             return Breach("SUBS-009", f"{method} names {request.method}, which is no subscription")
         server.read_place = max(server.read_place, request.place)
-        self._modern.is_served = True
+        core.modern.is_served = True
         if subscription.is_over:
             return Breach("SUBS-009", f"{method} for a subscription after its end")
         if server.has_read(subscription.cancel_place):
             return Breach("SUBS-012", f"{method} for a subscription that was cancelled")
-        conversation = self._modern.conversation
+        conversation = core.modern.conversation
         spec = conversation.dialect.notifications[Side.SERVER][method]
-        breach = judge_notification(conversation, Side.SERVER, method, spec, params, self._shape)
+        breach = judge_notification(
+            conversation, Side.SERVER, method, spec, params, core.checks_shape
+        )
         if method == _ACKNOWLEDGED:
             return self._acknowledge(subscription, params.get("notifications"), breach)
         if not subscription.is_acknowledged and server.is_readable:
@@ -302,9 +293,7 @@ class Subscriptions:
         return breach
 
     def _judge_granted(self, subscription: SeenSubscription, granted: JSONObject) -> Breach | None:
-        granted = self._observations.without_nulls(
-            Side.SERVER, FILTER, granted, _ACKNOWLEDGED, None
-        )
+        granted = self._core.without_nulls(Side.SERVER, FILTER, granted, _ACKNOWLEDGED, None)
         breach = judge_filter(granted)
         if breach is None and subscription.wanted is not None:
             breach = judge_honoured(subscription.wanted, granted)
@@ -318,14 +307,14 @@ class Subscriptions:
         """Judge the response to a subscription: a result, or None for an error."""
         was_over = subscription.is_over
         self.end(subscription)
-        if self._server.has_read(subscription.cancel_place):
+        if self._core.server.has_read(subscription.cancel_place):
             return Breach("SUBS-012", "an answer to a subscription that was cancelled")
         if result is None:
             return None
         meta: Any = result.get("_meta")
         if not is_object(meta) or table_key(meta.get(SUBSCRIPTION_ID)) != request.key:
             return Breach("SUBS-014", "the result of a subscription does not name it")
-        if not subscription.is_acknowledged and self._server.is_readable and not was_over:
+        if not subscription.is_acknowledged and self._core.server.is_readable and not was_over:
             return Breach("SUBS-004", "a subscription ended before it was acknowledged")
         return None
 
