@@ -23,9 +23,8 @@ from sansmcp import (
 from sansmcp.http import OldPaths, ServerSentEvent, SSEDecoder
 from sansmcp_io import McpError, RequestTimeout, Unauthorized
 from sansmcp_io.asgi import RequireInput, Scope, Server, ServerCall
-
-from ..support.asgi import Request, Session, new_app, on_asyncio, post, post_modern, until
-from ..support.http import (
+from tests.support.asgi import Request, Session, new_app, on_asyncio, post, post_modern, until
+from tests.support.http import (
     GET,
     LEGACY,
     POST,
@@ -35,8 +34,8 @@ from ..support.http import (
     sessions,
     tool_call,
 )
-from ..support.modern import modern
-from ..support.wire import CLIENT_CAPABILITIES, call, initialize, note
+from tests.support.modern import modern
+from tests.support.wire import CLIENT_CAPABILITIES, call, initialize, note
 
 TEXT: JSONObject = {"content": [{"type": "text", "text": "hi"}]}
 

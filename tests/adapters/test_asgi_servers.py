@@ -15,11 +15,10 @@ import pytest
 from sansmcp import JSONObject
 from sansmcp_io import Unauthorized
 from sansmcp_io.asgi import Scope, ServerCall
-
-from ..support.asgi import new_app
-from ..support.http import POST, modern_headers
-from ..support.modern import modern
-from ..support.processes import ROOT
+from tests.support.asgi import new_app
+from tests.support.http import POST, modern_headers
+from tests.support.modern import modern
+from tests.support.processes import ROOT
 
 SECONDS: Final = 20
 COMMANDS: Final = {

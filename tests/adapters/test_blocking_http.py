@@ -37,11 +37,10 @@ from sansmcp_io.blocking import (
     connect_http,
 )
 from sansmcp_io.trio import Unauthorized
-
-from ..support.certificates import certificate as certificate
-from ..support.http_in_thread import Served, served
-from ..support.http_tools import URI, handle, text
-from .everywhere.shims import called
+from tests.adapters.everywhere.shims import called
+from tests.support.certificates import certificate as certificate
+from tests.support.http_in_thread import Served, served
+from tests.support.http_tools import URI, handle, text
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CAPABILITIES: JSONObject = {"elicitation": {"form": {}}, "roots": {}}

@@ -24,11 +24,10 @@ from sansmcp_io.blocking import (
     RequestTimeout,
     connect_http,
 )
-
-from ..support.http_in_thread import Reply, hostile, served
-from ..support.http_scripted import Asked, scripted
-from ..support.http_tools import handle
-from ..support.processes import descriptors
+from tests.support.http_in_thread import Reply, hostile, served
+from tests.support.http_scripted import Asked, scripted
+from tests.support.http_tools import handle
+from tests.support.processes import descriptors
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 LEGACY = LEGACY_REVISIONS[-1:]

@@ -24,14 +24,13 @@ from starlette.routing import Route
 
 from sansmcp import JSONObject
 from sansmcp_io import asgi, wsgi
-
-from ..support import loops
-from ..support.http import POST, modern_headers, modern_tool_call
-from ..support.http_on_loops import serving, talking
-from ..support.loops import on_each_loop
-from ..support.modern import BOTH, modern
-from ..support.processes import ROOT
-from ..support.wire import SERVER_CAPABILITIES, SERVER_INFO
+from tests.support import loops
+from tests.support.http import POST, modern_headers, modern_tool_call
+from tests.support.http_on_loops import serving, talking
+from tests.support.loops import on_each_loop
+from tests.support.modern import BOTH, modern
+from tests.support.processes import ROOT
+from tests.support.wire import SERVER_CAPABILITIES, SERVER_INFO
 
 SECONDS: Final = 30
 SERVERS: Final = (

@@ -30,12 +30,11 @@ from sansmcp_io.trio import (
     ServerCall,
     Unauthorized,
 )
-
-from ..support import loops
-from ..support.certificates import certificate as certificate
-from ..support.http_on_loops import connect_http, serving
-from ..support.http_tools import URI, handle
-from ..support.loops import on_each_loop
+from tests.support import loops
+from tests.support.certificates import certificate as certificate
+from tests.support.http_on_loops import connect_http, serving
+from tests.support.http_tools import URI, handle
+from tests.support.loops import on_each_loop
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CAPABILITIES: JSONObject = {"elicitation": {"form": {}}, "roots": {}}

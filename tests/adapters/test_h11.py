@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from sansmcp import CancelCause, Config, RequestCancelled, RequestReceived
 from sansmcp_io.h11 import ConnectionState, HTTPConnection, HTTPLimits
-
-from ..support.budget import examples
-from ..support.h11_client import Driven, driven, head, posted, posted_modern, responses
-from ..support.http import GET, LEGACY, POST, body_of, modern_headers, modern_tool_call
-from ..support.modern import modern
-from ..support.wire import initialize
+from tests.support.budget import examples
+from tests.support.h11_client import Driven, driven, head, posted, posted_modern, responses
+from tests.support.http import GET, LEGACY, POST, body_of, modern_headers, modern_tool_call
+from tests.support.modern import modern
+from tests.support.wire import initialize
 
 OPEN, LINGERING, CLOSED = ConnectionState
 RESULT = {"content": [{"type": "text", "text": "done"}]}

@@ -15,9 +15,8 @@ import pytest
 from sansmcp import JSONObject, ToolsListChanged
 from sansmcp.http import MemoryEventLog, ServerEndpoint
 from sansmcp_io.h11 import ConnectionState, HTTPConnection
-
-from ..support.h11_client import head, posted, posted_modern
-from ..support.http import (
+from tests.support.h11_client import head, posted, posted_modern
+from tests.support.http import (
     LEGACY,
     POST,
     asked,
@@ -27,8 +26,8 @@ from ..support.http import (
     new_endpoint,
     sessions,
 )
-from ..support.tracing import without_tracing
-from ..support.wire import INITIALIZED, initialize
+from tests.support.tracing import without_tracing
+from tests.support.wire import INITIALIZED, initialize
 
 KIB = 1024
 MIB = 1024 * 1024

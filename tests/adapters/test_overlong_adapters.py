@@ -11,12 +11,11 @@ import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
 from sansmcp import Config, JSONObject
-
-from ..support import loops
-from ..support.http_on_loops import connect_http
-from ..support.http_scripted import Asked, scripted
-from ..support.loops import on_each_loop
-from ..support.processes import bad, call_bad
+from tests.support import loops
+from tests.support.http_on_loops import connect_http
+from tests.support.http_scripted import Asked, scripted
+from tests.support.loops import on_each_loop
+from tests.support.processes import bad, call_bad
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CONFIG = Config(max_message_bytes=100_000)

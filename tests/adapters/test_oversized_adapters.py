@@ -7,15 +7,14 @@ import pytest
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Config, JSONObject
 from sansmcp_io.trio import PeerError, ServerCall
-
-from ..support import loops
-from ..support.asgi import Session, new_app, on_asyncio, until
-from ..support.asgi import post_modern as post_asgi
-from ..support.h11_client import posted
-from ..support.http import modern_tool_call, tool_call
-from ..support.http_on_loops import connect_http, serving, talking
-from ..support.http_tools import opened, said, text
-from ..support.loops import on_each_loop
+from tests.support import loops
+from tests.support.asgi import Session, new_app, on_asyncio, until
+from tests.support.asgi import post_modern as post_asgi
+from tests.support.h11_client import posted
+from tests.support.http import modern_tool_call, tool_call
+from tests.support.http_on_loops import connect_http, serving, talking
+from tests.support.http_tools import opened, said, text
+from tests.support.loops import on_each_loop
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CONFIG = Config(max_unsent_bytes=200_000)

@@ -13,18 +13,17 @@ import pytest
 from sansmcp import Config, JSONObject
 from sansmcp_io import asgi, wsgi
 from sansmcp_io.trio import RequireInput
-
-from ..support import asgi as below_asgi
-from ..support import loops
-from ..support.h11_client import posted
-from ..support.http import modern_headers, modern_tool_call
-from ..support.http_on_loops import last, serve_http, serving, talking
-from ..support.http_tools import legacy_call, opened, said, text
-from ..support.loops import on_each_loop
-from ..support.modern import FORM, listen, modern
-from ..support.processes import ROOT
-from ..support.wire import SERVER_CAPABILITIES, SERVER_INFO
-from .test_wsgi import post as post_below_wsgi
+from tests.adapters.test_wsgi import post as post_below_wsgi
+from tests.support import asgi as below_asgi
+from tests.support import loops
+from tests.support.h11_client import posted
+from tests.support.http import modern_headers, modern_tool_call
+from tests.support.http_on_loops import last, serve_http, serving, talking
+from tests.support.http_tools import legacy_call, opened, said, text
+from tests.support.loops import on_each_loop
+from tests.support.modern import FORM, listen, modern
+from tests.support.processes import ROOT
+from tests.support.wire import SERVER_CAPABILITIES, SERVER_INFO
 
 CONFIG: Final = Config(state_keys=(b"k" * 16,))
 

@@ -15,14 +15,13 @@ from sansmcp_io.trio import (
     ServerCall,
     Unauthorized,
 )
-
-from ..support import loops
-from ..support.h11_client import head, posted, posted_modern
-from ..support.http import modern_headers, modern_tool_call
-from ..support.http_on_loops import last, serving, talking
-from ..support.http_tools import URI, handle, legacy_call, opened, said, text
-from ..support.loops import on_each_loop
-from ..support.modern import modern
+from tests.support import loops
+from tests.support.h11_client import head, posted, posted_modern
+from tests.support.http import modern_headers, modern_tool_call
+from tests.support.http_on_loops import last, serving, talking
+from tests.support.http_tools import URI, handle, legacy_call, opened, said, text
+from tests.support.loops import on_each_loop
+from tests.support.modern import modern
 
 # ----------------------------------------------------------------------------------- the handler
 

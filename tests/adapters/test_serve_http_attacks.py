@@ -12,15 +12,14 @@ import pytest
 
 from sansmcp import Config, JSONObject, ToolsListChanged
 from sansmcp_io.trio import HTTPLimits, HTTPServer, ServerCall
-
-from ..support import loops
-from ..support.h11_client import head, posted, posted_modern
-from ..support.http import LEGACY, POST, modern_tool_call
-from ..support.http_on_loops import Talk, serving, talking
-from ..support.loops import STANDARD_LOOPS, on_each_loop
-from ..support.modern import modern
-from ..support.processes import descriptors
-from ..support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
+from tests.support import loops
+from tests.support.h11_client import head, posted, posted_modern
+from tests.support.http import LEGACY, POST, modern_tool_call
+from tests.support.http_on_loops import Talk, serving, talking
+from tests.support.loops import STANDARD_LOOPS, on_each_loop
+from tests.support.modern import modern
+from tests.support.processes import descriptors
+from tests.support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 MIB = 1024 * 1024
 MANY = 200

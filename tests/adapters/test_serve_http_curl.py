@@ -10,13 +10,12 @@ import pytest
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import HTTPServer, ServerCall
-
-from ..support import loops
-from ..support.http import LEGACY, POST, modern_headers, modern_tool_call
-from ..support.http_on_loops import serving
-from ..support.loops import STANDARD_LOOPS, on_each_loop
-from ..support.processes import ROOT
-from ..support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
+from tests.support import loops
+from tests.support.http import LEGACY, POST, modern_headers, modern_tool_call
+from tests.support.http_on_loops import serving
+from tests.support.loops import STANDARD_LOOPS, on_each_loop
+from tests.support.processes import ROOT
+from tests.support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 CURL = shutil.which("curl")
 pytestmark = pytest.mark.skipif(CURL is None, reason="curl is not installed")

@@ -15,16 +15,15 @@ from sansmcp_io.trio import (
     HTTPServer,
     ServerCall,
 )
-
-from ..support import loops
-from ..support.certificates import certificate
-from ..support.h11_client import head, posted, posted_modern
-from ..support.http import LEGACY, POST, modern_tool_call, tool_call
-from ..support.http_on_loops import INFO, last, serve_http, serving, talking
-from ..support.http_tools import handle, legacy_call, opened, said
-from ..support.loops import on_each_loop
-from ..support.modern import modern
-from ..support.wire import initialize
+from tests.support import loops
+from tests.support.certificates import certificate
+from tests.support.h11_client import head, posted, posted_modern
+from tests.support.http import LEGACY, POST, modern_tool_call, tool_call
+from tests.support.http_on_loops import INFO, last, serve_http, serving, talking
+from tests.support.http_tools import handle, legacy_call, opened, said
+from tests.support.loops import on_each_loop
+from tests.support.modern import modern
+from tests.support.wire import initialize
 
 __all__ = ["certificate"]  # a fixture
 

@@ -9,13 +9,12 @@ import pytest
 
 from sansmcp import Config, JSONObject
 from sansmcp_io.trio import HTTPLimits, HTTPServer, ServerCall
-
-from ..support import loops
-from ..support.h11_client import head, posted_modern
-from ..support.http import POST, modern_tool_call
-from ..support.http_on_loops import serving, talking
-from ..support.loops import STANDARD_LOOPS, on_each_loop
-from ..support.modern import modern
+from tests.support import loops
+from tests.support.h11_client import head, posted_modern
+from tests.support.http import POST, modern_tool_call
+from tests.support.http_on_loops import serving, talking
+from tests.support.loops import STANDARD_LOOPS, on_each_loop
+from tests.support.modern import modern
 
 MIB = 1024 * 1024
 PIECE = b" " * 65_536

@@ -18,15 +18,14 @@ from sansmcp import (
 )
 from sansmcp.http import ClientHTTPEvent, HTTPEvent, SessionEnded, SessionStarted
 from sansmcp_io.trio import Server, ServerCall
-
-from ..support import loops
-from ..support.certificates import certificate
-from ..support.h11_client import head, posted
-from ..support.http import LEGACY, modern_tool_call
-from ..support.http_on_loops import connect_http, serving, talking
-from ..support.http_tools import opened
-from ..support.loops import on_each_loop
-from ..support.wire import call, initialize, result
+from tests.support import loops
+from tests.support.certificates import certificate
+from tests.support.h11_client import head, posted
+from tests.support.http import LEGACY, modern_tool_call
+from tests.support.http_on_loops import connect_http, serving, talking
+from tests.support.http_tools import opened
+from tests.support.loops import on_each_loop
+from tests.support.wire import call, initialize, result
 
 __all__ = ["certificate"]  # a fixture
 

@@ -20,9 +20,8 @@ from trio.testing import MockClock
 from sansmcp import LEGACY_REVISIONS, Config, JSONObject
 from sansmcp.http import ClientHTTPEvent, StreamUnavailable
 from sansmcp_io.trio import Client, ConnectionLost, RequestRefused, RequestTimeout, connect_http
-
-from ..support.on_trio import on_trio
-from ..support.processes import descriptors
+from tests.support.on_trio import on_trio
+from tests.support.processes import descriptors
 
 LEGACY = LEGACY_REVISIONS[-1]
 TOKEN = b"secret-token"

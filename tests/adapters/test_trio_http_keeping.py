@@ -7,11 +7,10 @@ import trio
 
 from sansmcp import MODERN_REVISIONS
 from sansmcp_io.trio import ConnectionLost, HTTPClientLimits, InvalidAnswer, RequestRefused
-
-from ..support.keeping_server import OK, Request, answered, call, client_of, keeping, response
-from ..support.modern import complete
-from ..support.on_trio import on_trio
-from ..support.wire import note, result
+from tests.support.keeping_server import OK, Request, answered, call, client_of, keeping, response
+from tests.support.modern import complete
+from tests.support.on_trio import on_trio
+from tests.support.wire import note, result
 
 
 @on_trio()

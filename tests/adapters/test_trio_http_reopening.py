@@ -7,10 +7,9 @@ import pytest
 import trio
 
 from sansmcp_io.trio import Client, ConnectionLost, RequestTimeout
-
-from ..support.keeping_server import OK, Request, call, client_of, keeping, response
-from ..support.on_trio import on_trio
-from ..support.wire import result
+from tests.support.keeping_server import OK, Request, call, client_of, keeping, response
+from tests.support.on_trio import on_trio
+from tests.support.wire import result
 
 CHANGED = "notifications/custom"
 

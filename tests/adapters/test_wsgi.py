@@ -16,8 +16,7 @@ from sansmcp import Config, JSONObject, LocalProtocolError, ToolsListChanged
 from sansmcp.http import ServerSentEvent, SSEDecoder
 from sansmcp_io import McpError, RequestTimeout, Unauthorized
 from sansmcp_io.wsgi import App, CallCancelled, Environ, RequireInput, Server, ServerCall
-
-from ..support.http import (
+from tests.support.http import (
     GET,
     LEGACY,
     NO_FIELDS,
@@ -28,8 +27,8 @@ from ..support.http import (
     sessions,
     tool_call,
 )
-from ..support.modern import BOTH, modern
-from ..support.wire import (
+from tests.support.modern import BOTH, modern
+from tests.support.wire import (
     CLIENT_CAPABILITIES,
     INITIALIZED,
     SERVER_CAPABILITIES,

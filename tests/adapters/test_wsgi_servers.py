@@ -17,11 +17,10 @@ import pytest
 
 from sansmcp import Config, JSONObject
 from sansmcp_io.wsgi import App, ServerCall
-
-from ..support.http import GET, POST, modern_headers, modern_tool_call
-from ..support.modern import BOTH, modern
-from ..support.processes import ROOT
-from ..support.wire import (
+from tests.support.http import GET, POST, modern_headers, modern_tool_call
+from tests.support.modern import BOTH, modern
+from tests.support.processes import ROOT
+from tests.support.wire import (
     CLIENT_CAPABILITIES,
     INITIALIZED,
     SERVER_CAPABILITIES,

@@ -16,9 +16,8 @@ from sansmcp import (
     ResponseReceived,
     StandardCodec,
 )
-
-from ..support.modern import input_required, modern_client
-from ..support.wire import (
+from tests.support.modern import input_required, modern_client
+from tests.support.wire import (
     assert_usable,
     broken,
     error,

@@ -13,8 +13,7 @@ from sansmcp import (
     RequestReceived,
     ResponseReceived,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     assert_usable,
     broken,
     call,

@@ -21,8 +21,7 @@ from sansmcp import (
     ResponseReceived,
     State,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     SAMPLED,
     SAMPLING,
     asked,

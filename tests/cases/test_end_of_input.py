@@ -15,8 +15,7 @@ from sansmcp import (
     ServerConnection,
     State,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     broken,
     call,
     drain,

@@ -32,11 +32,10 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import ServerExchange
-
-from ..support.http import POST, answer, body_of, modern_headers, new_endpoint
-from ..support.http import drain as drain_endpoint
-from ..support.http import of as of_http
-from ..support.modern import (
+from tests.support.http import POST, answer, body_of, modern_headers, new_endpoint
+from tests.support.http import drain as drain_endpoint
+from tests.support.http import of as of_http
+from tests.support.modern import (
     BOTH,
     CAPABILITIES,
     FILE,
@@ -60,7 +59,7 @@ from ..support.modern import (
     requested,
     subscribed,
 )
-from ..support.wire import (
+from tests.support.wire import (
     INITIALIZED,
     broken,
     call,

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from ..support.cited import citations
-from ..support.data import cases
+from tests.support.cited import citations
+from tests.support.data import cases
 
 ROOT: Final = Path(__file__).parents[2]
 

@@ -17,8 +17,7 @@ from sansmcp import (
     RequestReceived,
     State,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
     INITIALIZED,

@@ -13,8 +13,7 @@ from sansmcp import (
     RequestReceived,
     StandardCodec,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     call,
     of,
     only,

@@ -14,8 +14,7 @@ from sansmcp import (
     ResponseReceived,
     State,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     asked,
     assert_usable,
     call,

@@ -16,14 +16,13 @@ from sansmcp import (
     ResponseReceived,
     StandardCodec,
 )
-
-from ..support.http import answer, modern_headers, new_endpoint, post
-from ..support.http import drain as drain_endpoint
-from ..support.http_client import answer as response
-from ..support.http_client import ask, opened, respond, stream
-from ..support.http_pair import events_of
-from ..support.modern import MODERN, envelope
-from ..support.wire import (
+from tests.support.http import answer, modern_headers, new_endpoint, post
+from tests.support.http import drain as drain_endpoint
+from tests.support.http_client import answer as response
+from tests.support.http_client import ask, opened, respond, stream
+from tests.support.http_pair import events_of
+from tests.support.modern import MODERN, envelope
+from tests.support.wire import (
     asked,
     assert_usable,
     broken,

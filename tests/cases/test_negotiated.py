@@ -14,8 +14,7 @@ from sansmcp import (
     RequestAnswered,
     State,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     CLIENT_INFO,
     SAMPLING,
     SERVER_INFO,

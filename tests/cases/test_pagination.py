@@ -20,9 +20,8 @@ from sansmcp import (
     decode_cursor,
     paginate,
 )
-
-from ..support.modern import CACHE, modern_client
-from ..support.wire import (
+from tests.support.modern import CACHE, modern_client
+from tests.support.wire import (
     asked,
     assert_usable,
     call,

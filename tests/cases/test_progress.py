@@ -14,8 +14,7 @@ from sansmcp import (
     RequestReceived,
     ResponseReceived,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     asked,
     assert_usable,
     broken,

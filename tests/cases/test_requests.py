@@ -13,8 +13,7 @@ from sansmcp import (
     RequestAnswered,
     RequestReceived,
 )
-
-from ..support.wire import (
+from tests.support.wire import (
     INITIALIZED,
     asked,
     assert_usable,

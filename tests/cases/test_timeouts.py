@@ -17,9 +17,8 @@ from sansmcp import (
     RequestFailed,
     ResponseReceived,
 )
-
-from ..support.modern import FORM, input_required, modern_client
-from ..support.wire import (
+from tests.support.modern import FORM, input_required, modern_client
+from tests.support.wire import (
     asked,
     call,
     drain,

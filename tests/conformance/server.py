@@ -27,10 +27,9 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp_io.trio import McpError, RequireInput, ServerCall
+from tests.conformance import offers
+from tests.conformance.offers import text
 from tests.support.loops import sleep
-
-from . import offers
-from .offers import text
 
 INFO: Final[JSONObject] = {"name": "sansmcp-conformance-server", "version": "1.0"}
 CAPABILITIES: Final[JSONObject] = {

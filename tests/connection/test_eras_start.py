@@ -22,9 +22,8 @@ from sansmcp import (
     Ready,
 )
 from sansmcp.testing import drain
-
-from ..support.modern import BOTH, EVERYTHING, MODERN, discovered, modern_client
-from ..support.wire import SERVER_INFO, error, new_client, of, receive, result, sent, wire
+from tests.support.modern import BOTH, EVERYTHING, MODERN, discovered, modern_client
+from tests.support.wire import SERVER_INFO, error, new_client, of, receive, result, sent, wire
 
 LEGACY = LEGACY_REVISIONS[-1]
 

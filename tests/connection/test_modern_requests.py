@@ -25,8 +25,7 @@ from sansmcp import (
     ResponseReceived,
 )
 from sansmcp.testing import drain
-
-from ..support.modern import (
+from tests.support.modern import (
     CAPABILITIES,
     CLIENT,
     EVERYTHING,
@@ -39,7 +38,7 @@ from ..support.modern import (
     complete,
     modern_client,
 )
-from ..support.wire import CLIENT_INFO, error, note, of, only, receive, result, sent
+from tests.support.wire import CLIENT_INFO, error, note, of, only, receive, result, sent
 
 CALL: JSONObject = {"name": "t", "arguments": {"a": 1}}
 SAID = {VERSION: MODERN, CAPABILITIES: EVERYTHING, CLIENT: CLIENT_INFO}

@@ -20,8 +20,7 @@ from sansmcp import (
     SubscriptionEnded,
 )
 from sansmcp.testing import drain, plain
-
-from ..support.modern import (
+from tests.support.modern import (
     LISTEN,
     MODERN,
     ROOTS,
@@ -36,7 +35,17 @@ from ..support.modern import (
     modern_client,
     subscribed,
 )
-from ..support.wire import error, new_client, note, of, only, ready_client, receive, result, sent
+from tests.support.wire import (
+    error,
+    new_client,
+    note,
+    of,
+    only,
+    ready_client,
+    receive,
+    result,
+    sent,
+)
 
 
 def ending(events: list[Event]) -> SubscriptionEnded:

@@ -15,9 +15,8 @@ from mcp.shared.exceptions import MCPError
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import PeerError, connect_stdio
-
-from ..support.on_trio import on_trio
-from ..support.stacks import ROOT, STACKS, program
+from tests.support.on_trio import on_trio
+from tests.support.stacks import ROOT, STACKS, program
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ import trio
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import Call, Client, PeerError, connect_stdio
-
-from ..support.modern import envelope
-from ..support.on_trio import on_trio
-from ..support.stacks import ROOT, program
+from tests.support.modern import envelope
+from tests.support.on_trio import on_trio
+from tests.support.stacks import ROOT, program
 
 
 def before(folder: Path, *arguments: str) -> list[str]:

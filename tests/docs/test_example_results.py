@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS
-
-from ..support.command_line import Done, document, sansmcp
+from tests.support.command_line import Done, document, sansmcp
 
 PROGRAM = Path(__file__).parent.parent.parent / "docs" / "examples" / "results.py"
 SERVER = ("--", sys.executable, PROGRAM, "serve")

@@ -28,12 +28,11 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from docs._ext.sizes import code_lines
 from sansmcp import ClientConnection, Event, JSONObject, Ready, ResponseReceived
-
-from ..support.mcp_streams import over_stream
-from ..support.modern import discovered
-from ..support.on_trio import on_trio
-from ..support.stacks import ROOT, STACKS, program, serving, waiting
-from ..support.wire import INITIALIZED, call, result
+from tests.support.mcp_streams import over_stream
+from tests.support.modern import discovered
+from tests.support.on_trio import on_trio
+from tests.support.stacks import ROOT, STACKS, program, serving, waiting
+from tests.support.wire import INITIALIZED, call, result
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.
 pytestmark = [

@@ -39,8 +39,7 @@ from docs._ext.rules import AREAS, read_rules, span
 from docs._ext.sources import linked, url_of
 from docs._ext.where import KINDS, module_of, places_that_name, read_where, source_of
 from sansmcp._rules import state_tables
-
-from ..rules.test_rules import RULES, ids_in_source
+from tests.rules.test_rules import RULES, ids_in_source
 
 REFERENCE = Path(__file__).parent.parent.parent / "docs" / "reference"
 SVG = "{http://www.w3.org/2000/svg}"

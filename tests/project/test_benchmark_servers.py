@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from ..support.h11_client import posted, posted_modern, responses
-from ..support.http import LEGACY, modern_tool_call, tool_call
-from ..support.http_on_loops import last
-from ..support.processes import ROOT
+from tests.support.h11_client import posted, posted_modern, responses
+from tests.support.http import LEGACY, modern_tool_call, tool_call
+from tests.support.http_on_loops import last
+from tests.support.processes import ROOT
 
 
 @contextmanager

@@ -12,9 +12,8 @@ import pytest
 from sansmcp import Side
 from sansmcp._spec.methods import Method
 from sansmcp._spec.registry import DIALECTS
-
-from ..support import data
-from ..support.tables import beside_shared_data, own_table, shared_table
+from tests.support import data
+from tests.support.tables import beside_shared_data, own_table, shared_table
 
 Key = tuple[str, str, str, Side]  # revision, method, kind, sender
 

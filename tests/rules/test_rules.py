@@ -8,10 +8,9 @@ from typing import Final
 import pytest
 
 from sansmcp import LEGACY_REVISIONS, Config
-
-from ..support import wire
-from ..support.schema import REVISIONS
-from ..support.tables import PACKAGE, beside_shared_data, own_table, shared_table
+from tests.support import wire
+from tests.support.schema import REVISIONS
+from tests.support.tables import PACKAGE, beside_shared_data, own_table, shared_table
 
 RULE_ID: Final = re.compile(r"\b[A-Z]{2,}-[0-9]{3}\b")
 

@@ -9,10 +9,15 @@ from typing import Any, Final, ParamSpec
 from sansmcp import JSONObject
 from sansmcp.http import ServerSentEvent, SSEDecoder
 from sansmcp_io.asgi import App
-
-from .http import GET, LEGACY, NO_FIELDS, POST, body_of, modern_headers
-from .modern import BOTH
-from .wire import CLIENT_CAPABILITIES, INITIALIZED, SERVER_CAPABILITIES, SERVER_INFO, initialize
+from tests.support.http import GET, LEGACY, NO_FIELDS, POST, body_of, modern_headers
+from tests.support.modern import BOTH
+from tests.support.wire import (
+    CLIENT_CAPABILITIES,
+    INITIALIZED,
+    SERVER_CAPABILITIES,
+    SERVER_INFO,
+    initialize,
+)
 
 Params = ParamSpec("Params")
 SECONDS: Final = 20

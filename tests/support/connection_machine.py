@@ -22,8 +22,7 @@ from sansmcp import (
 )
 from sansmcp._connection.notifications import LISTEN
 from sansmcp.testing._examples import PARAMS, RESULTS, TASK_RESULT, notifications_of
-
-from .choices import (
+from tests.support.choices import (
     ANSWERS,
     CHANGES,
     HONOURED,
@@ -32,7 +31,14 @@ from .choices import (
     REQUESTS,
     ROUNDS,
 )
-from .wire_machine import ANY_SIDE, SIDES, WireMachine, asking_methods, methods_of, remember
+from tests.support.wire_machine import (
+    ANY_SIDE,
+    SIDES,
+    WireMachine,
+    asking_methods,
+    methods_of,
+    remember,
+)
 
 # Rules are few, and each does much: of a run's steps every rule gets an equal share, some are not
 # used in a run at all, and most of what is worth seeing needs several things one after the other.

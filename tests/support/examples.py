@@ -18,15 +18,14 @@ from sansmcp import (
     Ready,
     ServerConnection,
 )
-
-from .data import example_files
-from .modern import (
+from tests.support.data import example_files
+from tests.support.modern import (
     MODERN,
     discovered,
     envelope,
     requested,
 )
-from .wire import (
+from tests.support.wire import (
     SERVER_CAPABILITIES,
     call,
     only,

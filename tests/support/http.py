@@ -32,9 +32,8 @@ from sansmcp.http import (
     SessionStarted,
     SSEDecoder,
 )
-
-from .modern import BOTH, MODERN, modern
-from .wire import (
+from tests.support.modern import BOTH, MODERN, modern
+from tests.support.wire import (
     CLIENT_CAPABILITIES,
     INITIALIZED,
     SERVER_CAPABILITIES,

@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from sansmcp import JSONObject, OutgoingRequest, Ready
 from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent
-
-from .http import JSON, LEGACY, SSE
-from .http_pair import events_of, exchanges_of, new_client, only
-from .modern import MODERN, complete, discovered
-from .wire import SERVER_CAPABILITIES, SERVER_INFO, error, result
+from tests.support.http import JSON, LEGACY, SSE
+from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.modern import MODERN, complete, discovered
+from tests.support.wire import SERVER_CAPABILITIES, SERVER_INFO, error, result
 
 Headers = Mapping[str, str]
 NO_FIELDS: Final[Headers] = {}

@@ -5,9 +5,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from .http import JSON, SSE, body_of, modern_tool_call, tool_call
-from .modern import CAPABILITIES, LEVEL, MODERN, VERSION, envelope, listen, modern
-from .wire import INITIALIZED, call, initialize, note, result
+from tests.support.http import JSON, SSE, body_of, modern_tool_call, tool_call
+from tests.support.modern import CAPABILITIES, LEVEL, MODERN, VERSION, envelope, listen, modern
+from tests.support.wire import INITIALIZED, call, initialize, note, result
 
 METHODS = st.sampled_from(
     ["POST", "POST", "POST", "GET", "DELETE", "OPTIONS", "PUT", "", "\r\n", "\udc80"]

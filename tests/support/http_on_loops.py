@@ -14,9 +14,8 @@ import sansmcp_io.trio
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp.http import ServerSentEvent, SSEDecoder
 from sansmcp_io.trio import Client, Handler, HTTPServer
-
-from . import loops
-from .h11_client import Received, posted, posted_modern
+from tests.support import loops
+from tests.support.h11_client import Received, posted, posted_modern
 
 BOTH = (*LEGACY_REVISIONS, *MODERN_REVISIONS)
 INFO: JSONObject = {"name": "test-server", "version": "1.0"}

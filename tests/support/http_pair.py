@@ -19,10 +19,9 @@ from sansmcp.http import (
     ServerEndpoint,
     ServerExchange,
 )
-
-from .http import new_endpoint
-from .modern import BOTH
-from .wire import CLIENT_CAPABILITIES, CLIENT_INFO
+from tests.support.http import new_endpoint
+from tests.support.modern import BOTH
+from tests.support.wire import CLIENT_CAPABILITIES, CLIENT_INFO
 
 URL: Final = "http://localhost/mcp"
 E = TypeVar("E", bound=ClientHTTPEvent)

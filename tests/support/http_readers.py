@@ -6,10 +6,9 @@ import attrs
 
 from sansmcp import JSONObject
 from sansmcp.http import SendHead, ServerExchange, SSEDecoder
-
-from .http import Headers
-from .modern import MODERN, envelope, modern
-from .wire import call, note, result
+from tests.support.http import Headers
+from tests.support.modern import MODERN, envelope, modern
+from tests.support.wire import call, note, result
 
 Label: TypeAlias = tuple[object, ...]
 """What tells one message of the server that is no answer from all others."""

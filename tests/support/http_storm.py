@@ -30,8 +30,7 @@ from sansmcp.http import (
     SessionLost,
     StreamUnavailable,
 )
-
-from .http_weather import Weather
+from tests.support.http_weather import Weather
 
 TELL: Final = "custom/number"
 _ROOTS: Final[JSONObject] = {"roots": []}

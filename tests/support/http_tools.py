@@ -6,11 +6,10 @@ from typing import Any
 
 from sansmcp import JSONObject, ResourceUpdated
 from sansmcp_io.trio import McpError, RequireInput, ServerCall
-
-from . import loops
-from .http import LEGACY, tool_call
-from .http_on_loops import Talk
-from .wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
+from tests.support import loops
+from tests.support.http import LEGACY, tool_call
+from tests.support.http_on_loops import Talk
+from tests.support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 URI = "test://thing"
 

@@ -19,10 +19,9 @@ from sansmcp.http import (
     Sessions,
     SSEDecoder,
 )
-
-from .http import new_endpoint
-from .http_pair import HTTPPair, exchanges_of, new_client
-from .modern import BOTH
+from tests.support.http import new_endpoint
+from tests.support.http_pair import HTTPPair, exchanges_of, new_client
+from tests.support.modern import BOTH
 
 
 class Weather:

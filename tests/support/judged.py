@@ -21,9 +21,8 @@ import attrs
 import pytest
 
 from sansmcp import ALL_REVISIONS, ClientConnection, Config, Observer, ServerConnection, Side
-
-from .schema import LEGACY_REVISIONS, REVISIONS, Sender, Transcript, is_stateless
-from .watched import Watch
+from tests.support.schema import LEGACY_REVISIONS, REVISIONS, Sender, Transcript, is_stateless
+from tests.support.watched import Watch
 
 Connection: TypeAlias = ClientConnection | ServerConnection
 Line: TypeAlias = bytes | bytearray | str

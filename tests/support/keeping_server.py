@@ -10,10 +10,9 @@ import trio
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import Client, connect_http
-
-from .http import JSON, LEGACY
-from .modern import discovered
-from .wire import CLIENT_INFO, SERVER_CAPABILITIES, SERVER_INFO, result
+from tests.support.http import JSON, LEGACY
+from tests.support.modern import discovered
+from tests.support.wire import CLIENT_INFO, SERVER_CAPABILITIES, SERVER_INFO, result
 
 OK: JSONObject = {"content": []}
 

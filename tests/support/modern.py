@@ -21,8 +21,7 @@ from sansmcp import (
     Subscription,
     SubscriptionAcknowledged,
 )
-
-from .wire import (
+from tests.support.wire import (
     CLIENT_INFO,
     SERVER_CAPABILITIES,
     SERVER_INFO,

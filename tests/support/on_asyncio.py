@@ -8,8 +8,8 @@ from typing import Any, Final, ParamSpec
 
 import pytest
 
-from .loops import ASYNCIO
-from .processes import has_children
+from tests.support.loops import ASYNCIO
+from tests.support.processes import has_children
 
 Params = ParamSpec("Params")
 SECONDS: Final = 60

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import attrs
 import jsonschema_rs
 
-from . import data
+from tests.support import data
 
 Sender: TypeAlias = Literal["client", "server"]
 Kind: TypeAlias = Literal["request", "notification", "result", "error"]

@@ -20,10 +20,9 @@ from sansmcp import Side, types
 from sansmcp._connection import typed_requests
 from sansmcp.types.input_required import RetryMembers
 from sansmcp_io._common import typed_requests as adapter_requests
+from tests.support.tables import own_table
+from tests.support.vocabulary import peeled
 from tools import overloads
-
-from ..support.tables import own_table
-from ..support.vocabulary import peeled
 
 NAMES: Final = {**vars(types), **vars(sansmcp), **vars(adapter_requests), **vars(typed_requests)}
 

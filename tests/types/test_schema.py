@@ -7,9 +7,8 @@ import pytest
 
 import sansmcp
 from sansmcp import types
-
-from ..support.schema import REVISIONS, schema_of
-from ..support.vocabulary import (
+from tests.support.schema import REVISIONS, schema_of
+from tests.support.vocabulary import (
     OFFICIAL,
     VOCABULARIES,
     Constant,
