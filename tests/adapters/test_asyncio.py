@@ -22,7 +22,7 @@ from tests.support.processes import ROOT
 
 INFO = {"name": "test", "version": "1.0"}
 LEGACY = LEGACY_REVISIONS[-1]
-ODD = [sys.executable, "-m", "tests.support.asyncio_server"]
+ODD = [sys.executable, "-m", "tests.support.programs.asyncio_server"]
 
 
 @asynccontextmanager

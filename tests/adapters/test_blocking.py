@@ -234,7 +234,7 @@ def test_notifications_that_come_too_fast_are_dropped_but_the_last_come(
     """Of two notices that something has changed the newer one counts."""
     code = (
         "import json, sys\n"
-        "from tests.support.bad_servers import requests, answer, write\n"
+        "from tests.support.programs.bad_servers import requests, answer, write\n"
         "for message in requests():\n"
         "    if message['method'] != 'initialize':\n"
         "        for number in range(3000):\n"
@@ -269,7 +269,7 @@ def test_notifications_that_come_too_fast_are_dropped_but_the_last_come(
 
 LARGE = r"""
 import json, sys
-from tests.support.bad_servers import answer, requests, write
+from tests.support.programs.bad_servers import answer, requests, write
 
 for message in requests():
     if message["method"] == "tools/call":
@@ -500,7 +500,7 @@ def test_answer_that_has_come_while_a_handler_took_its_time_is_in_time() -> None
     """It was the client that was silent, and more than one read is behind."""
     code = (
         "import json\n"
-        "from tests.support.bad_servers import requests, answer, write\n"
+        "from tests.support.programs.bad_servers import requests, answer, write\n"
         "for message in requests():\n"
         "    text = ''\n"
         "    if message['method'] == 'tools/call':\n"
@@ -524,7 +524,7 @@ def test_answer_that_has_come_while_a_handler_took_its_time_is_in_time() -> None
 def test_server_that_talks_all_the_time_does_not_put_a_timeout_off() -> None:
     """However much it says that answers nothing."""
     code = (
-        "from tests.support.bad_servers import requests, answer, write\n"
+        "from tests.support.programs.bad_servers import requests, answer, write\n"
         "for message in requests():\n"
         "    while message['method'] == 'tools/call':\n"
         '        write(b\'{"jsonrpc": "2.0", "method": "notifications/x"}\\n\' * 1000)\n'
@@ -592,7 +592,7 @@ def test_handler_that_asks_while_the_server_is_started_again_is_told_so() -> Non
         "stderr": ["hello"],
         "answers": {"tools/list": {"tools": []}},
     }
-    program = ROOT / "tests" / "support" / "scripted_server.py"
+    program = ROOT / "tests" / "support" / "programs" / "scripted_server.py"
     clients: list[Client] = []
     told: list[str] = []
 
@@ -704,7 +704,7 @@ def test_chatter_that_nobody_handles_in_time_is_dropped_but_its_end(
     """One thread is held up in the handler, and the others must be able to go on for days."""
     code = (
         "import sys\n"
-        "from tests.support.bad_servers import requests, answer, write\n"
+        "from tests.support.programs.bad_servers import requests, answer, write\n"
         "for message in requests():\n"
         "    if message['method'] == 'tools/call':\n"
         "        sys.stderr.write(('x' * 99 + '\\n') * 10_000 + 'end\\n')\n"

@@ -31,7 +31,7 @@ def calling(
     what: str, transport: str = "stdio"
 ) -> Generator[tuple["subprocess.Popen[str]", IO[str]], None, None]:
     """A program that calls, until it says that it waits."""
-    command = [sys.executable, "-m", "tests.support.blocking_caller", what, transport]
+    command = [sys.executable, "-m", "tests.support.programs.interrupted_caller", what, transport]
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -214,7 +214,7 @@ def test_interrupted_start_of_a_server_anew_is_not_counted(tmp_path: Path) -> No
 @TRANSPORTS
 def test_process_that_is_forked_leaves_the_connection_alone(transport: str) -> None:
     """It may end in any way: neither the server nor the session is its own."""
-    command = [sys.executable, "-m", "tests.support.forking_caller", transport]
+    command = [sys.executable, "-m", "tests.support.programs.forking_caller", transport]
     run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
     forked = "the connection is that of the process which has forked this one"
     assert run.stdout.splitlines() == [forked, forked, "left", "3 on", "end"]
@@ -229,7 +229,7 @@ def test_process_that_is_forked_waits_for_no_thread_of_the_other_one(
     what: str, said: list[str]
 ) -> None:
     """What such a thread holds, or has put in the place of something, stays so for ever there."""
-    command = [sys.executable, "-m", "tests.support.forking_caller", what]
+    command = [sys.executable, "-m", "tests.support.programs.forking_caller", what]
     run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
     assert run.stdout.splitlines() == said
     assert run.returncode == 0
@@ -237,6 +237,6 @@ def test_process_that_is_forked_waits_for_no_thread_of_the_other_one(
 
 def test_sub_interpreter_can_call() -> None:
     """As below mod_wsgi: it has a main thread of its own, and yet no handlers of signals."""
-    command = [sys.executable, "-m", "tests.support.sub_interpreter"]
+    command = [sys.executable, "-m", "tests.support.programs.sub_interpreter"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS)
     assert run.stdout.splitlines() == ["echo over stdio", "echo over http", "end"], run.stderr

@@ -40,7 +40,7 @@ def no_roots(call: Call) -> JSONObject:
 
 
 def command(name: str) -> list[str]:
-    return [sys.executable, "-m", "tests.support.blocking_server", name]
+    return [sys.executable, "-m", "tests.support.programs.blocking_server", name]
 
 
 @contextmanager

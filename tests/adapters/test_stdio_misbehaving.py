@@ -163,7 +163,7 @@ async def test_server_that_never_reads_costs_bounded_memory_and_its_calls_time_o
 async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
     """Ten thousand races between an answer and a cancellation: looked at in both processes."""
     rng = random.Random(3)
-    command = [sys.executable, "-m", "tests.support.trio_server", "honest"]
+    command = [sys.executable, "-m", "tests.support.programs.trio_server", "honest"]
     answered = 0
 
     async def ask(client: Client, seconds: float) -> None:
@@ -237,7 +237,7 @@ async def test_two_hundred_megabytes_in_both_directions_at_once() -> None:
 @on_trio()
 async def test_requests_wait_for_room_and_do_not_end_the_connection_of_all() -> None:
     """A burst of large calls to a server that reads all the time is no reason to hang up."""
-    command = [sys.executable, "-m", "tests.support.trio_server", "honest"]
+    command = [sys.executable, "-m", "tests.support.programs.trio_server", "honest"]
     large = "x" * 500_000
     config = Config(max_unsent_bytes=4_000_000)
 

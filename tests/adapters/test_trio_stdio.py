@@ -35,7 +35,7 @@ quickly = partial(on_trio, seconds=200, clock=lambda: MockClock(rate=10))
 
 
 def server(name: str) -> list[str]:
-    return [sys.executable, "-m", "tests.support.trio_server", name]
+    return [sys.executable, "-m", "tests.support.programs.trio_server", name]
 
 
 def call_tool(name: str, **arguments: object) -> tuple[str, JSONObject]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import BIN, SECONDS, SUPPORT, scripted
+from tests.support.command_line import BIN, PROGRAMS, SECONDS, scripted
 
 HEARD = "server| received"
 
@@ -107,7 +107,7 @@ def test_signal_ends_the_command_while_nobody_reads_its_messages() -> None:
 def test_signal_ends_the_command_before_it_writes_where_nobody_reads(tmp_path: Path) -> None:
     """What it has to say of the signal is the first thing that would block."""
     heard = tmp_path / "methods"
-    server = [sys.executable, str(SUPPORT / "bad_servers.py"), "recorder", str(heard)]
+    server = [sys.executable, str(PROGRAMS / "bad_servers.py"), "recorder", str(heard)]
     with unread_pipe() as (_, writing):
         fill(writing)
         process = start("call", "t", "--json", "--", *server, stderr=writing)

@@ -21,7 +21,7 @@ from tests.support.stacks import ROOT, program
 def before(folder: Path, *arguments: str) -> list[str]:
     """The command of a gateway with one server behind it."""
     file = folder / "servers.json"
-    script = str(ROOT / "tests" / "support" / "odd_upstream.py")
+    script = str(ROOT / "tests" / "support" / "programs" / "gateway_upstream.py")
     file.write_text(json.dumps({"odd": [sys.executable, script, *arguments]}))
     return program("gateway", file)
 

@@ -154,7 +154,12 @@ def test_call_that_twisted_gives_up_closes_its_connection() -> None:
             message: JSONObject = json.loads(lines.read(int(length)))
         return message
 
-    command = [sys.executable, "-m", "tests.support.twisted_giving_up", str(STACKS)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.programs.twisted_cancelling_client",
+        str(STACKS),
+    ]
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(30)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"

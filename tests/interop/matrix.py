@@ -29,7 +29,7 @@ from tests.interop import peers
 from tests.interop.inspecting import inspect
 from tests.interop.peers import ROOT, Peer
 from tests.interop.talk import talking_to
-from tests.support.era_server import ERAS
+from tests.support.programs.era_server import ERAS
 
 LEGACY: Final = LEGACY_REVISIONS[-1]
 MODERN: Final = MODERN_REVISIONS[-1]
@@ -131,7 +131,7 @@ def ours(
 
 
 def our_server(speaks: str) -> Peer:
-    command = (sys.executable, "-m", "tests.support.era_server", speaks)
+    command = (sys.executable, "-m", "tests.support.programs.era_server", speaks)
     return Peer("sansmcp", command, is_foreign=False)
 
 
@@ -143,7 +143,7 @@ def with_mcp(python: Callable[[], Path | str], mode: str, server: str) -> Try:
 
     def run(folder: Path) -> Outcome:
         # The package gives a server few variables of its own, so this one is run by its path.
-        script = ROOT / "tests" / "support" / "era_server.py"
+        script = ROOT / "tests" / "support" / "programs" / "era_server.py"
         client = [python(), ROOT / "tests" / "peers" / "mcp_opening.py", mode]
         done = subprocess.run(
             [*client, sys.executable, script, server],
@@ -227,7 +227,7 @@ class Odd:
     """A server with an odd way to begin.
 
     Attributes:
-        arguments: Of `tests/support/odd_openings.py`.
+        arguments: Of `tests/support/programs/unusual_openings.py`.
         speaks: What it speaks, as far as its oddity lets it.
         differs: What else comes of it, by client, than the specification's matrix says.
         reports: What a client has to report that probes it.
@@ -243,9 +243,9 @@ class Odd:
     is_silent: bool = False
 
     def peer(self) -> Peer:
-        script = ROOT / "tests" / "support" / "odd_openings.py"
+        script = ROOT / "tests" / "support" / "programs" / "unusual_openings.py"
         command: tuple[str | Path, ...] = (sys.executable, script, *self.arguments)
-        return Peer("odd_openings", command, is_foreign=False)
+        return Peer("unusual_openings", command, is_foreign=False)
 
 
 NOISE: Final = frozenset({"ERR-001", "OWN-017"})

@@ -48,7 +48,12 @@ def test_page_says_what_the_package_does_with_a_call_that_is_given_up(
     python = (time() if version == 1 else mcp_server()).command[0]
     heard = tmp_path / "methods"
     heard.touch()
-    server = [sys.executable, str(ROOT / "tests/support/bad_servers.py"), "recorder", str(heard)]
+    server = [
+        sys.executable,
+        str(ROOT / "tests/support/programs/bad_servers.py"),
+        "recorder",
+        str(heard),
+    ]
     script = ROOT / "tests" / "peers" / "mcp_abandon.py"
     done = subprocess.run(
         [python, script, how, ",".join(NAMES[version]), heard, *server],

@@ -7,7 +7,7 @@ import pytest
 
 from tests.interop.compatibility import PAGE, key_of, outcomes_on, with_tables
 from tests.interop.matrix import OUTCOMES, Cell, cells
-from tests.support.era_server import ERAS
+from tests.support.programs.era_server import ERAS
 
 TEXT = PAGE.read_text("utf-8")
 SHOWN = outcomes_on(TEXT)

@@ -20,8 +20,8 @@ from pydantic import FileUrl
 from trio.testing import wait_all_tasks_blocked
 
 from tests.interop.peers import everything, mcp_server
-from tests.support.long_names import NAMES as LONG_NAMES
 from tests.support.on_trio import on_trio
+from tests.support.programs.long_names import NAMES as LONG_NAMES
 from tests.support.stacks import ROOT, program
 
 MODES = ("legacy", "2026-07-28")
@@ -246,7 +246,7 @@ async def test_changes_come_through(tmp_path: Path, mode: str) -> None:
 async def before_long_names(folder: Path) -> AsyncGenerator[Client]:
     """The gateway before a server of ours, whose names leave no room for a prefix."""
     file = folder / "servers.json"
-    script = str(ROOT / "tests" / "support" / "long_names.py")
+    script = str(ROOT / "tests" / "support" / "programs" / "long_names.py")
     file.write_text(json.dumps({"long": [sys.executable, script]}))
     python, *arguments = program("gateway", file)
     async with Client(StdioServerParameters(command=python, args=arguments)) as client:

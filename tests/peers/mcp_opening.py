@@ -4,8 +4,8 @@ Usage: python tests/peers/mcp_opening.py MODE COMMAND...
 
 MODE is what version 2 calls so: `legacy`, `auto`, or the revision without a handshake, which it
 then takes for granted. Version 1 knows the handshake only. The server is
-`tests/support/era_server.py`. Prints one JSON object: `revision`, `calls` (the texts), or `error`
-(the exception) and `text`.
+`tests/support/programs/era_server.py`. Prints one JSON object: `revision`, `calls` (the texts), or
+`error` (the exception) and `text`.
 """
 
 import json

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 BIN = Path(sys.executable).parent / "sansmcp"
-SUPPORT = Path(__file__).parent
+PROGRAMS = Path(__file__).parent / "programs"
 DEMO = [sys.executable, "-m", "sansmcp_io", "serve-demo"]
-MCP = [sys.executable, str(SUPPORT.parent / "peers" / "mcp_server.py")]
+MCP = [sys.executable, str(PROGRAMS.parents[1] / "peers" / "mcp_server.py")]
 SECONDS = 60
 
 WITHOUT_RICH = (
@@ -43,7 +43,7 @@ def sansmcp(*arguments: str | Path, stdin: str = "", **env: str) -> Done:
 
 def scripted(**script: object) -> list[str]:
     """The command of a server that does what its script says; see `scripted_server.py`."""
-    return [sys.executable, str(SUPPORT / "scripted_server.py"), json.dumps(script)]
+    return [sys.executable, str(PROGRAMS / "scripted_server.py"), json.dumps(script)]
 
 
 def modern(capabilities: object, **discovered: object) -> dict[str, Any]:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 def bad(*arguments: str) -> list[str]:
     """The command of one of the `bad_servers`."""
-    return [sys.executable, str(ROOT / "tests/support/bad_servers.py"), *arguments]
+    return [sys.executable, str(ROOT / "tests/support/programs/bad_servers.py"), *arguments]
 
 
 def call_bad(text: str = "") -> tuple[str, JSONObject]:

@@ -30,7 +30,7 @@ def serving(name: str, *arguments: str | Path) -> Generator[str]:
 @contextmanager
 def waiting(name: str) -> Generator[tuple[str, IO[bytes]]]:
     """An example whose handler waits; gives its URL, and the output, which tells of its end."""
-    command = [sys.executable, "-W", "error", "-m", "tests.support.stack_waiting", name]
+    command = [sys.executable, "-W", "error", "-m", "tests.support.programs.waiting_stack", name]
     with started(command) as served:
         yield served
 

@@ -28,7 +28,7 @@ both_eras = pytest.mark.parametrize("revision", [LEGACY, MODERN])
 
 TASK_WITH_PROGRESS = """
 import json
-from tests.support.bad_servers import answer, requests, write
+from tests.support.programs.bad_servers import answer, requests, write
 
 STAMP = "2025-11-25T00:00:00Z"
 TASK = {"taskId": "1", "status": "working", "ttl": 1000, "createdAt": STAMP, "lastUpdatedAt": STAMP}

@@ -1,6 +1,6 @@
 """A server on stdio whose tools have names as long as they may be, and one that ends it.
 
-Usage: python tests/support/long_names.py
+Usage: python tests/support/programs/long_names.py
 """
 
 import os

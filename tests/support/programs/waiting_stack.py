@@ -1,6 +1,6 @@
 """One of the examples with a handler that waits for ever, and says when it is cancelled.
 
-Usage: python tests/support/stack_waiting.py NAME PORT
+Usage: python tests/support/programs/waiting_stack.py NAME PORT
 """
 
 import asyncio

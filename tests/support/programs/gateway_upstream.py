@@ -1,6 +1,6 @@
 """A server on stdio whose tools do what is hard on a gateway in front of it.
 
-Usage: python tests/support/odd_upstream.py [deaf|old]
+Usage: python tests/support/programs/gateway_upstream.py [deaf|old]
 
 With `deaf` it knows no subscriptions, with `old` no revision without a handshake.
 """

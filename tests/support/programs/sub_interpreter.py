@@ -1,4 +1,4 @@
-"""A blocking client in a sub-interpreter: `python -m tests.support.sub_interpreter`."""
+"""A blocking client in a sub-interpreter: `python -m tests.support.programs.sub_interpreter`."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""Servers without a loop, in processes: `python -m tests.support.blocking_server NAME`."""
+"""Servers without a loop, in processes: `python -m tests.support.programs.blocking_server NAME`."""
 
 import logging
 import os

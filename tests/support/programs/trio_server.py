@@ -1,4 +1,7 @@
-"""Servers for tests that need a real process: `python -m tests.support.trio_server NAME`."""
+"""Servers for tests that need a real process.
+
+Usage: python -m tests.support.programs.trio_server NAME
+"""
 
 import itertools
 import os

@@ -1,6 +1,8 @@
-"""Twisted's client among the examples, which gives its only call up after a moment.
+"""Twisted's client among the examples, which cancels its only call after a moment.
 
-Usage: python -m tests.support.twisted_giving_up DIRECTORY URL    (DIRECTORY: of the example)
+Usage: python -m tests.support.programs.twisted_cancelling_client DIRECTORY URL
+
+DIRECTORY is that of the example.
 """
 
 import sys

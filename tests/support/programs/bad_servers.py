@@ -1,4 +1,7 @@
-"""Servers that misbehave, without the library: `python tests/support/bad_servers.py NAME`."""
+"""Servers that misbehave, without the library.
+
+Usage: python tests/support/programs/bad_servers.py NAME
+"""
 
 import fcntl
 import json

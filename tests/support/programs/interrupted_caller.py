@@ -1,4 +1,7 @@
-"""A program whose user presses Ctrl-C: `python -m tests.support.blocking_caller WHAT [http]`."""
+"""A program whose user presses Ctrl-C.
+
+Usage: python -m tests.support.programs.interrupted_caller WHAT [http]
+"""
 
 import contextlib
 import os

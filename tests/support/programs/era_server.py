@@ -1,4 +1,6 @@
-"""A server of ours that speaks one era, or both: `python -m tests.support.era_server SPEAKS`.
+"""A server of ours that speaks one era, or both.
+
+Usage: python -m tests.support.programs.era_server SPEAKS
 
 One handler, written once. SPEAKS is a key of `ERAS`.
 """

@@ -1,4 +1,6 @@
-"""A program that forks: `python -m tests.support.forking_caller [stdio | http | restart | other]`.
+"""A program that forks.
+
+Usage: python -m tests.support.programs.forking_caller [stdio | http | restart | other]
 
 It does so while it calls, while another thread starts its server anew, or in another thread.
 """
@@ -22,9 +24,9 @@ from sansmcp_io.blocking import (
     connect_stdio,
 )
 from tests.adapters.everywhere.shims import listening, server
-from tests.support.blocking_caller import say
 from tests.support.blocking_talk import INFO, call_tool, text
 from tests.support.processes import bad, call_bad
+from tests.support.programs.interrupted_caller import say
 
 SECONDS = 20
 

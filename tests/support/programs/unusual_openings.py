@@ -1,4 +1,4 @@
-"""Servers with an odd way to begin, without the library: `python odd_openings.py NAME`.
+"""Servers with an odd way to begin, without the library: `python unusual_openings.py NAME`.
 
 Each lists no tools, and that at any time.
 """

@@ -1,0 +1,1 @@
+"""Programs that tests start as processes: servers, clients, and callers that are interrupted."""
