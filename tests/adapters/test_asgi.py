@@ -23,8 +23,8 @@ from sansmcp import (
 from sansmcp.http import OldPaths, ServerSentEvent, SSEDecoder
 from sansmcp_io import McpError, RequestTimeout, Unauthorized
 from sansmcp_io.asgi import RequireInput, Scope, Server, ServerCall
-from tests.support.asgi import Request, Session, new_app, on_asyncio, post, post_modern, until
-from tests.support.http import (
+from tests.support.http.asgi import Request, Session, new_app, on_asyncio, post, post_modern, until
+from tests.support.http.server_endpoint import (
     GET,
     LEGACY,
     POST,

@@ -15,8 +15,8 @@ import pytest
 from sansmcp import JSONObject
 from sansmcp_io import Unauthorized
 from sansmcp_io.asgi import Scope, ServerCall
-from tests.support.asgi import new_app
-from tests.support.http import POST, modern_headers
+from tests.support.http.asgi import new_app
+from tests.support.http.server_endpoint import POST, modern_headers
 from tests.support.modern import modern
 from tests.support.processes import ROOT
 

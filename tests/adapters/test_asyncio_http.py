@@ -29,9 +29,9 @@ from sansmcp_io.asyncio import (
     serve_http,
 )
 from tests.adapters.everywhere.shims import listening, server
-from tests.support.certificates import certificate
-from tests.support.h11_client import posted_modern
-from tests.support.http import modern_tool_call
+from tests.support.http.certificates import certificate
+from tests.support.http.h11_client import posted_modern
+from tests.support.http.server_endpoint import modern_tool_call
 from tests.support.on_asyncio import on_asyncio
 from tests.support.processes import descriptors
 

@@ -21,7 +21,7 @@ from sansmcp_io.asyncio import (
     connect,
     serve,
 )
-from tests.support.certificates import certificate
+from tests.support.http.certificates import certificate
 from tests.support.modern import listen, modern
 from tests.support.on_asyncio import on_asyncio
 

@@ -38,9 +38,9 @@ from sansmcp_io.blocking import (
 )
 from sansmcp_io.trio import Unauthorized
 from tests.adapters.everywhere.shims import called
-from tests.support.certificates import certificate as certificate
-from tests.support.http_in_thread import Served, served
-from tests.support.http_tools import URI, handle, text
+from tests.support.http.certificates import certificate as certificate
+from tests.support.http.in_thread import Served, served
+from tests.support.http.tools import URI, handle, text
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CAPABILITIES: JSONObject = {"elicitation": {"form": {}}, "roots": {}}

@@ -24,9 +24,9 @@ from sansmcp_io.blocking import (
     RequestTimeout,
     connect_http,
 )
-from tests.support.http_in_thread import Reply, hostile, served
-from tests.support.http_scripted import Asked, scripted
-from tests.support.http_tools import handle
+from tests.support.http.in_thread import Reply, hostile, served
+from tests.support.http.scripted import Asked, scripted
+from tests.support.http.tools import handle
 from tests.support.processes import descriptors
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}

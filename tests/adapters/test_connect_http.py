@@ -31,9 +31,9 @@ from sansmcp_io.trio import (
     Unauthorized,
 )
 from tests.support import loops
-from tests.support.certificates import certificate as certificate
-from tests.support.http_on_loops import connect_http, serving
-from tests.support.http_tools import URI, handle
+from tests.support.http.certificates import certificate as certificate
+from tests.support.http.on_loops import connect_http, serving
+from tests.support.http.tools import URI, handle
 from tests.support.loops import on_each_loop
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}

@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from sansmcp import CancelCause, Config, RequestCancelled, RequestReceived
 from sansmcp_io.h11 import ConnectionState, HTTPConnection, HTTPLimits
 from tests.support.budget import examples
-from tests.support.h11_client import Driven, driven, head, posted, posted_modern, responses
-from tests.support.http import GET, LEGACY, POST, body_of, modern_headers, modern_tool_call
+from tests.support.http.h11_client import Driven, driven, head, posted, posted_modern, responses
+from tests.support.http.server_endpoint import (
+    GET,
+    LEGACY,
+    POST,
+    body_of,
+    modern_headers,
+    modern_tool_call,
+)
 from tests.support.modern import modern
 from tests.support.wire import initialize
 
@@ -794,8 +801,8 @@ INJECTION = """
 from sansmcp.http import ClientEndpoint, ServerEndpoint
 from sansmcp_io._http1.client import HTTPClientConnection
 from sansmcp_io.h11 import HTTPConnection
-from tests.support.h11_client import posted_modern
-from tests.support.http import modern_tool_call, new_endpoint
+from tests.support.http.h11_client import posted_modern
+from tests.support.http.server_endpoint import modern_tool_call, new_endpoint
 
 EVIL = (b"x", VALUE)
 

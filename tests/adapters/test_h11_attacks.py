@@ -15,8 +15,8 @@ import pytest
 from sansmcp import JSONObject, ToolsListChanged
 from sansmcp.http import MemoryEventLog, ServerEndpoint
 from sansmcp_io.h11 import ConnectionState, HTTPConnection
-from tests.support.h11_client import head, posted, posted_modern
-from tests.support.http import (
+from tests.support.http.h11_client import head, posted, posted_modern
+from tests.support.http.server_endpoint import (
     LEGACY,
     POST,
     asked,

@@ -12,8 +12,8 @@ import sansmcp_io.blocking
 import sansmcp_io.trio
 from sansmcp import Config, JSONObject
 from tests.support import loops
-from tests.support.http_on_loops import connect_http
-from tests.support.http_scripted import Asked, scripted
+from tests.support.http.on_loops import connect_http
+from tests.support.http.scripted import Asked, scripted
 from tests.support.loops import on_each_loop
 from tests.support.processes import bad, call_bad
 

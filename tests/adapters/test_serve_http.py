@@ -16,10 +16,10 @@ from sansmcp_io.trio import (
     Unauthorized,
 )
 from tests.support import loops
-from tests.support.h11_client import head, posted, posted_modern
-from tests.support.http import modern_headers, modern_tool_call
-from tests.support.http_on_loops import last, serving, talking
-from tests.support.http_tools import URI, handle, legacy_call, opened, said, text
+from tests.support.http.h11_client import head, posted, posted_modern
+from tests.support.http.on_loops import last, serving, talking
+from tests.support.http.server_endpoint import modern_headers, modern_tool_call
+from tests.support.http.tools import URI, handle, legacy_call, opened, said, text
 from tests.support.loops import on_each_loop
 from tests.support.modern import modern
 

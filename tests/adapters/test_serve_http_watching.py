@@ -19,11 +19,11 @@ from sansmcp import (
 from sansmcp.http import ClientHTTPEvent, HTTPEvent, SessionEnded, SessionStarted
 from sansmcp_io.trio import Server, ServerCall
 from tests.support import loops
-from tests.support.certificates import certificate
-from tests.support.h11_client import head, posted
-from tests.support.http import LEGACY, modern_tool_call
-from tests.support.http_on_loops import connect_http, serving, talking
-from tests.support.http_tools import opened
+from tests.support.http.certificates import certificate
+from tests.support.http.h11_client import head, posted
+from tests.support.http.on_loops import connect_http, serving, talking
+from tests.support.http.server_endpoint import LEGACY, modern_tool_call
+from tests.support.http.tools import opened
 from tests.support.loops import on_each_loop
 from tests.support.wire import call, initialize, result
 

@@ -7,7 +7,15 @@ import trio
 
 from sansmcp import MODERN_REVISIONS
 from sansmcp_io.trio import ConnectionLost, HTTPClientLimits, InvalidAnswer, RequestRefused
-from tests.support.keeping_server import OK, Request, answered, call, client_of, keeping, response
+from tests.support.http.keep_alive_server import (
+    OK,
+    Request,
+    answered,
+    call,
+    client_of,
+    keeping,
+    response,
+)
 from tests.support.modern import complete
 from tests.support.on_trio import on_trio
 from tests.support.wire import note, result

@@ -16,7 +16,7 @@ from sansmcp import Config, JSONObject, LocalProtocolError, ToolsListChanged
 from sansmcp.http import ServerSentEvent, SSEDecoder
 from sansmcp_io import McpError, RequestTimeout, Unauthorized
 from sansmcp_io.wsgi import App, CallCancelled, Environ, RequireInput, Server, ServerCall
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     LEGACY,
     NO_FIELDS,

@@ -17,7 +17,7 @@ import pytest
 
 from sansmcp import Config, JSONObject
 from sansmcp_io.wsgi import App, ServerCall
-from tests.support.http import GET, POST, modern_headers, modern_tool_call
+from tests.support.http.server_endpoint import GET, POST, modern_headers, modern_tool_call
 from tests.support.modern import BOTH, modern
 from tests.support.processes import ROOT
 from tests.support.wire import (

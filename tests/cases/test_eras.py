@@ -32,9 +32,9 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import ServerExchange
-from tests.support.http import POST, answer, body_of, modern_headers, new_endpoint
-from tests.support.http import drain as drain_endpoint
-from tests.support.http import of as of_http
+from tests.support.http.server_endpoint import POST, answer, body_of, modern_headers, new_endpoint
+from tests.support.http.server_endpoint import drain as drain_endpoint
+from tests.support.http.server_endpoint import of as of_http
 from tests.support.modern import (
     BOTH,
     CAPABILITIES,

@@ -16,11 +16,11 @@ from sansmcp import (
     ResponseReceived,
     StandardCodec,
 )
-from tests.support.http import answer, modern_headers, new_endpoint, post
-from tests.support.http import drain as drain_endpoint
-from tests.support.http_client import answer as response
-from tests.support.http_client import ask, opened, respond, stream
-from tests.support.http_pair import events_of
+from tests.support.http.client_endpoint import answer as response
+from tests.support.http.client_endpoint import ask, opened, respond, stream
+from tests.support.http.pair import events_of
+from tests.support.http.server_endpoint import answer, modern_headers, new_endpoint, post
+from tests.support.http.server_endpoint import drain as drain_endpoint
 from tests.support.modern import MODERN, envelope
 from tests.support.wire import (
     asked,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import BIN, DEMO, SECONDS, Done, hear_signals, sansmcp
-from tests.support.sockets import Lines, answering
+from tests.support.http.sockets import Lines, answering
 
 UNAUTHORIZED = (
     b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n"

@@ -17,9 +17,9 @@ import pytest
 import trio
 
 from sansmcp_io.trio import Call, connect_http
-from tests.support.certificates import certificate
 from tests.support.command_line import BIN, SECONDS, hear_signals, sansmcp
-from tests.support.http_on_loops import serving
+from tests.support.http.certificates import certificate
+from tests.support.http.on_loops import serving
 from tests.support.tapping import records
 
 __all__ = ["certificate"]  # a fixture

@@ -24,8 +24,8 @@ from sansmcp import (
     Side,
     ViolationSeen,
 )
-from tests.support.http import connect, modern_headers, new_endpoint, post
-from tests.support.http import drain as drained
+from tests.support.http.server_endpoint import connect, modern_headers, new_endpoint, post
+from tests.support.http.server_endpoint import drain as drained
 from tests.support.modern import MODERN, modern, modern_server
 from tests.support.watching import C, S, observe, opening, taken
 from tests.support.wire import (

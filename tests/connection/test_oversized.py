@@ -21,8 +21,8 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.testing import canonical
-from tests.support.http import answer, connect, new_endpoint, post
-from tests.support.http import drain as drained
+from tests.support.http.server_endpoint import answer, connect, new_endpoint, post
+from tests.support.http.server_endpoint import drain as drained
 from tests.support.modern import (
     FORM,
     cancelled,

@@ -22,7 +22,7 @@ from sansmcp import (
 )
 from sansmcp.http import ClientEndpoint, MemoryEventLog, OldPaths, ServerEndpoint, Sessions
 from sansmcp.testing import canonical
-from tests.support.http import connect, new_endpoint
+from tests.support.http.server_endpoint import connect, new_endpoint
 from tests.support.modern import modern_client
 from tests.support.wire import (
     CLIENT_INFO,

@@ -8,7 +8,7 @@ import pytest
 
 from sansmcp import MODERN_REVISIONS, Config
 from sansmcp.http import ServerExchange
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     JSON,
     POST,
     answer,

@@ -23,7 +23,7 @@ from sansmcp import (
 )
 from sansmcp.http import MessageUndelivered, ServerEndpoint, SessionEnd, SessionEnded
 from tests.support.data import cases_of_http
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     JSON,
     SSE,
     STREAMABLE,

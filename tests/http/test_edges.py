@@ -21,7 +21,7 @@ from sansmcp import (
     ResourceUpdated,
 )
 from sansmcp.http import MessageUndelivered, SessionEnd, SessionEnded
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     JSON,
     POST,
     answer,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sansmcp import FailureReason, LimitReached, RequestFailed
 from sansmcp.http import MemoryEventLog
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     answer,
     asked,
     client,

@@ -14,7 +14,7 @@ import pytest
 
 from sansmcp import ToolsListChanged
 from sansmcp.http import ServerExchange
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     POST,
     Client,

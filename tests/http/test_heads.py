@@ -6,7 +6,7 @@ import pytest
 
 from sansmcp import MODERN_REVISIONS
 from sansmcp.http import OldPaths, Sessions
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     JSON,
     POST,

@@ -10,7 +10,7 @@ import pytest
 
 from sansmcp import Config, IncomingRequest, JSONObject, LimitReached, RequestReceived
 from sansmcp.http import OldPaths, ServerEndpoint, ServerExchange
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     LEGACY,
     POST,

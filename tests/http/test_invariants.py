@@ -26,7 +26,16 @@ from sansmcp.http import (
 )
 from sansmcp.testing import plain
 from tests.support.budget import examples
-from tests.support.http import (
+from tests.support.http.inputs import (
+    BODIES,
+    HOSTILE,
+    METHODS,
+    NAMES,
+    PRINCIPALS,
+    TARGETS,
+    VALUES,
+)
+from tests.support.http.server_endpoint import (
     GET,
     POST,
     answer,
@@ -36,15 +45,6 @@ from tests.support.http import (
     post,
     request,
     sessions,
-)
-from tests.support.http_inputs import (
-    BODIES,
-    HOSTILE,
-    METHODS,
-    NAMES,
-    PRINCIPALS,
-    TARGETS,
-    VALUES,
 )
 from tests.support.modern import MODERN
 from tests.support.wire import call, initialize

@@ -4,7 +4,7 @@ import pytest
 
 from sansmcp import Config, ToolsListChanged
 from sansmcp.http import SendBody, ServerExchange, ServerSentEvent, SessionEnded, SSEDecoder
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     CHANGED,
     Client,
     answer,

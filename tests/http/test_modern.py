@@ -14,7 +14,7 @@ from sansmcp import (
     RequestReceived,
 )
 from sansmcp.http import MessageUndelivered
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     JSON,
     LEGACY,
     POST,

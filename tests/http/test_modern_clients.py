@@ -13,7 +13,7 @@ from sansmcp import (
     RequestReceived,
 )
 from sansmcp.http import OldPaths
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     JSON,
     LEGACY,

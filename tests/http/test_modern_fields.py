@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     JSON,
     LEGACY,
     POST,

@@ -17,7 +17,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import ServerEndpoint
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     JSON,
     answer,
     asked,

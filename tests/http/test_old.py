@@ -23,7 +23,7 @@ from sansmcp.http import (
     Sessions,
     SessionStarted,
 )
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     JSON,
     LEGACY,

@@ -20,7 +20,16 @@ from sansmcp import (
 )
 from sansmcp.http import MemoryEventLog, OldPaths, SessionEnded
 from tests.support.budget import examples
-from tests.support.http import (
+from tests.support.http.ledger import Ledger
+from tests.support.http.readers import (
+    Label,
+    Posted,
+    Reader,
+    Reading,
+    is_for_application,
+    notification,
+)
+from tests.support.http.server_endpoint import (
     GET,
     JSON,
     POST,
@@ -30,15 +39,6 @@ from tests.support.http import (
     modern_headers,
     new_endpoint,
     sessions,
-)
-from tests.support.http_ledger import Ledger
-from tests.support.http_readers import (
-    Label,
-    Posted,
-    Reader,
-    Reading,
-    is_for_application,
-    notification,
 )
 from tests.support.modern import MODERN, listen
 from tests.support.wire import INITIALIZED, call

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     JSON,
     POST,

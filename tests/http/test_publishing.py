@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sansmcp import LocalProtocolError, ResourceUpdated, ToolsListChanged
-from tests.support.http import Client, connect, new_endpoint, sessions
+from tests.support.http.server_endpoint import Client, connect, new_endpoint, sessions
 from tests.support.wire import call
 
 FILE = "file:///a"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sansmcp.http import ServerExchange
-from tests.support.http import POST, answer, body_of, new_endpoint, post, tool_call
+from tests.support.http.server_endpoint import POST, answer, body_of, new_endpoint, post, tool_call
 
 CHALLENGE = ("WWW-Authenticate", 'Bearer realm="mcp"')
 

@@ -6,7 +6,7 @@ import pytest
 
 from sansmcp import CancelCause, RequestCancelled, RequestReceived, ToolsListChanged
 from sansmcp.http import MessageUndelivered
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     CHANGED,
     JSON,
     STREAMABLE,

@@ -6,7 +6,7 @@ import pytest
 
 from sansmcp import JSONObject, LocalProtocolError, RequestReceived
 from sansmcp.http import OldPaths
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     JSON,
     POST,

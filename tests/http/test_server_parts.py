@@ -52,7 +52,7 @@ from sansmcp.http._server.session_connection import SessionConnection
 from sansmcp.http._server.session_store import SessionStore
 from sansmcp.http._server.shared_connection import Reply, SharedConnection
 from sansmcp.http._server.streams import SessionStreams, Stream
-from tests.support.http import modern_headers, sessions
+from tests.support.http.server_endpoint import modern_headers, sessions
 from tests.support.modern import modern
 from tests.support.wire import (
     INITIALIZED,

@@ -24,7 +24,7 @@ from sansmcp.http import (
     SessionEnded,
     Sessions,
 )
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     JSON,
     LEGACY,
     Client,

@@ -15,7 +15,7 @@ from sansmcp import (
     RequestReceived,
     ResponseReceived,
 )
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     LEGACY,
     STREAMABLE,
     answer,

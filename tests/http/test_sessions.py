@@ -19,7 +19,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import OldPaths, Sessions, SessionStarted
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     JSON,
     LEGACY,

@@ -18,7 +18,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import MessageUndelivered, ServerEndpoint, SessionStarted
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     GET,
     LEGACY,
     STREAMABLE,

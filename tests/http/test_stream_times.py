@@ -9,7 +9,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import MessageUndelivered, SessionEnded
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     LEGACY,
     answer,
     client,
@@ -94,7 +94,7 @@ def test_a_timeout_without_a_stream_says_nothing_to_nobody() -> None:
 
 def test_nothing_is_asked_before_the_session_is_open() -> None:
     """LIFE-006: the lifecycle is that of a connection."""
-    from tests.support.http import post
+    from tests.support.http.server_endpoint import post
     from tests.support.wire import initialize
 
     endpoint = new_endpoint()

@@ -20,7 +20,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import MemoryEventLog, MessageUndelivered, SendBody, ServerExchange
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     CHANGED,
     JSON,
     STREAMABLE,

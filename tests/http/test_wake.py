@@ -4,7 +4,7 @@ from typing import Any
 
 from sansmcp import Config, RequestReceived, ToolsListChanged
 from sansmcp.http import ServerEndpoint
-from tests.support.http import (
+from tests.support.http.server_endpoint import (
     CHANGED,
     LEGACY,
     answer,

@@ -8,7 +8,7 @@ import trio
 
 from sansmcp import JSONObject
 from tests.interop.peers import ROOT, time
-from tests.support.http_on_loops import serving
+from tests.support.http.on_loops import serving
 from tests.support.on_trio import on_trio
 
 SCRIPT = ROOT / "tests" / "peers" / "mcp_leaving.py"

@@ -24,7 +24,7 @@ from sansmcp_io.trio import (
     ServerCall,
     Unauthorized,
 )
-from tests.support.http_on_loops import serving
+from tests.support.http.on_loops import serving
 from tests.support.on_trio import on_trio
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.

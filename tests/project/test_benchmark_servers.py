@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.h11_client import posted, posted_modern, responses
-from tests.support.http import LEGACY, modern_tool_call, tool_call
-from tests.support.http_on_loops import last
+from tests.support.http.h11_client import posted, posted_modern, responses
+from tests.support.http.on_loops import last
+from tests.support.http.server_endpoint import LEGACY, modern_tool_call, tool_call
 from tests.support.processes import ROOT
 
 

@@ -12,7 +12,7 @@ import pytest
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp_io import ConnectionLost, InvalidAnswer, PeerError, RequestRefused
 from tests.adapters.everywhere.shims import SECONDS, SHIMS, Client, Shim
-from tests.support.http_scripted import Asked, scripted
+from tests.support.http.scripted import Asked, scripted
 from tests.support.modern import discovered
 
 ERAS = pytest.mark.parametrize("revision", [LEGACY_REVISIONS[-1], MODERN_REVISIONS[-1]])

@@ -28,8 +28,7 @@ from sansmcp import (
     SubscriptionEnded,
 )
 from sansmcp.http import ClientExchange, ExchangePurpose, MessageRefused, MessageUndelivered
-from tests.support.http import CHANGED, LEGACY, SSE, progressing
-from tests.support.http_client import (
+from tests.support.http.client_endpoint import (
     OK,
     answer,
     ask,
@@ -44,7 +43,8 @@ from tests.support.http_client import (
     stream,
     take,
 )
-from tests.support.http_pair import events_of, exchanges_of, only
+from tests.support.http.pair import events_of, exchanges_of, only
+from tests.support.http.server_endpoint import CHANGED, LEGACY, SSE, progressing
 from tests.support.modern import FORM, MODERN, input_required
 from tests.support.wire import call as request
 from tests.support.wire import error, note, result

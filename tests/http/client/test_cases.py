@@ -33,8 +33,7 @@ from sansmcp.http import (
     StreamUnavailable,
 )
 from tests.support.data import cases, cases_of_http
-from tests.support.http import SSE, STREAMABLE
-from tests.support.http_client import (
+from tests.support.http.client_endpoint import (
     SESSION,
     answer,
     ask,
@@ -51,7 +50,8 @@ from tests.support.http_client import (
     stream,
     take,
 )
-from tests.support.http_pair import events_of, exchanges_of, only
+from tests.support.http.pair import events_of, exchanges_of, only
+from tests.support.http.server_endpoint import SSE, STREAMABLE
 from tests.support.modern import BOTH, MODERN, SUBSCRIPTION, acknowledged, complete
 from tests.support.wire import call as request
 from tests.support.wire import error, note, result

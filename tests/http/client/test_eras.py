@@ -24,8 +24,7 @@ from sansmcp.http import (
     ExchangePurpose,
     MessageRefused,
 )
-from tests.support.http import LEGACY
-from tests.support.http_client import (
+from tests.support.http.client_endpoint import (
     answer,
     ask,
     begun,
@@ -39,7 +38,8 @@ from tests.support.http_client import (
     stream,
     take,
 )
-from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.http.pair import events_of, exchanges_of, new_client, only
+from tests.support.http.server_endpoint import LEGACY
 from tests.support.modern import BOTH, MODERN, discovered
 from tests.support.wire import error, note, result
 

@@ -19,8 +19,7 @@ from sansmcp import (
     ResponseReceived,
 )
 from sansmcp.http import ClientEndpoint, ClientExchange
-from tests.support.http import LEGACY
-from tests.support.http_client import (
+from tests.support.http.client_endpoint import (
     OK,
     answer,
     ask,
@@ -35,7 +34,8 @@ from tests.support.http_client import (
     stream,
     take,
 )
-from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.http.pair import events_of, exchanges_of, new_client, only
+from tests.support.http.server_endpoint import LEGACY
 from tests.support.modern import MODERN, complete
 
 MISMATCH = -32020

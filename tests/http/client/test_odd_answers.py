@@ -27,8 +27,7 @@ from sansmcp.http import (
     SessionLost,
     StreamUnavailable,
 )
-from tests.support.http import LEGACY
-from tests.support.http_client import (
+from tests.support.http.client_endpoint import (
     ERAS,
     OK,
     ask,
@@ -43,7 +42,8 @@ from tests.support.http_client import (
     stream,
     take,
 )
-from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.http.pair import events_of, exchanges_of, new_client, only
+from tests.support.http.server_endpoint import LEGACY
 from tests.support.modern import MODERN, discovered
 from tests.support.wire import result
 

@@ -36,8 +36,7 @@ from sansmcp.http import (
     SessionLost,
     StreamUnavailable,
 )
-from tests.support.http import LEGACY, STREAMABLE
-from tests.support.http_client import (
+from tests.support.http.client_endpoint import (
     SESSION,
     answer,
     ask,
@@ -53,7 +52,8 @@ from tests.support.http_client import (
     stream,
     take,
 )
-from tests.support.http_pair import events_of, exchanges_of, only
+from tests.support.http.pair import events_of, exchanges_of, only
+from tests.support.http.server_endpoint import LEGACY, STREAMABLE
 from tests.support.modern import MODERN
 from tests.support.wire import call as request
 from tests.support.wire import error, note, result

@@ -3,7 +3,7 @@
 import pytest
 
 from sansmcp import MODERN_REVISIONS, Subscription
-from tests.support.http_storm import Storm
+from tests.support.http.storm import Storm
 
 SEEDS = 1_000
 GROUPS = 20

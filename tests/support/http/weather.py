@@ -19,8 +19,8 @@ from sansmcp.http import (
     Sessions,
     SSEDecoder,
 )
-from tests.support.http import new_endpoint
-from tests.support.http_pair import HTTPPair, exchanges_of, new_client
+from tests.support.http.pair import HTTPPair, exchanges_of, new_client
+from tests.support.http.server_endpoint import new_endpoint
 from tests.support.modern import BOTH
 
 

@@ -30,7 +30,7 @@ from sansmcp.http import (
     SessionLost,
     StreamUnavailable,
 )
-from tests.support.http_weather import Weather
+from tests.support.http.weather import Weather
 
 TELL: Final = "custom/number"
 _ROOTS: Final[JSONObject] = {"roots": []}

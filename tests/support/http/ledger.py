@@ -17,8 +17,8 @@ from sansmcp.http import (
     ServerExchange,
     ServerSentEvent,
 )
-from tests.support.http import Headers, request
-from tests.support.http_readers import Label, Posted, Reader, Reading, label_of
+from tests.support.http.readers import Label, Posted, Reader, Reading, label_of
+from tests.support.http.server_endpoint import Headers, request
 
 _STATUSES: Final = {200, 202, 204, 400, 404, 405, 406, 503}
 

@@ -10,7 +10,7 @@ from typing import Any
 import trio
 
 from sansmcp_io.trio import Handler, HTTPServer
-from tests.support.http_on_loops import serving
+from tests.support.http.on_loops import serving
 
 SECONDS = 30
 

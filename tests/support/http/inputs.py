@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.support.http import JSON, SSE, body_of, modern_tool_call, tool_call
+from tests.support.http.server_endpoint import JSON, SSE, body_of, modern_tool_call, tool_call
 from tests.support.modern import CAPABILITIES, LEVEL, MODERN, VERSION, envelope, listen, modern
 from tests.support.wire import INITIALIZED, call, initialize, note, result
 

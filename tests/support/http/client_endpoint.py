@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sansmcp import JSONObject, OutgoingRequest, Ready
 from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent
-from tests.support.http import JSON, LEGACY, SSE
-from tests.support.http_pair import events_of, exchanges_of, new_client, only
+from tests.support.http.pair import events_of, exchanges_of, new_client, only
+from tests.support.http.server_endpoint import JSON, LEGACY, SSE
 from tests.support.modern import MODERN, complete, discovered
 from tests.support.wire import SERVER_CAPABILITIES, SERVER_INFO, error, result
 

@@ -15,7 +15,7 @@ from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp.http import ServerSentEvent, SSEDecoder
 from sansmcp_io.trio import Client, Handler, HTTPServer
 from tests.support import loops
-from tests.support.h11_client import Received, posted, posted_modern
+from tests.support.http.h11_client import Received, posted, posted_modern
 
 BOTH = (*LEGACY_REVISIONS, *MODERN_REVISIONS)
 INFO: JSONObject = {"name": "test-server", "version": "1.0"}

@@ -19,7 +19,7 @@ from sansmcp.http import (
     ServerEndpoint,
     ServerExchange,
 )
-from tests.support.http import new_endpoint
+from tests.support.http.server_endpoint import new_endpoint
 from tests.support.modern import BOTH
 from tests.support.wire import CLIENT_CAPABILITIES, CLIENT_INFO
 

@@ -6,7 +6,7 @@ import attrs
 
 from sansmcp import JSONObject
 from sansmcp.http import SendHead, ServerExchange, SSEDecoder
-from tests.support.http import Headers
+from tests.support.http.server_endpoint import Headers
 from tests.support.modern import MODERN, envelope, modern
 from tests.support.wire import call, note, result
 

@@ -9,7 +9,7 @@ from typing import Any, Final, ParamSpec
 from sansmcp import JSONObject
 from sansmcp.http import ServerSentEvent, SSEDecoder
 from sansmcp_io.asgi import App
-from tests.support.http import GET, LEGACY, NO_FIELDS, POST, body_of, modern_headers
+from tests.support.http.server_endpoint import GET, LEGACY, NO_FIELDS, POST, body_of, modern_headers
 from tests.support.modern import BOTH
 from tests.support.wire import (
     CLIENT_CAPABILITIES,

@@ -7,7 +7,14 @@ import h11
 
 from sansmcp.http import ServerEndpoint
 from sansmcp_io.h11 import ConnectionState, HTTPConnection
-from tests.support.http import POST, Headers, body_of, drain, modern_headers, new_endpoint
+from tests.support.http.server_endpoint import (
+    POST,
+    Headers,
+    body_of,
+    drain,
+    modern_headers,
+    new_endpoint,
+)
 
 
 def head(method: str = "POST", target: str = "/mcp", fields: Headers | None = None) -> bytes:

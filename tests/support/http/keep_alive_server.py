@@ -10,7 +10,7 @@ import trio
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import Client, connect_http
-from tests.support.http import JSON, LEGACY
+from tests.support.http.server_endpoint import JSON, LEGACY
 from tests.support.modern import discovered
 from tests.support.wire import CLIENT_INFO, SERVER_CAPABILITIES, SERVER_INFO, result
 

@@ -1,0 +1,1 @@
+"""HTTP for tests: requests by hand, endpoints in memory, servers and clients on sockets."""
