@@ -7,9 +7,9 @@ import hypothesis
 import pytest
 
 from tests.support import processes
-from tests.support.judged import judging
-from tests.support.judged_http import judging_http
-from tests.support.judged_http_client import judging_http_client
+from tests.support.judges.connection import judging
+from tests.support.judges.http_client import judging_http_client
+from tests.support.judges.http_server import judging_http
 
 # How long an example takes says more about the machine than about the code. Whether a change is
 # good must not depend on luck: examples are the same in each run, `make fuzz` looks for others, and

@@ -16,8 +16,8 @@ import pytest
 from sansmcp import LEGACY_REVISIONS, Event, JSONObject
 from sansmcp_io.asyncio import Client, ConnectionLost, PeerError, connect_stdio
 from tests.adapters.everywhere.shims import server
-from tests.support.loops import ASYNCIO
-from tests.support.on_asyncio import SECONDS, on_asyncio
+from tests.support.adapters.loops import ASYNCIO
+from tests.support.adapters.on_asyncio import SECONDS, on_asyncio
 from tests.support.processes import ROOT
 
 INFO = {"name": "test", "version": "1.0"}

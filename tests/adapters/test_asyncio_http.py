@@ -29,10 +29,10 @@ from sansmcp_io.asyncio import (
     serve_http,
 )
 from tests.adapters.everywhere.shims import listening, server
+from tests.support.adapters.on_asyncio import on_asyncio
 from tests.support.http.certificates import certificate
 from tests.support.http.h11_client import posted_modern
 from tests.support.http.server_endpoint import modern_tool_call
-from tests.support.on_asyncio import on_asyncio
 from tests.support.processes import descriptors
 
 __all__ = ["certificate"]  # a fixture

@@ -21,9 +21,9 @@ from sansmcp_io.asyncio import (
     connect,
     serve,
 )
+from tests.support.adapters.on_asyncio import on_asyncio
 from tests.support.http.certificates import certificate
 from tests.support.modern import listen, modern
-from tests.support.on_asyncio import on_asyncio
 
 __all__ = ["certificate"]  # a fixture
 

@@ -36,7 +36,7 @@ from sansmcp_io.blocking import (
 )
 from tests.adapters.everywhere.server import NAMES
 from tests.adapters.everywhere.shims import listening, server
-from tests.support.blocking_talk import INFO, SECONDS, InThread, call_tool, talking, text
+from tests.support.adapters.blocking_talk import INFO, SECONDS, InThread, call_tool, talking, text
 from tests.support.processes import ROOT, bad, call_bad, descriptors, has_children, is_running
 
 LEGACY = LEGACY_REVISIONS[-1]

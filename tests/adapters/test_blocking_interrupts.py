@@ -19,7 +19,7 @@ import pytest
 from sansmcp import Event
 from sansmcp_io.blocking import Client, ConnectionLost, connect_http, connect_stdio
 from tests.adapters.everywhere.shims import listening, server
-from tests.support.blocking_talk import INFO, call_tool, talking
+from tests.support.adapters.blocking_talk import INFO, call_tool, talking
 from tests.support.processes import ROOT, bad, call_bad, descriptors, has_children
 
 SECONDS = 60

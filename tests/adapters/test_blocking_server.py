@@ -23,7 +23,7 @@ from sansmcp_io.blocking import (
     RequestTimeout,
     connect_stdio,
 )
-from tests.support.blocking_talk import INFO, InThread, call_tool, text
+from tests.support.adapters.blocking_talk import INFO, InThread, call_tool, text
 from tests.support.processes import ROOT
 
 LEGACY = LEGACY_REVISIONS[-1]

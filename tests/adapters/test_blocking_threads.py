@@ -8,7 +8,7 @@ import pytest
 from sansmcp import LEGACY_REVISIONS, Event, JSONObject
 from sansmcp_io.blocking import Call, ConnectionLost, RequestTimeout, connect_stdio
 from tests.adapters.everywhere.shims import called
-from tests.support.blocking_talk import INFO, InThread, call_tool, talking, text
+from tests.support.adapters.blocking_talk import INFO, InThread, call_tool, talking, text
 from tests.support.processes import bad, call_bad
 
 LEGACY = LEGACY_REVISIONS[-1]

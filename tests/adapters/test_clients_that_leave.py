@@ -24,10 +24,10 @@ from starlette.routing import Route
 
 from sansmcp import JSONObject
 from sansmcp_io import asgi, wsgi
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.http.on_loops import serving, talking
 from tests.support.http.server_endpoint import POST, modern_headers, modern_tool_call
-from tests.support.loops import on_each_loop
 from tests.support.modern import BOTH, modern
 from tests.support.processes import ROOT
 from tests.support.wire import SERVER_CAPABILITIES, SERVER_INFO

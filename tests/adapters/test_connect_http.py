@@ -30,11 +30,11 @@ from sansmcp_io.trio import (
     ServerCall,
     Unauthorized,
 )
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.http.certificates import certificate as certificate
 from tests.support.http.on_loops import connect_http, serving
 from tests.support.http.tools import URI, handle
-from tests.support.loops import on_each_loop
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CAPABILITIES: JSONObject = {"elicitation": {"form": {}}, "roots": {}}

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from sansmcp import CancelCause, Config, RequestCancelled, RequestReceived
 from sansmcp_io.h11 import ConnectionState, HTTPConnection, HTTPLimits
-from tests.support.budget import examples
 from tests.support.http.h11_client import Driven, driven, head, posted, posted_modern, responses
 from tests.support.http.server_endpoint import (
     GET,
@@ -23,6 +22,7 @@ from tests.support.http.server_endpoint import (
     modern_headers,
     modern_tool_call,
 )
+from tests.support.machines.budget import examples
 from tests.support.modern import modern
 from tests.support.wire import initialize
 

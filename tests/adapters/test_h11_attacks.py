@@ -26,7 +26,7 @@ from tests.support.http.server_endpoint import (
     new_endpoint,
     sessions,
 )
-from tests.support.tracing import without_tracing
+from tests.support.machines.tracing import without_tracing
 from tests.support.wire import INITIALIZED, initialize
 
 KIB = 1024

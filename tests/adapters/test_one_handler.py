@@ -12,7 +12,7 @@ import trio
 
 from sansmcp import JSONObject, LocalProtocolError
 from sansmcp_io.trio import Call, PeerError, RequireInput, ServerCall
-from tests.support.one_handler import (
+from tests.support.adapters.one_handler import (
     Asked,
     Driver,
     Handler,
@@ -23,7 +23,7 @@ from tests.support.one_handler import (
     by_hand,
     on_trio,
 )
-from tests.support.trio_talk import instantly, talking
+from tests.support.adapters.trio_talk import instantly, talking
 
 MODERN = "2026-07-28"
 RECENT = ("2025-06-18", "2025-11-25", MODERN)

@@ -11,10 +11,10 @@ import sansmcp_io.asyncio
 import sansmcp_io.blocking
 import sansmcp_io.trio
 from sansmcp import Config, JSONObject
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.http.on_loops import connect_http
 from tests.support.http.scripted import Asked, scripted
-from tests.support.loops import on_each_loop
 from tests.support.processes import bad, call_bad
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}

@@ -7,14 +7,14 @@ import pytest
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, Config, JSONObject
 from sansmcp_io.trio import PeerError, ServerCall
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.http.asgi import Session, new_app, on_asyncio, until
 from tests.support.http.asgi import post_modern as post_asgi
 from tests.support.http.h11_client import posted
 from tests.support.http.on_loops import connect_http, serving, talking
 from tests.support.http.server_endpoint import modern_tool_call, tool_call
 from tests.support.http.tools import opened, said, text
-from tests.support.loops import on_each_loop
 
 INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CONFIG = Config(max_unsent_bytes=200_000)

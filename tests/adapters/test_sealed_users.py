@@ -14,13 +14,13 @@ from sansmcp import Config, JSONObject
 from sansmcp_io import asgi, wsgi
 from sansmcp_io.trio import RequireInput
 from tests.adapters.test_wsgi import post as post_below_wsgi
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.http.h11_client import posted
 from tests.support.http.on_loops import last, serve_http, serving, talking
 from tests.support.http.server_endpoint import asgi as below_asgi
 from tests.support.http.server_endpoint import modern_headers, modern_tool_call
 from tests.support.http.tools import legacy_call, opened, said, text
-from tests.support.loops import on_each_loop
 from tests.support.modern import FORM, listen, modern
 from tests.support.processes import ROOT
 from tests.support.wire import SERVER_CAPABILITIES, SERVER_INFO

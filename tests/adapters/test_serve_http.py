@@ -15,12 +15,12 @@ from sansmcp_io.trio import (
     ServerCall,
     Unauthorized,
 )
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.http.h11_client import head, posted, posted_modern
 from tests.support.http.on_loops import last, serving, talking
 from tests.support.http.server_endpoint import modern_headers, modern_tool_call
 from tests.support.http.tools import URI, handle, legacy_call, opened, said, text
-from tests.support.loops import on_each_loop
 from tests.support.modern import modern
 
 # ----------------------------------------------------------------------------------- the handler

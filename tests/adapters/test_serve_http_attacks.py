@@ -12,11 +12,11 @@ import pytest
 
 from sansmcp import Config, JSONObject, ToolsListChanged
 from sansmcp_io.trio import HTTPLimits, HTTPServer, ServerCall
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import STANDARD_LOOPS, on_each_loop
 from tests.support.http.h11_client import head, posted, posted_modern
 from tests.support.http.on_loops import Talk, serving, talking
 from tests.support.http.server_endpoint import LEGACY, POST, modern_tool_call
-from tests.support.loops import STANDARD_LOOPS, on_each_loop
 from tests.support.modern import modern
 from tests.support.processes import descriptors
 from tests.support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize

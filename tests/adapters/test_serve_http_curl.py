@@ -10,10 +10,10 @@ import pytest
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import HTTPServer, ServerCall
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import STANDARD_LOOPS, on_each_loop
 from tests.support.http.on_loops import serving
 from tests.support.http.server_endpoint import LEGACY, POST, modern_headers, modern_tool_call
-from tests.support.loops import STANDARD_LOOPS, on_each_loop
 from tests.support.processes import ROOT
 from tests.support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 

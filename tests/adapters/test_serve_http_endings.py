@@ -15,13 +15,13 @@ from sansmcp_io.trio import (
     HTTPServer,
     ServerCall,
 )
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.http.certificates import certificate
 from tests.support.http.h11_client import head, posted, posted_modern
 from tests.support.http.on_loops import INFO, last, serve_http, serving, talking
 from tests.support.http.server_endpoint import LEGACY, POST, modern_tool_call, tool_call
 from tests.support.http.tools import handle, legacy_call, opened, said
-from tests.support.loops import on_each_loop
 from tests.support.modern import modern
 from tests.support.wire import initialize
 

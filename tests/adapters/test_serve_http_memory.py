@@ -9,11 +9,11 @@ import pytest
 
 from sansmcp import Config, JSONObject
 from sansmcp_io.trio import HTTPLimits, HTTPServer, ServerCall
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import STANDARD_LOOPS, on_each_loop
 from tests.support.http.h11_client import head, posted_modern
 from tests.support.http.on_loops import serving, talking
 from tests.support.http.server_endpoint import POST, modern_tool_call
-from tests.support.loops import STANDARD_LOOPS, on_each_loop
 from tests.support.modern import modern
 
 MIB = 1024 * 1024

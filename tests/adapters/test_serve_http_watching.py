@@ -18,13 +18,13 @@ from sansmcp import (
 )
 from sansmcp.http import ClientHTTPEvent, HTTPEvent, SessionEnded, SessionStarted
 from sansmcp_io.trio import Server, ServerCall
-from tests.support import loops
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.http.certificates import certificate
 from tests.support.http.h11_client import head, posted
 from tests.support.http.on_loops import connect_http, serving, talking
 from tests.support.http.server_endpoint import LEGACY, modern_tool_call
 from tests.support.http.tools import opened
-from tests.support.loops import on_each_loop
 from tests.support.wire import call, initialize, result
 
 __all__ = ["certificate"]  # a fixture

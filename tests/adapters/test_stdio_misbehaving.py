@@ -15,7 +15,7 @@ import trio.testing
 from sansmcp import Config, JSONObject, LocalProtocolError
 from sansmcp_io.stdio import server_environment
 from sansmcp_io.trio import Client, ConnectionLost, RequestTimeout, connect_stdio
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 from tests.support.processes import ROOT, bad, descriptors, has_children, is_running
 from tests.support.processes import call_bad as call_tool
 

@@ -11,7 +11,7 @@ import trio
 
 from sansmcp import ConnectionClosed, Event, JSONObject
 from sansmcp_io.trio import Client, ConnectionLost, connect_stdio
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 from tests.support.processes import bad, has_children
 from tests.support.processes import call_bad as call_tool
 

@@ -17,7 +17,7 @@ from sansmcp_io.trio import (
     RequestTimeout,
     ServerCall,
 )
-from tests.support.trio_talk import (
+from tests.support.adapters.trio_talk import (
     INFO,
     call_tool,
     instantly,

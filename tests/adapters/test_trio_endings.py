@@ -22,7 +22,7 @@ from sansmcp_io.trio import (
     connect,
     serve,
 )
-from tests.support.trio_talk import (
+from tests.support.adapters.trio_talk import (
     CAPABILITIES,
     HANDSHAKE,
     INFO,

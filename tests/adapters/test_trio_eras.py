@@ -35,17 +35,7 @@ from sansmcp_io.trio import (
     connect,
     serve,
 )
-from tests.support.modern import (
-    EVERYTHING,
-    FORM,
-    ROOTS,
-    SUBSCRIPTION,
-    acknowledged,
-    discovered,
-    input_required,
-    modern,
-)
-from tests.support.trio_talk import (
+from tests.support.adapters.trio_talk import (
     CAPABILITIES,
     HANDSHAKE,
     INFO,
@@ -55,6 +45,16 @@ from tests.support.trio_talk import (
     instantly,
     talking,
     text,
+)
+from tests.support.modern import (
+    EVERYTHING,
+    FORM,
+    ROOTS,
+    SUBSCRIPTION,
+    acknowledged,
+    discovered,
+    input_required,
+    modern,
 )
 
 BOTH = (*LEGACY_REVISIONS, *MODERN_REVISIONS)

@@ -20,7 +20,7 @@ from trio.testing import MockClock
 from sansmcp import LEGACY_REVISIONS, Config, JSONObject
 from sansmcp.http import ClientHTTPEvent, StreamUnavailable
 from sansmcp_io.trio import Client, ConnectionLost, RequestRefused, RequestTimeout, connect_http
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 from tests.support.processes import descriptors
 
 LEGACY = LEGACY_REVISIONS[-1]

@@ -7,6 +7,7 @@ import trio
 
 from sansmcp import MODERN_REVISIONS
 from sansmcp_io.trio import ConnectionLost, HTTPClientLimits, InvalidAnswer, RequestRefused
+from tests.support.adapters.on_trio import on_trio
 from tests.support.http.keep_alive_server import (
     OK,
     Request,
@@ -17,7 +18,6 @@ from tests.support.http.keep_alive_server import (
     response,
 )
 from tests.support.modern import complete
-from tests.support.on_trio import on_trio
 from tests.support.wire import note, result
 
 

@@ -7,8 +7,8 @@ import trio
 
 from sansmcp import MODERN_REVISIONS, JSONObject
 from sansmcp_io.trio import Client, RequestRefused, StartFailed
+from tests.support.adapters.on_trio import on_trio
 from tests.support.http.keep_alive_server import Request, call, client_of, keeping, response
-from tests.support.on_trio import on_trio
 
 CHALLENGE = "www-authenticate: Bearer scope=a"
 

@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from sansmcp_io.trio import Client, ConnectionLost, RequestTimeout
+from tests.support.adapters.on_trio import on_trio
 from tests.support.http.keep_alive_server import OK, Request, call, client_of, keeping, response
-from tests.support.on_trio import on_trio
 from tests.support.wire import result
 
 CHANGED = "notifications/custom"

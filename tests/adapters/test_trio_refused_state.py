@@ -6,11 +6,11 @@ import pytest
 
 from sansmcp import MODERN_REVISIONS, Config, JSONObject
 from sansmcp_io.trio import McpError, PeerError, RequireInput, ServerCall
+from tests.support.adapters.trio_talk import call_tool, instantly, text
+from tests.support.adapters.trio_talk import talking as talking_on_stream
 from tests.support.http.on_loops import serving, talking
 from tests.support.http.server_endpoint import modern_tool_call
 from tests.support.modern import EVERYTHING, ROOTS
-from tests.support.trio_talk import call_tool, instantly, text
-from tests.support.trio_talk import talking as talking_on_stream
 
 CONFIG = Config(state_keys=(b"x" * 16,))
 

@@ -9,8 +9,8 @@ import trio
 
 from sansmcp import MODERN_REVISIONS, JSONObject
 from sansmcp_io.trio import Client, ConnectionLost, RequestTimeout, connect
+from tests.support.adapters.trio_talk import INFO, Peer, by_hand, call_tool, instantly
 from tests.support.modern import acknowledged, discovered
-from tests.support.trio_talk import INFO, Peer, by_hand, call_tool, instantly
 
 FULL: JSONObject = {"tools": {"listChanged": True}}
 TOOL: JSONObject = {"name": "t", "inputSchema": {"type": "object"}}

@@ -18,8 +18,8 @@ from sansmcp_io.trio import (
     Server,
     ServerCall,
 )
-from tests.support.on_trio import on_trio
-from tests.support.trio_talk import call_tool, instantly, talking, talking_by_hand, text
+from tests.support.adapters.on_trio import on_trio
+from tests.support.adapters.trio_talk import call_tool, instantly, talking, talking_by_hand, text
 
 
 def nothing(call: ServerCall) -> JSONObject:

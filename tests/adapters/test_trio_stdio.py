@@ -25,7 +25,7 @@ from trio.testing import MockClock
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import ConnectionLost, RequestTimeout, connect_stdio
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 from tests.support.processes import ROOT, descriptors, has_children, is_running
 
 INFO = {"name": "test", "version": "1.0"}

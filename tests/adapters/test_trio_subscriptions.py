@@ -6,7 +6,7 @@ from trio.testing import memory_stream_pair
 
 from sansmcp import MODERN_REVISIONS, JSONObject, ResourceUpdated
 from sansmcp_io.trio import Server, ServerCall, connect, serve
-from tests.support.trio_talk import INFO, instantly, talking
+from tests.support.adapters.trio_talk import INFO, instantly, talking
 
 URIS = [f"file:///{number}" for number in range(5)]
 SERVING: JSONObject = {

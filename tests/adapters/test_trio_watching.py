@@ -11,7 +11,7 @@ from sansmcp_io.trio import (
     ConnectionLost,
     RequestTimeout,
 )
-from tests.support.trio_talk import (
+from tests.support.adapters.trio_talk import (
     call_tool,
     instantly,
     talking_by_hand,

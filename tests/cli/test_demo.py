@@ -12,7 +12,7 @@ import pytest
 
 from sansmcp import ALL_REVISIONS, LEGACY_REVISIONS, JSONObject
 from sansmcp_io.trio import Call, PeerError, connect_stdio
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 BIN = Path(sys.executable).parent
 MODULE = [sys.executable, "-m", "sansmcp_io"]

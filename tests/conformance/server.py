@@ -29,7 +29,7 @@ from sansmcp import (
 from sansmcp_io.trio import McpError, RequireInput, ServerCall
 from tests.conformance import offers
 from tests.conformance.offers import text
-from tests.support.loops import sleep
+from tests.support.adapters.loops import sleep
 
 INFO: Final[JSONObject] = {"name": "sansmcp-conformance-server", "version": "1.0"}
 CAPABILITIES: Final[JSONObject] = {

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import PeerError, connect_stdio
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 from tests.support.stacks import ROOT, STACKS, program
 
 

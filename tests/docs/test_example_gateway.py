@@ -13,8 +13,8 @@ import trio
 
 from sansmcp import JSONObject
 from sansmcp_io.trio import Call, Client, PeerError, connect_stdio
+from tests.support.adapters.on_trio import on_trio
 from tests.support.modern import envelope
-from tests.support.on_trio import on_trio
 from tests.support.stacks import ROOT, program
 
 

@@ -28,9 +28,9 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 
 from docs._ext.sizes import code_lines
 from sansmcp import ClientConnection, Event, JSONObject, Ready, ResponseReceived
-from tests.support.mcp_streams import over_stream
+from tests.support.adapters.mcp_streams import over_stream
+from tests.support.adapters.on_trio import on_trio
 from tests.support.modern import discovered
-from tests.support.on_trio import on_trio
 from tests.support.stacks import ROOT, STACKS, program, serving, waiting
 from tests.support.wire import INITIALIZED, call, result
 

@@ -25,7 +25,6 @@ from sansmcp.http import (
     SSEDecoder,
 )
 from sansmcp.testing import plain
-from tests.support.budget import examples
 from tests.support.http.inputs import (
     BODIES,
     HOSTILE,
@@ -46,6 +45,7 @@ from tests.support.http.server_endpoint import (
     request,
     sessions,
 )
+from tests.support.machines.budget import examples
 from tests.support.modern import MODERN
 from tests.support.wire import call, initialize
 

@@ -19,7 +19,6 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.http import MemoryEventLog, OldPaths, SessionEnded
-from tests.support.budget import examples
 from tests.support.http.ledger import Ledger
 from tests.support.http.readers import (
     Label,
@@ -40,6 +39,7 @@ from tests.support.http.server_endpoint import (
     new_endpoint,
     sessions,
 )
+from tests.support.machines.budget import examples
 from tests.support.modern import MODERN, listen
 from tests.support.wire import INITIALIZED, call
 from tests.support.wire import initialize as hello

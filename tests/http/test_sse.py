@@ -16,7 +16,7 @@ from sansmcp.http import (
     encode_comment,
     encode_event,
 )
-from tests.support.budget import examples
+from tests.support.machines.budget import examples
 
 
 def decoded(*chunks: bytes, limit: int = 1000) -> list[ServerSentEvent | OverlongEvent]:

@@ -9,7 +9,7 @@ from sansmcp import LEGACY_REVISIONS, JSONObject
 from sansmcp_io.trio import PeerError
 from tests.interop.peers import everything
 from tests.interop.talk import talking_to
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 URI = "demo://resource/dynamic/text/1"
 

@@ -8,7 +8,7 @@ from sansmcp import JSONObject
 from sansmcp_io.trio import Call, PeerError
 from tests.interop.peers import everything
 from tests.interop.talk import talking_to
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 CAPABILITIES: JSONObject = {
     "sampling": {},

@@ -19,7 +19,7 @@ from tests.interop.talk_http import (
     everything_on,
     talking_over_http,
 )
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 URI = "demo://resource/dynamic/text/1"
 NAME = "server-everything"

@@ -9,7 +9,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from tests.interop.peers import everything, everything_on, pypi, unavailable
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 from tests.support.stacks import ROOT, program, serving
 
 

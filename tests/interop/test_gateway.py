@@ -20,7 +20,7 @@ from pydantic import FileUrl
 from trio.testing import wait_all_tasks_blocked
 
 from tests.interop.peers import everything, mcp_server
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 from tests.support.programs.long_names import NAMES as LONG_NAMES
 from tests.support.stacks import ROOT, program
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.interop.peers import git
 from tests.interop.talk import talking_to
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 
 def make_repository(path: Path) -> None:

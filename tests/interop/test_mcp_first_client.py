@@ -8,8 +8,8 @@ import trio
 
 from sansmcp import JSONObject
 from tests.interop.peers import ROOT, time
+from tests.support.adapters.on_trio import on_trio
 from tests.support.http.on_loops import serving
-from tests.support.on_trio import on_trio
 
 SCRIPT = ROOT / "tests" / "peers" / "mcp_leaving.py"
 

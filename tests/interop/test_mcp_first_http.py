@@ -12,7 +12,7 @@ from sansmcp_io.trio import Call, PeerError
 from tests.interop.peers import ROOT, time
 from tests.interop.talk import Talk
 from tests.interop.talk_http import HTTPReports, end_session, running, talking_over_http
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 Serve: TypeAlias = Callable[..., int]
 

@@ -13,7 +13,7 @@ from sansmcp.http import AuthorizationRequired
 from sansmcp_io.trio import Call, InvalidAnswer, McpError, PeerError, RequestRefused
 from tests.interop.talk import Talk
 from tests.interop.talk_http import HTTPReports, end_session, running, talking_over_http
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 Serve: TypeAlias = Callable[..., int]
 

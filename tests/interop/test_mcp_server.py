@@ -10,7 +10,7 @@ from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp_io.trio import Call, PeerError
 from tests.interop.peers import mcp_server
 from tests.interop.talk import talking_to
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 FIRST = "test://notes/first"
 MODERN = MODERN_REVISIONS[-1]

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.interop.peers import memory
 from tests.interop.talk import talking_to
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 URI = "memory://knowledge-graph"
 

@@ -13,7 +13,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from sansmcp import LEGACY_REVISIONS, JSONObject
 from sansmcp_io.trio import Call, Client, PeerError, connect_stdio
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 PEERS = Path(__file__).parent.parent / "peers"
 INFO = {"name": "sansmcp-test", "version": "1.0"}

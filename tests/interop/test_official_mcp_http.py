@@ -24,8 +24,8 @@ from sansmcp_io.trio import (
     ServerCall,
     Unauthorized,
 )
+from tests.support.adapters.on_trio import on_trio
 from tests.support.http.on_loops import serving
-from tests.support.on_trio import on_trio
 
 # The package's HTTP client leaves generators to the garbage collector, of which trio complains.
 pytestmark = [

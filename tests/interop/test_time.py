@@ -8,7 +8,7 @@ import trio
 from sansmcp import LEGACY_REVISIONS
 from tests.interop.peers import time
 from tests.interop.talk import talking_to
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 
 @on_trio()

@@ -24,9 +24,9 @@ from sansmcp import (
     Side,
 )
 from sansmcp.testing import drain
-from tests.support.conversation import conversation
-from tests.support.judged import judging
-from tests.support.schema import SENDERS, Transcript
+from tests.support.judges.connection import judging
+from tests.support.judges.schema import SENDERS, Transcript
+from tests.support.machines.conversation import conversation
 from tests.support.wire import asked, call, note, ready_server, receive, sent
 
 ROOT = Path(__file__).parent.parent.parent
@@ -59,7 +59,7 @@ HARMLESS = {"_bisect", "_heapq", "array", "binascii", "bisect", "heapq", "math"}
 
 WATCHED = """
 import sys
-from tests.support.conversation import converse
+from tests.support.machines.conversation import converse
 touched = []
 sys.addaudithook(lambda name, _: touched.append(name))
 lines = list(converse("2025-11-25"))
@@ -90,7 +90,7 @@ def test_1_a_conversation_touches_nothing_outside() -> None:
 # ---------------------------------------------------------------------------- 2. deterministic
 
 SPOKEN = """
-from tests.support.conversation import converse
+from tests.support.machines.conversation import converse
 for revision in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"):
     print(*converse(revision), sep="\\n")
 """

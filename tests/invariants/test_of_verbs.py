@@ -16,7 +16,7 @@ from sansmcp import (
     Side,
 )
 from sansmcp.testing import Pair, canonical
-from tests.support.budget import examples
+from tests.support.machines.budget import examples
 from tests.support.wire import SAMPLING
 
 ECHO: dict[str, Any] = {"name": "echo"}

@@ -15,7 +15,7 @@ from sansmcp import (
     TextSeen,
 )
 from sansmcp.testing import json_values, messages, nearly_messages, wire_bytes
-from tests.support.budget import examples
+from tests.support.machines.budget import examples
 from tests.support.watching import C, S, Step, opening, taken
 from tests.support.wire import call, note, result, wire
 

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from sansmcp import LEGACY_REVISIONS, AnswerMatched, BlindSpot, Observation, Observer, Side
 from sansmcp.testing import plain
-from tests.support.budget import examples
-from tests.support.interleaving import Dialogue, dialogues, orders
-from tests.support.interleaving_modern import ANY_ERA
+from tests.support.machines.budget import examples
+from tests.support.machines.interleaving import Dialogue, dialogues, orders
+from tests.support.machines.interleaving_modern import ANY_ERA
 from tests.support.watching import accused, taken
 
 

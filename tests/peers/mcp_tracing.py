@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from trio.testing import memory_stream_pair
 
 from sansmcp_io.trio import serve
-from tests.support.mcp_streams import over_stream
+from tests.support.adapters.mcp_streams import over_stream
 
 
 async def main(directory: str) -> None:

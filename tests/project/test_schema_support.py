@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.data import example_files
-from tests.support.schema import (
+from tests.support.judges.schema import (
     ANSWERED_EMPTY,
     LEGACY_REVISIONS,
     REVISIONS,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from sansmcp import LEGACY_REVISIONS, ServerConnection, ToolsListChanged
-from tests.support.judged import judging
+from tests.support.judges.connection import judging
+from tests.support.judges.schema import Transcript
 from tests.support.modern import BOTH, envelope, modern, modern_server, requested
-from tests.support.schema import Transcript
 from tests.support.wire import (
     INITIALIZED,
     call,

@@ -9,7 +9,7 @@ import pytest
 
 from sansmcp import LEGACY_REVISIONS, Config
 from tests.support import wire
-from tests.support.schema import REVISIONS
+from tests.support.judges.schema import REVISIONS
 from tests.support.tables import PACKAGE, beside_shared_data, own_table, shared_table
 
 RULE_ID: Final = re.compile(r"\b[A-Z]{2,}-[0-9]{3}\b")

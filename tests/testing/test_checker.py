@@ -23,7 +23,7 @@ from sansmcp.testing import (
 )
 from sansmcp.testing._checker import Checker
 from sansmcp.testing._promises import check_message, demand
-from tests.support.bounds import check_bounds, check_tables
+from tests.support.machines.bounds import check_bounds, check_tables
 
 CALL: dict[str, Any] = {"name": "slow"}
 RESULT: dict[str, Any] = {"content": []}

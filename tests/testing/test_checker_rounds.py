@@ -25,7 +25,7 @@ from sansmcp import (
 )
 from sansmcp.testing import InvariantBroken, Pair
 from sansmcp.testing._checker import Checker
-from tests.support.bounds import check_bounds
+from tests.support.machines.bounds import check_bounds
 
 MODERN = MODERN_REVISIONS[-1]
 CALL: dict[str, Any] = {"name": "slow"}

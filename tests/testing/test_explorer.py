@@ -36,8 +36,8 @@ from sansmcp.testing import (
     require_input,
 )
 from sansmcp.testing import explore as explore_from_outside
-from tests.support.exploring import explore
-from tests.support.tracing import without_tracing
+from tests.support.machines.exploration import explore
+from tests.support.machines.tracing import without_tracing
 
 TOOL: dict[str, Any] = {"name": "slow"}
 RESULT: dict[str, Any] = {"content": []}

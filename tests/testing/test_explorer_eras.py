@@ -38,7 +38,7 @@ from sansmcp.testing import (
     request,
     require_input,
 )
-from tests.support.exploring import explore
+from tests.support.machines.exploration import explore
 
 MODERN = MODERN_REVISIONS[-1]
 BOTH = (*LEGACY_REVISIONS, *MODERN_REVISIONS)

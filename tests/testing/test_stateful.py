@@ -29,10 +29,10 @@ from sansmcp import (
     SubscriptionEnded,
 )
 from sansmcp.testing import InvariantBroken, Pair
-from tests.support.choices import PROVISIONS
-from tests.support.connection_machine import ConnectionMachine
-from tests.support.tracing import without_tracing
-from tests.support.wire_machine import methods_of
+from tests.support.machines.choices import PROVISIONS
+from tests.support.machines.connection_machine import ConnectionMachine
+from tests.support.machines.tracing import without_tracing
+from tests.support.machines.wire_machine import methods_of
 
 THOROUGH = settings(
     stateful_step_count=50,

@@ -35,8 +35,8 @@ from sansmcp.testing import (
     wire_lines,
 )
 from sansmcp.testing._promises import check_message
-from tests.support.budget import examples
-from tests.support.schema import Sender, Transcript
+from tests.support.judges.schema import Sender, Transcript
+from tests.support.machines.budget import examples
 
 Wanted: TypeAlias = Mapping[str, Callable[[Any], object]]
 

@@ -21,7 +21,7 @@ from sansmcp._connection import typed_requests
 from sansmcp.types.input_required import RetryMembers
 from sansmcp_io._common import typed_requests as adapter_requests
 from tests.support.tables import own_table
-from tests.support.vocabulary import peeled
+from tests.types.vocabulary import peeled
 from tools import overloads
 
 NAMES: Final = {**vars(types), **vars(sansmcp), **vars(adapter_requests), **vars(typed_requests)}

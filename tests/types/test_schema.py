@@ -7,8 +7,8 @@ import pytest
 
 import sansmcp
 from sansmcp import types
-from tests.support.schema import REVISIONS, schema_of
-from tests.support.vocabulary import (
+from tests.support.judges.schema import REVISIONS, schema_of
+from tests.types.vocabulary import (
     OFFICIAL,
     VOCABULARIES,
     Constant,

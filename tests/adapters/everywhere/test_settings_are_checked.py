@@ -17,8 +17,8 @@ import sansmcp_io.trio as on_trio
 from sansmcp import LocalProtocolError
 from sansmcp_io.asgi import App as ASGIApp
 from sansmcp_io.wsgi import App as WSGIApp
-from tests.support import loops
-from tests.support.loops import on_each_loop
+from tests.support.adapters import loops
+from tests.support.adapters.loops import on_each_loop
 from tests.support.processes import bad, call_bad
 from tests.support.wire import CLIENT_INFO, SERVER_INFO
 

@@ -28,7 +28,6 @@ from sansmcp import (
 )
 from sansmcp.http import ClientEndpoint, ClientExchange, Origin, SessionLost
 from sansmcp.testing import plain
-from tests.support.budget import examples
 from tests.support.http.client_endpoint import (
     event,
     fields_of,
@@ -41,6 +40,7 @@ from tests.support.http.client_endpoint import (
 )
 from tests.support.http.pair import events_of, exchanges_of, new_client
 from tests.support.http.server_endpoint import JSON, LEGACY, SSE
+from tests.support.machines.budget import examples
 from tests.support.modern import BOTH, MODERN, acknowledged, complete, discovered, input_required
 from tests.support.wire import call, error, note, result
 

@@ -14,7 +14,7 @@ import sansmcp_io.trio
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, JSONObject
 from sansmcp.http import ServerSentEvent, SSEDecoder
 from sansmcp_io.trio import Client, Handler, HTTPServer
-from tests.support import loops
+from tests.support.adapters import loops
 from tests.support.http.h11_client import Received, posted, posted_modern
 
 BOTH = (*LEGACY_REVISIONS, *MODERN_REVISIONS)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sansmcp import JSONObject, ResourceUpdated
 from sansmcp_io.trio import McpError, RequireInput, ServerCall
-from tests.support import loops
+from tests.support.adapters import loops
 from tests.support.http.on_loops import Talk
 from tests.support.http.server_endpoint import LEGACY, tool_call
 from tests.support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize

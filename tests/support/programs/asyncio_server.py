@@ -9,7 +9,7 @@ from typing import Any
 
 from sansmcp import JSONObject
 from sansmcp_io.asyncio import LogHandler, ServerCall, serve_stdio
-from tests.support.loops import ASYNCIO
+from tests.support.adapters.loops import ASYNCIO
 
 SEEN: list[str] = []
 

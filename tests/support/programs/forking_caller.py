@@ -24,7 +24,7 @@ from sansmcp_io.blocking import (
     connect_stdio,
 )
 from tests.adapters.everywhere.shims import listening, server
-from tests.support.blocking_talk import INFO, call_tool, text
+from tests.support.adapters.blocking_talk import INFO, call_tool, text
 from tests.support.processes import bad, call_bad
 from tests.support.programs.interrupted_caller import say
 

@@ -23,7 +23,7 @@ from sansmcp_io.blocking import (
     connect_stdio,
 )
 from tests.adapters.everywhere.shims import called, listening, server
-from tests.support.blocking_talk import INFO, call_tool, text
+from tests.support.adapters.blocking_talk import INFO, call_tool, text
 
 
 def say(*words: object) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from sansmcp.http import ClientEndpoint, ClientExchange
-from tests.support.schema import Transcript
+from tests.support.judges.schema import Transcript
 
 _FIRST = "2024-11-05"
 

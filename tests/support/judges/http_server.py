@@ -26,7 +26,7 @@ from sansmcp.http import (
     ServerSentEvent,
     SSEDecoder,
 )
-from tests.support.schema import REVISIONS, Transcript
+from tests.support.judges.schema import REVISIONS, Transcript
 
 _MODERN = REVISIONS[-1]
 _WITH_IDLESS_ERRORS = "2025-11-25"

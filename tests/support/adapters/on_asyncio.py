@@ -8,7 +8,7 @@ from typing import Any, Final, ParamSpec
 
 import pytest
 
-from tests.support.loops import ASYNCIO
+from tests.support.adapters.loops import ASYNCIO
 from tests.support.processes import has_children
 
 Params = ParamSpec("Params")

@@ -16,7 +16,7 @@ from sansmcp_io.trio import (
     connect,
     serve,
 )
-from tests.support.on_trio import on_trio
+from tests.support.adapters.on_trio import on_trio
 
 INFO = {"name": "test", "version": "1.0"}
 CAPABILITIES: JSONObject = {"tools": {}, "logging": {}}

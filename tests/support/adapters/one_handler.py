@@ -31,7 +31,7 @@ from sansmcp import (
 )
 from sansmcp.testing import CLIENT_INFO, SERVER_CAPABILITIES, SERVER_INFO, Pair
 from sansmcp_io.trio import Call, Client, PeerError, RequireInput, ServerCall
-from tests.support.trio_talk import talking
+from tests.support.adapters.trio_talk import talking
 
 
 @attrs.frozen

@@ -20,8 +20,8 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.testing import Pair
-from tests.support.conversation import RESULTS
-from tests.support.interleaving import URIS, Dialogue
+from tests.support.machines.conversation import RESULTS
+from tests.support.machines.interleaving import URIS, Dialogue
 from tests.support.modern import BOTH, FORM, MODERN, ROOTS, envelope
 
 QUESTIONS: Final[JSONObject] = {"form": FORM, "roots": ROOTS}

@@ -24,7 +24,7 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.testing import Pair
-from tests.support.conversation import ASKED, RESULTS
+from tests.support.machines.conversation import ASKED, RESULTS
 
 TASK: Final = {
     "taskId": "t",

@@ -22,7 +22,7 @@ from sansmcp import (
 )
 from sansmcp._connection.notifications import LISTEN
 from sansmcp.testing._examples import PARAMS, RESULTS, TASK_RESULT, notifications_of
-from tests.support.choices import (
+from tests.support.machines.choices import (
     ANSWERS,
     CHANGES,
     HONOURED,
@@ -31,7 +31,7 @@ from tests.support.choices import (
     REQUESTS,
     ROUNDS,
 )
-from tests.support.wire_machine import (
+from tests.support.machines.wire_machine import (
     ANY_SIDE,
     SIDES,
     WireMachine,

@@ -26,7 +26,7 @@ import attrs
 
 import sansmcp.types
 from sansmcp.types import As, In, Mark, RequiredIn, Since, Until
-from tests.support.schema import REVISIONS, schema_of
+from tests.support.judges.schema import REVISIONS, schema_of
 
 Shape = frozenset["Atom"]
 

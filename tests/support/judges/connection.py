@@ -21,8 +21,14 @@ import attrs
 import pytest
 
 from sansmcp import ALL_REVISIONS, ClientConnection, Config, Observer, ServerConnection, Side
-from tests.support.schema import LEGACY_REVISIONS, REVISIONS, Sender, Transcript, is_stateless
-from tests.support.watched import Watch
+from tests.support.judges.observer import Watch
+from tests.support.judges.schema import (
+    LEGACY_REVISIONS,
+    REVISIONS,
+    Sender,
+    Transcript,
+    is_stateless,
+)
 
 Connection: TypeAlias = ClientConnection | ServerConnection
 Line: TypeAlias = bytes | bytearray | str

@@ -9,7 +9,7 @@ from sansmcp import ServerConnection, Side, State, Subscription
 from sansmcp.testing import Exploration, Pair, Script, World
 from sansmcp.testing import explore as explore_from_outside
 from sansmcp.testing._promises import demand
-from tests.support.bounds import check_bounds
+from tests.support.machines.bounds import check_bounds
 
 
 def explore(

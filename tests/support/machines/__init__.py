@@ -1,0 +1,1 @@
+"""Machines that try much: state machines, explorations, orders, and the bounds that they check."""
