@@ -16,9 +16,9 @@ from sansmcp_io.trio import RequireInput
 from tests.adapters.test_wsgi import post as post_below_wsgi
 from tests.support.adapters import loops
 from tests.support.adapters.loops import on_each_loop
+from tests.support.http import asgi as below_asgi
 from tests.support.http.h11_client import posted
 from tests.support.http.on_loops import last, serve_http, serving, talking
-from tests.support.http.server_endpoint import asgi as below_asgi
 from tests.support.http.server_endpoint import modern_headers, modern_tool_call
 from tests.support.http.tools import legacy_call, opened, said, text
 from tests.support.modern import FORM, listen, modern

@@ -5,9 +5,9 @@ completion, logging, questions in several rounds, and a call that waits to be ca
 
 Usage: python -m tests.interop.hand_driven_server REPORTS [SPEAKS]    (ends at end of input)
 
-SPEAKS is a key of `tests.support.programs.era_server.ERAS`; without it both eras are served. What our
-side has to report about the client goes to the file REPORTS, one rule a line; what an observer beside
-it sees broken, to REPORTS.accused, one side and rule a line.
+SPEAKS is a key of `tests.support.programs.era_server.ERAS`; without it both eras are served. What
+our side has to report about the client goes to the file REPORTS, one rule a line; what an observer
+beside it sees broken, to REPORTS.accused, one side and rule a line.
 """
 
 import os

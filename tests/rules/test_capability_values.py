@@ -15,7 +15,7 @@ from sansmcp import (
     RequestReceived,
     ServerConnection,
 )
-from tests.support.http.server_endpoint import server_endpoint as http_support
+from tests.support.http import server_endpoint as http_support
 from tests.support.modern import (
     MODERN,
     discovered,
