@@ -13,7 +13,7 @@ import pytest
 from sansmcp import Config, JSONObject
 from sansmcp_io import asgi, wsgi
 from sansmcp_io.trio import RequireInput
-from tests.adapters.test_wsgi import post as post_below_wsgi
+from tests.adapters.wsgi.test_app import post as post_below_wsgi
 from tests.support.adapters import loops
 from tests.support.adapters.loops import on_each_loop
 from tests.support.http import asgi as below_asgi

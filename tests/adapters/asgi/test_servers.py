@@ -47,7 +47,7 @@ def serving(name: str) -> Generator[tuple[int, subprocess.Popen[str]], None, Non
     with socket.create_server(("127.0.0.1", 0)) as listener:
         number, port = listener.fileno(), listener.getsockname()[1]
         options = [option.format(number) for option in COMMANDS[name]]
-        command = [sys.executable, "-m", *options, "tests.adapters.test_asgi_servers:app"]
+        command = [sys.executable, "-m", *options, "tests.adapters.asgi.test_servers:app"]
         process = subprocess.Popen(
             command, cwd=ROOT, pass_fds=[number], stderr=subprocess.PIPE, text=True
         )

@@ -137,7 +137,7 @@ def serving_outside(name: str) -> Generator[tuple[int, list[str]], None, None]:
         command = [
             sys.executable,
             "-m",
-            "tests.adapters.test_clients_that_leave",
+            "tests.adapters.http_server.test_clients_that_leave",
             name,
             str(number),
         ]

@@ -180,7 +180,7 @@ def test_stream_begins_before_there_is_anything_to_be_sent() -> None:
 
 
 SHOP = """
-from tests.adapters.test_wsgi_servers import new_app
+from tests.adapters.wsgi.test_servers import new_app
 
 mcp = new_app(streams=True)
 """

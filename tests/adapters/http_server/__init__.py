@@ -1,0 +1,1 @@
+"""Tests of servers over HTTP on real sockets."""

@@ -1,0 +1,1 @@
+"""Tests of server processes that misbehave or end."""
