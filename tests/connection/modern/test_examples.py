@@ -360,5 +360,5 @@ def test_capabilities_of_servers(kind: str, value: JSONObject) -> None:
 
 def test_no_example_is_left_out() -> None:
     """A new one in the shared specification data has to find its place here."""
-    import_module("tests.connection.test_modern_examples_of_questions")  # its own count, too
+    import_module("tests.connection.modern.test_examples_of_questions")  # its own count, too
     assert {path.parent.name for path in FILES} <= seen

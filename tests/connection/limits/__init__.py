@@ -1,0 +1,1 @@
+"""Tests of limits of `Config` and of messages over them."""

@@ -1,0 +1,1 @@
+"""Tests of clients of 2026-07-28."""

@@ -1,0 +1,1 @@
+"""Tests of servers of 2026-07-28."""

@@ -1,0 +1,1 @@
+"""Tests of how a connection opens: handshakes, the probe, and both eras."""

@@ -1,0 +1,1 @@
+"""Tests of requests: sent, answered, cancelled, with progress, ids and batches."""
