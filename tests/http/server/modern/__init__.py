@@ -1,0 +1,1 @@
+"""Tests of 2026-07-28 on a server endpoint."""

@@ -1,0 +1,1 @@
+"""Tests of sessions of the legacy revisions, and of servers without them."""

@@ -1,0 +1,1 @@
+"""Tests of streams: what goes on them, and how they are resumed."""
