@@ -26,7 +26,7 @@ from sansmcp_io.trio import (
     StartFailed,
 )
 from tests.interop import peers
-from tests.interop.inspecting import inspect
+from tests.interop.npm.inspector import inspect
 from tests.interop.peers import ROOT, Peer
 from tests.interop.talk import talking_to
 from tests.support.programs.era_server import ERAS

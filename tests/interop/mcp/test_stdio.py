@@ -15,7 +15,7 @@ from sansmcp import LEGACY_REVISIONS, JSONObject
 from sansmcp_io.trio import Call, Client, PeerError, connect_stdio
 from tests.support.adapters.on_trio import on_trio
 
-PEERS = Path(__file__).parent.parent / "peers"
+PEERS = Path(__file__).parents[2] / "peers"
 INFO = {"name": "sansmcp-test", "version": "1.0"}
 TOOLS = 32
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sansmcp_io._demo.server import TOOL_NAMES
-from tests.interop.inspecting import inspect
+from tests.interop.npm.inspector import inspect
 from tests.interop.reviewed import assert_told
 
 DEMO = ("-m", "sansmcp_io", "serve-demo")

@@ -1,0 +1,1 @@
+"""Tests with servers and clients on the `mcp` package of PyPI."""
