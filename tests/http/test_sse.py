@@ -30,7 +30,7 @@ def event(data: bytes, type: str = "message", id: str = "") -> ServerSentEvent:
 
 # The kinds of the browser vendors' own tests for the format (web-platform-tests, folder
 # eventsource), by the name of the test there; the streams are our own. Those for requests and
-# responses are in test_http_event_source.py.
+# responses are in server/streams/test_event_source.py.
 KINDS: dict[str, tuple[bytes, list[ServerSentEvent]]] = {
     "format-bom": (
         b"\xef\xbb\xbfdata: first\n\ndata: second\n\n",

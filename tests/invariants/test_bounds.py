@@ -42,8 +42,8 @@ LIMITS = {field.name for field in attrs.fields(Config) if field.name.startswith(
 
 
 OF_HTTP = {"max_held_bytes", "max_reconnects", "max_tool_schemas"}
-"""Limits over HTTP: `test_http_held.py`, `test_http_client_sessions.py` and
-`test_http_client_fields.py`."""
+"""Limits over HTTP: tests/http has `server/test_memory_limits.py`, `client/test_sessions.py` and
+`client/test_fields.py`."""
 
 
 def server_with(config: Config) -> ServerConnection:

@@ -52,7 +52,8 @@ OK: Final = {"content": [{"type": "text", "text": "ok"}]}
 META: Final[JSONObject] = {VERSION: MODERN, CAPABILITIES: {}}
 
 ON_SERVERS: Final = {"c286"}
-"""Cases that need a real server below ASGI: they are in test_clients_that_leave.py."""
+"""Cases that need a real server below ASGI: they are in
+tests/adapters/http_server/test_clients_that_leave.py."""
 found: dict[str, Callable[..., None]] = {}
 
 

@@ -1,6 +1,6 @@
 """What holds whatever a client sends: nothing raises, and nothing that goes out is misread.
 
-That each request gets one answer on one stream is in test_http_one_answer.py.
+That each request gets one answer on one stream is in streams/test_one_answer.py.
 """
 
 import itertools
