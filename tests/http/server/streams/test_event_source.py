@@ -1,7 +1,7 @@
 """What a browser's EventSource would find at an endpoint: the kinds of its vendors' own tests.
 
 Those are the tests of web-platform-tests, folder eventsource, that are about requests and
-responses, by name; the ones for the format are in tests/http/test_sse.py. What a page calls, and how
+responses, by name; those for the format are in tests/http/test_sse.py. What a page calls, and how
 (`eventsource-constructor-*`, `-prototype`, `-eventtarget`, `-onmessage`, `-readyState`, workers),
 has nothing that corresponds here, and what a client does with an answer (`format-mime-*`,
 `request-redirect`, `request-status-error`) is tested from the other end: that none of those answers
