@@ -17,8 +17,7 @@ from sansmcp import (
     StandardCodec,
 )
 from tests.support.http.client_endpoint import answer as response
-from tests.support.http.client_endpoint import ask, opened, respond, stream
-from tests.support.http.pair import events_of
+from tests.support.http.client_endpoint import ask, events_of, opened, respond, stream
 from tests.support.http.server_endpoint import answer, modern_headers, new_endpoint, post
 from tests.support.http.server_endpoint import drain as drain_endpoint
 from tests.support.modern import MODERN, envelope

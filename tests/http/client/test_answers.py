@@ -33,17 +33,19 @@ from tests.support.http.client_endpoint import (
     answer,
     ask,
     event,
+    events_of,
+    exchanges_of,
     fields_of,
     head,
     kinds,
     message_of,
+    only,
     opened,
     refusal,
     respond,
     stream,
     take,
 )
-from tests.support.http.pair import events_of, exchanges_of, only
 from tests.support.http.server_endpoint import CHANGED, LEGACY, SSE, progressing
 from tests.support.modern import FORM, MODERN, input_required
 from tests.support.wire import call as request

@@ -40,17 +40,19 @@ from tests.support.http.client_endpoint import (
     begun,
     chunks,
     event,
+    events_of,
+    exchanges_of,
     fields_of,
     head,
     initialized,
     kinds,
     message_of,
+    only,
     opened,
     respond,
     stream,
     take,
 )
-from tests.support.http.pair import events_of, exchanges_of, only
 from tests.support.http.server_endpoint import SSE, STREAMABLE
 from tests.support.modern import BOTH, MODERN, SUBSCRIPTION, acknowledged, complete
 from tests.support.wire import call as request

@@ -29,16 +29,19 @@ from tests.support.http.client_endpoint import (
     ask,
     begun,
     event,
+    events_of,
+    exchanges_of,
     fields_of,
     head,
     initialized,
     kinds,
     message_of,
+    new_client,
+    only,
     respond,
     stream,
     take,
 )
-from tests.support.http.pair import events_of, exchanges_of, new_client, only
 from tests.support.http.server_endpoint import LEGACY
 from tests.support.modern import BOTH, MODERN, discovered
 from tests.support.wire import error, note, result

@@ -25,16 +25,19 @@ from tests.support.http.client_endpoint import (
     ask,
     begun,
     event,
+    events_of,
+    exchanges_of,
     fields_of,
     kinds,
     message_of,
+    new_client,
+    only,
     opened,
     refusal,
     respond,
     stream,
     take,
 )
-from tests.support.http.pair import events_of, exchanges_of, new_client, only
 from tests.support.http.server_endpoint import LEGACY
 from tests.support.modern import MODERN, complete
 

@@ -30,15 +30,17 @@ from sansmcp.http import ClientEndpoint, ClientExchange, Origin, SessionLost
 from sansmcp.testing import plain
 from tests.support.http.client_endpoint import (
     event,
+    events_of,
+    exchanges_of,
     fields_of,
     head,
     initialized,
     message_of,
+    new_client,
     opened,
     respond,
     stream,
 )
-from tests.support.http.pair import events_of, exchanges_of, new_client
 from tests.support.http.server_endpoint import JSON, LEGACY, SSE
 from tests.support.machines.budget import examples
 from tests.support.modern import BOTH, MODERN, acknowledged, complete, discovered, input_required

@@ -33,16 +33,19 @@ from tests.support.http.client_endpoint import (
     ask,
     begun,
     event,
+    events_of,
+    exchanges_of,
     head,
     initialized,
     kinds,
     message_of,
+    new_client,
+    only,
     opened,
     respond,
     stream,
     take,
 )
-from tests.support.http.pair import events_of, exchanges_of, new_client, only
 from tests.support.http.server_endpoint import LEGACY
 from tests.support.modern import MODERN, discovered
 from tests.support.wire import result

@@ -42,17 +42,19 @@ from tests.support.http.client_endpoint import (
     ask,
     begun,
     event,
+    events_of,
+    exchanges_of,
     fields_of,
     head,
     initialized,
     kinds,
     message_of,
+    only,
     opened,
     respond,
     stream,
     take,
 )
-from tests.support.http.pair import events_of, exchanges_of, only
 from tests.support.http.server_endpoint import LEGACY, STREAMABLE
 from tests.support.modern import MODERN
 from tests.support.wire import call as request

@@ -3,20 +3,57 @@
 import base64
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sansmcp import JSONObject, OutgoingRequest, Ready
 from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent
-from tests.support.http.pair import events_of, exchanges_of, new_client, only
 from tests.support.http.server_endpoint import JSON, LEGACY, SSE
-from tests.support.modern import MODERN, complete, discovered
-from tests.support.wire import SERVER_CAPABILITIES, SERVER_INFO, error, result
+from tests.support.modern import BOTH, MODERN, complete, discovered
+from tests.support.wire import (
+    CLIENT_CAPABILITIES,
+    CLIENT_INFO,
+    SERVER_CAPABILITIES,
+    SERVER_INFO,
+    error,
+    result,
+)
 
 Headers = Mapping[str, str]
 NO_FIELDS: Final[Headers] = {}
 SESSION: Final = "S-1"
 OK: Final[JSONObject] = {"content": [{"type": "text", "text": "ok"}]}
 ERAS: Final = (LEGACY, MODERN)
+URL: Final = "http://localhost/mcp"
+E = TypeVar("E", bound=ClientHTTPEvent)
+
+
+def new_client(url: str = URL, **settings: Any) -> ClientEndpoint:
+    """A client of both eras that has declared all it can, where nothing else is said."""
+    settings.setdefault("capabilities", CLIENT_CAPABILITIES)
+    settings.setdefault("revisions", BOTH)
+    return ClientEndpoint(url, info=CLIENT_INFO, **settings)
+
+
+def events_of(client: ClientEndpoint) -> list[ClientHTTPEvent]:
+    """All events of a client that wait."""
+    events: list[ClientHTTPEvent] = []
+    while (event := client.next_event()) is not None:
+        events.append(event)
+    return events
+
+
+def only(kind: type[E], events: Iterable[ClientHTTPEvent]) -> E:
+    """The one event of a kind."""
+    (event,) = [event for event in events if isinstance(event, kind)]
+    return event
+
+
+def exchanges_of(client: ClientEndpoint) -> list[ClientExchange]:
+    """All exchanges that a client wants made now."""
+    exchanges: list[ClientExchange] = []
+    while (exchange := client.next_exchange()) is not None:
+        exchanges.append(exchange)
+    return exchanges
 
 
 def fields_of(exchange: ClientExchange) -> dict[str, str]:

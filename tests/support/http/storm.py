@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sansmcp import (
     MODERN_REVISIONS,
@@ -33,7 +33,15 @@ from sansmcp.http import (
 from tests.support.http.weather import Weather
 
 TELL: Final = "custom/number"
+EventT = TypeVar("EventT")
 _ROOTS: Final[JSONObject] = {"roots": []}
+
+
+def taken(events: list[EventT]) -> list[EventT]:
+    """All events of a side, which are then forgotten."""
+    found = list(events)
+    events.clear()
+    return found
 
 
 class Storm(Weather):
@@ -79,7 +87,7 @@ class Storm(Weather):
 
     def hear(self) -> None:
         """What the client says is looked at: the right ending of the right call, and only one."""
-        for event in self.pair.events():
+        for event in taken(self.pair.client_events):
             match event:
                 case ResponseReceived():
                     assert event.result["content"][0]["text"] == self.tokens[event.request]
@@ -159,7 +167,7 @@ class Storm(Weather):
 
     def serve(self) -> None:
         """What the server says."""
-        for event in self.pair.served():
+        for event in taken(self.pair.server_events):
             match event:
                 case RequestReceived():
                     self.asked[event.request] = None
@@ -240,21 +248,21 @@ class Storm(Weather):
         """One thing happens."""
         random = self.random
         choice = random.random()
-        wire = [exchange for exchange in self.pair.wire if not exchange.over]
-        if choice < 0.22 and self.waiting:
-            self.arrive(self.waiting.pop(random.randrange(len(self.waiting))))
-        elif choice < 0.55 and wire:
-            self.bring(random.choice(wire))
+        waiting, answering = self.waiting, self.answering
+        if choice < 0.22 and waiting:
+            self.arrive(random.choice(waiting))
+        elif choice < 0.55 and answering:
+            self.bring(random.choice(answering))
         elif choice < 0.68:
             self.do()
         elif choice < 0.80 and self.is_open:
             self.ask()
         elif choice < 0.84 and self.questions:
             self.answer_server()
-        elif choice < 0.88 and wire:
-            self.break_off(random.choice(wire))
+        elif choice < 0.88 and answering:
+            self.break_off(random.choice(answering))
         elif choice < 0.90 and self.gone:
-            self.gone.pop().receive_disconnect(now=self.pair.now)
+            self.gone.pop().cut(client=False)
         elif choice < 0.97:
             self.pass_time(random.choice([0.1, 0.5, 1.0, 2.0, 5.0]))
         elif choice < 0.973:
@@ -276,23 +284,23 @@ class Storm(Weather):
     def settle(self, leaps: int = 40) -> None:
         """The weather is fine again: everything that is still to come does."""
         self.is_calm = True
-        while self.gone:
-            self.gone.pop().receive_disconnect(now=self.pair.now)
+        self.all_seen()
         for double in self.doubles:
-            double.receive_disconnect(now=self.pair.now)
+            double.cut(client=False)
         self.doubles.clear()
         for _ in range(leaps):
             moved = True
             while moved:
                 self.flush()
-                moved = bool(self.waiting or self.asked or self.questions)
-                while self.waiting:
-                    self.arrive(self.waiting.pop(0))
+                waiting = self.waiting
+                moved = bool(waiting or self.asked or self.questions)
+                for exchange in waiting:
+                    self.arrive(exchange)
                 while self.asked:
                     self.answer_client(next(iter(self.asked)))
                 while self.questions:
                     self.answer_server()
-                for exchange in list(self.pair.wire):
-                    while exchange in self.pair.wire and not exchange.over and self.bring(exchange):
+                for exchange in self.answering:
+                    while exchange in self.answering and self.bring(exchange):
                         moved = True
             self.pass_time(10.0)

@@ -8,18 +8,9 @@ import itertools
 from random import Random
 
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS
-from sansmcp.http import (
-    ClientExchange,
-    MemoryEventLog,
-    SendBody,
-    SendEnd,
-    SendHead,
-    ServerEndpoint,
-    ServerExchange,
-    Sessions,
-    SSEDecoder,
-)
-from tests.support.http.pair import HTTPPair, exchanges_of, new_client
+from sansmcp.http import MemoryEventLog, ServerEndpoint, Sessions, SSEDecoder
+from sansmcp.testing import HTTPExchange, HTTPPair
+from tests.support.http.client_endpoint import new_client
 from tests.support.http.server_endpoint import new_endpoint
 from tests.support.modern import BOTH
 
@@ -28,12 +19,14 @@ class Weather:
     """Both sides, and what happens between them.
 
     Attributes:
+        decoders: For each response that is under way, what the client has read of it.
+        doubles: Copies of requests, whose responses nobody reads.
+        gone: Exchanges that have broken, and the server has not seen it yet.
         is_calm: The network is well, and everybody answers.
         orphans: Sessions that the server has opened, and the client has not heard of.
         primed: Calls of which the client knows where their answer goes on after a break.
         restarts: How often the server was started again.
         unprimed: Something broke of which nobody could know where it goes on.
-        waiting: Requests that are on their way.
     """
 
     def __init__(self, seed: int) -> None:
@@ -45,15 +38,13 @@ class Weather:
         self.spoken = random.choice([BOTH, self.served])
         self.has_log = random.random() < 0.75
         self.answers = random.choice(["auto", "sse"])
-        self.pair = HTTPPair(new_client(revisions=self.spoken), self.new_server())
-        self.client = self.pair.client
+        self.client = new_client(revisions=self.spoken)
+        self.pair = HTTPPair(self.client, self.new_server(), connected=False)
         self.is_calm = self.unprimed = False
         self.restarts = self.orphans = 0
-        self.waiting: list[ClientExchange] = []
-        self.bytes: dict[ClientExchange, bytes] = {}
-        self.decoders: dict[ClientExchange, SSEDecoder] = {}
-        self.doubles: list[ServerExchange] = []
-        self.gone: list[ServerExchange] = []  # whose end the server has not seen yet
+        self.decoders: dict[HTTPExchange, SSEDecoder] = {}
+        self.doubles: list[HTTPExchange] = []
+        self.gone: list[HTTPExchange] = []
         self.primed: set[object] = set()
 
     def new_server(self) -> ServerEndpoint:
@@ -69,85 +60,94 @@ class Weather:
             answers=self.answers,
         )
 
-    def arrive(self, exchange: ClientExchange) -> None:
+    @property
+    def waiting(self) -> list[HTTPExchange]:
+        """The exchanges whose requests are on their way."""
+        return [one for one in self.pair.exchanges if one.server is None]
+
+    @property
+    def answering(self) -> list[HTTPExchange]:
+        """The exchanges whose requests have arrived, and whose responses are under way."""
+        return [one for one in self.pair.exchanges if one in self.decoders and not one.client.over]
+
+    def arrive(self, exchange: HTTPExchange) -> None:
         """A request arrives, twice now and then, or is lost on the way."""
         fate = 1.0 if self.is_calm else self.random.random()
         if fate < 0.04:
-            exchange.receive_failure("connection refused", now=self.pair.now)
+            exchange.cut("connection refused")
             return
-        served = self.pair.open(exchange)
-        last = dict(exchange.headers).get(b"last-event-id", b"").decode()
+        exchange.deliver_request()
+        last = dict(exchange.client.headers).get(b"last-event-id", b"").decode()
         self.decoders[exchange] = SSEDecoder(last_event_id=last)
-        if fate < 0.08 and b'"method":"tools/call"' in exchange.body:
-            self.doubles.append(self.pair.open(exchange))
-            self.pair.wire[exchange] = served
+        if fate < 0.08 and b'"method":"tools/call"' in exchange.client.body:
+            double = HTTPExchange(self.pair, exchange.client)
+            double.deliver_request()
+            self.doubles.append(double)
 
-    def bring(self, exchange: ClientExchange) -> bool:
-        """Some bytes of a response arrive; whether there were any."""
-        rest = self.bytes.pop(exchange, b"")
-        if not rest:
-            output = self.pair.wire[exchange].next_output()
-            match output:
-                case SendHead():
-                    exchange.receive_head(output.status, output.headers, now=self.pair.now)
-                    return True
-                case SendEnd():
-                    self.over(exchange, is_whole=True)
-                    exchange.receive_end(now=self.pair.now)
-                    return True
-                case None:
-                    return False
-                case SendBody():
-                    rest = output.data
-        size = len(rest) if self.is_calm else self.random.randint(1, len(rest))
-        if size < len(rest):
-            self.bytes[exchange] = rest[size:]
-        self.decoders[exchange].feed(rest[:size])
-        if self.decoders[exchange].last_event_id:
-            self.primed.add(exchange.request)
-        exchange.receive_data(rest[:size], now=self.pair.now)
-        return True
+    def bring(self, exchange: HTTPExchange) -> bool:
+        """Some bytes of a response arrive, or its head alone; whether there was anything."""
+        exchange.collect()
+        size = len(exchange.response)
+        if not self.is_calm:
+            size = self.random.randint(0, size)
+        self.read(exchange, size)
+        moved = exchange.deliver_response(size)
+        if exchange.over:
+            self.finish(exchange, is_whole=True)
+        return moved
 
-    def over(self, exchange: ClientExchange, *, is_whole: bool = False) -> ServerExchange:
-        """An exchange is off the wire."""
-        self.bytes.pop(exchange, None)
+    def read(self, exchange: HTTPExchange, size: int) -> None:
+        """The client reads bytes of a response: it learns where the stream would go on."""
+        decoder = self.decoders[exchange]
+        decoder.feed(bytes(exchange.response[:size]))
+        if decoder.last_event_id:
+            self.primed.add(exchange.client.request)
+
+    def finish(self, exchange: HTTPExchange, *, is_whole: bool = False) -> None:
+        """Nothing more of an exchange arrives at the client."""
         decoder = self.decoders.pop(exchange)
-        if exchange.method == "GET" and not decoder.last_event_id:
+        if exchange.client.method == "GET" and not decoder.last_event_id:
             self.unprimed = True
-        served = self.pair.wire.pop(exchange)
-        self.orphans += b'"method":"initialize"' in exchange.body and not is_whole
-        return served
+        self.orphans += b'"method":"initialize"' in exchange.client.body and not is_whole
 
-    def break_off(self, exchange: ClientExchange) -> None:
+    def break_off(self, exchange: HTTPExchange) -> None:
         """A connection breaks; who sees it first is a matter of luck."""
-        served = self.over(exchange)
-        if self.random.random() < 0.5:
-            self.gone.append(served)
-        else:
-            served.receive_disconnect(now=self.pair.now)
-        exchange.receive_failure("connection reset", now=self.pair.now)
+        exchange.collect()
+        if exchange.response and self.random.random() < 0.3:
+            # All bytes of the response have arrived, and only its end has not.
+            exchange.deliver_response(0)
+            self.read(exchange, len(exchange.response))
+            exchange.client.receive_data(bytes(exchange.response), now=self.pair.now)
+        self.finish(exchange)
+        is_seen = self.random.random() < 0.5
+        exchange.cut("connection reset", server=is_seen)
+        if not is_seen:
+            self.gone.append(exchange)
 
     def restart(self) -> None:
         """The server is started again, and has forgotten everything."""
         self.restarts += 1
-        for exchange in list(self.pair.wire):
-            self.over(exchange)
-            exchange.receive_failure("connection reset", now=self.pair.now)
+        for exchange in list(self.decoders):
+            self.finish(exchange)
+            exchange.cut("connection reset")
         self.doubles.clear()
-        self.gone.clear()
+        self.all_seen()
         self.forget()
         self.pair.server = self.new_server()
 
+    def all_seen(self) -> None:
+        """The server sees of every broken connection that it is."""
+        while self.gone:
+            self.gone.pop().cut(client=False)
+
     def flush(self) -> None:
         """What both sides have to say and to do, that takes no time."""
-        for aborted in self.client.aborts():
-            if aborted in self.pair.wire:
-                self.over(aborted).receive_disconnect(now=self.pair.now)
-        self.waiting += exchanges_of(self.client)
-        self.waiting = [exchange for exchange in self.waiting if not exchange.over]
+        _ = self.pair.exchanges  # which ends what the client has given up
+        for exchange in list(self.decoders):
+            if exchange.over:
+                self.finish(exchange)
         for double in self.doubles:
-            while double.next_output() is not None:
-                pass
+            double.collect()
 
     def forget(self) -> None:
         """There is a new server: what the one before was doing is forgotten."""
