@@ -34,9 +34,9 @@ from sansmcp import (
 )
 from sansmcp._connection.answers import Answers
 from sansmcp._connection.connection import ByteStreamTransport
-from sansmcp._connection.core import Core
+from sansmcp._connection.core import Core, MethodPart
 from sansmcp._connection.events import CancelCause
-from sansmcp._connection.incoming import IncomingRequests, MethodPart
+from sansmcp._connection.incoming import IncomingRequests
 from sansmcp._connection.intake import Intake
 from sansmcp._connection.listings import Listings
 from sansmcp._connection.modern_messages import ModernMessages
@@ -121,9 +121,7 @@ def asked(
 
 def incoming_of(core: Core) -> IncomingRequests:
     messages = ModernMessages(core)
-    incoming = IncomingRequests(core, messages, OutgoingRequests(core, messages))
-    incoming.finder = NoParts()
-    return incoming
+    return IncomingRequests(core, messages, OutgoingRequests(core, messages))
 
 
 def received(core: Core, incoming: IncomingRequests, **message: Any) -> Any:
@@ -300,11 +298,11 @@ def test_listeners_are_told_what_they_listen_to() -> None:
     }
     intake = Intake(core, outgoing_of(core), incoming)
 
-    class Finder(NoParts):
+    class OnlyListeners(NoParts):
         def part_for(self, method: str) -> MethodPart | None:
             return listeners
 
-    incoming.finder = Finder()
+    core.parts = OnlyListeners()
     intake.receive_request(request, "subscriptions/listen", None, None)
     assert any(isinstance(event, ListenerAdded) for event in told(core))
 

@@ -45,6 +45,42 @@ from .timers import Timed, Timers
 from .transport import Transport
 
 
+class MethodPart:
+    """A part that answers some methods itself, or acts when the application answers them.
+
+    `PARTS_BY_METHOD` in `machine` lists the methods. The default of each step does nothing.
+    """
+
+    __slots__ = ()
+
+    def take(self, request: IncomingRequest) -> bool:
+        """Answer or refuse a request; return False to deliver it to the application instead."""
+        return False
+
+    def prepare_result(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
+        """The application's result as it is sent: without null members that count as absent."""
+        return result
+
+    def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
+        """Raise `LocalProtocolError` if the application's result breaks a rule of this part."""
+
+    def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
+        """React to a request that is being answered with this result of the application."""
+
+    def not_accepted(self, request: IncomingRequest) -> None:
+        """React to a request that is being answered with an error, or was cancelled."""
+
+    def reports_cancelled(
+        self,
+        request: IncomingRequest,
+        cause: CancelCause,
+        reason: str | None,
+        meta: JSONObject | None,
+    ) -> bool:
+        """Whether this part has reported the cancellation with its own event."""
+        return False
+
+
 class Parts(Protocol):
     """The methods that the core calls on all parts of a connection together."""
 
@@ -58,6 +94,10 @@ class Parts(Protocol):
 
     def end_parts(self, cause: CancelCause) -> None:
         """End every open request, listing, ping and subscription with its ending event."""
+        ...
+
+    def part_for(self, method: str) -> MethodPart | None:
+        """The part that answers a method, or acts when the application answers it; else None."""
         ...
 
 
@@ -91,7 +131,8 @@ class Core:
         timers: The deadlines of all parts.
         requests: The open requests of the peer, by key. `IncomingRequests` maintains the table.
         transport: The object that handles the steps in which transports differ.
-        parts: All parts together; None until the machine is made.
+        parts: All parts together: the machine. It sets this as soon as it has made the parts, each
+            of which needs the core before.
         wake: The application's callback for news (see `ClientConnection`), or None.
         waking: Whether `wake` is running.
         needs_settle: Whether a verb has to call `settle` at its end.
@@ -146,6 +187,8 @@ class Core:
         "wake",
         "waking",
     )
+
+    parts: Parts  # set by the machine
 
     def __init__(
         self,
@@ -229,7 +272,7 @@ class Core:
         self.known_deadline: float | None = None
         self.is_shared: bool = False
         self.last_fault: Breach | None = None
-        self.parts: Parts | None = None
+
         self.unsent_calls: list[tuple[OutgoingRequest, FailureReason, str]] | None = None
         self.requests: dict[RequestKey, IncomingRequest] = {}
 
@@ -247,8 +290,7 @@ class Core:
             check_clock("now", now)
             if now == now:  # NaN is no time
                 self.now = now
-                if self.parts is not None:
-                    self.parts.clock_started()
+                self.parts.clock_started()
         elif now > self.now:
             self.now = now
 
@@ -265,7 +307,7 @@ class Core:
             Whether every message of the verb was queued.
         """
         sent = self.transport.settle()
-        if self.unsent_calls and self.parts is not None:
+        if self.unsent_calls:
             self.parts.fail_unsent()
             self.needs_settle = self.wake is not None
         overflowed, refused = self.overflowing, self.refused
@@ -483,7 +525,6 @@ class Core:
 
     def end_parts(self, cause: CancelCause) -> None:
         """End all that is open in the parts."""
-        assert self.parts is not None  # the machine has set it
         self.parts.end_parts(cause)
 
     def end_overflow(self) -> None:

@@ -13,11 +13,11 @@ from .._rules.state_tables import Phase, PhaseTrigger, State
 from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.modern_methods import MODERN_REVISION
 from .._wire.values import JSONObject, is_object
-from .core import Core
+from .core import Core, MethodPart
 from .events import ErrorReceived, FailureCause, FailureReason, Ready, RequestFailed
 from .handles import IncomingRequest, OutgoingRequest, Purpose, Start
 from .handshake import ClientHandshake, listed
-from .incoming import IncomingRequests, MethodPart
+from .incoming import IncomingRequests
 from .modern_messages import ModernMessages
 from .outgoing import Outcome, OutgoingRequests
 from .pings import Pings

@@ -13,7 +13,7 @@ from .._rules.state_tables import PhaseTrigger, State, StateTrigger
 from .._spec.errors import LocalProtocolError
 from .._wire.setting_checks import check_text, names_in
 from .._wire.values import JSONObject, is_list, is_object
-from .core import Core
+from .core import Core, MethodPart
 from .events import (
     CancelCause,
     CloseCause,
@@ -26,7 +26,7 @@ from .events import (
     RequestFailed,
 )
 from .handles import IncomingRequest, Purpose, Start
-from .incoming import IncomingRequests, MethodPart
+from .incoming import IncomingRequests
 from .outgoing import Outcome, OutgoingRequests, RequestOwner
 from .pings import Pings
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from .._rules.messages import (
     judge_cancellation,
@@ -31,7 +31,7 @@ from .._wire.values import (
     is_object,
     table_key,
 )
-from .core import Core
+from .core import Core, MethodPart
 from .events import (
     CancelCause,
     CloseCause,
@@ -67,50 +67,6 @@ _TEXT_CHARACTERS: Final = 300
 (JSON-016)."""
 
 
-class MethodPart:
-    """A part that answers some methods itself, or acts when the application answers them.
-
-    `PARTS_BY_METHOD` in `machine` lists the methods. The default of each step does nothing.
-    """
-
-    __slots__ = ()
-
-    def take(self, request: IncomingRequest) -> bool:
-        """Answer or refuse a request; return False to deliver it to the application instead."""
-        return False
-
-    def prepare_result(self, request: IncomingRequest, result: JSONObject) -> JSONObject:
-        """The application's result as it is sent: without null members that count as absent."""
-        return result
-
-    def check_result(self, request: IncomingRequest, result: JSONObject) -> None:
-        """Raise `LocalProtocolError` if the application's result breaks a rule of this part."""
-
-    def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
-        """React to a request that is being answered with this result of the application."""
-
-    def not_accepted(self, request: IncomingRequest) -> None:
-        """React to a request that is being answered with an error, or was cancelled."""
-
-    def reports_cancelled(
-        self,
-        request: IncomingRequest,
-        cause: CancelCause,
-        reason: str | None,
-        meta: JSONObject | None,
-    ) -> bool:
-        """Whether this part has reported the cancellation with its own event."""
-        return False
-
-
-class PartFinder(Protocol):
-    """The table from methods to the parts that answer them."""
-
-    def part_for(self, method: str) -> MethodPart | None:
-        """The part that answers a method, or None."""
-        ...
-
-
 class IncomingRequests(MethodPart):
     """The open requests of the peer, and the responses to them.
 
@@ -120,7 +76,6 @@ class IncomingRequests(MethodPart):
         tasks: Requests that were answered with a task which is not over, by the id of the task.
         used_ids: The ids that legacy requests have used.
         cancelled_ids: The ids of modern requests that were cancelled and not used again since.
-        finder: The machine, which finds the part for a method.
         bridge: On a server, the part that asks a legacy client before a response; else None.
     """
 
@@ -131,7 +86,6 @@ class IncomingRequests(MethodPart):
         "_reported_forgotten",
         "bridge",
         "cancelled_ids",
-        "finder",
         "requests",
         "tasks",
         "tokens",
@@ -143,7 +97,6 @@ class IncomingRequests(MethodPart):
         self._messages = messages
         self._outgoing = outgoing
         self.requests: dict[RequestKey, IncomingRequest] = core.requests
-        self.finder: PartFinder | None = None
         self.bridge: InputRequiredServer | None = None
         self.used_ids: UsedIds = UsedIds(self._core.config.max_used_ids)
         self.cancelled_ids: CancelledIds = CancelledIds(self._core.config.max_used_ids)
@@ -700,8 +653,7 @@ class IncomingRequests(MethodPart):
         """
         if request._spec is None or not request._spec.special:
             return None
-        assert self.finder is not None  # set when the connection was made
-        return self.finder.part_for(request._method) or self
+        return self._core.parts.part_for(request._method) or self
 
     def accepted(self, request: IncomingRequest, result: JSONObject) -> None:
         """Note the end of a task in the application's result of a method of tasks."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_unknown_object
 from .._rules.sending import Breach
@@ -16,7 +16,7 @@ from .._wire.setting_checks import check_clock, check_wait
 from .._wire.values import JSONObject, JSONValue, id_key
 from .answers import Answers
 from .changes import Change
-from .core import Core
+from .core import Core, MethodPart
 from .discovery import DiscoverAnswer, Discovery
 from .events import CancelCause, CloseCause, MessageIgnored
 from .handles import (
@@ -30,7 +30,7 @@ from .handles import (
     Subscription,
 )
 from .handshake import ClientHandshake, ServerHandshake
-from .incoming import IncomingRequests, MethodPart
+from .incoming import IncomingRequests
 from .input_required_client import InputRequiredClient
 from .input_required_server import InputRequiredServer
 from .intake import Intake
@@ -67,15 +67,12 @@ PARTS_BY_METHOD: Final[Mapping[str, str]] = {
 """By method: the part of the machine that answers it, or acts when the application answers it."""
 
 
-END_ORDER: Final = (
-    "resource_subscriptions",
-    "publisher",
-    "incoming",
-    "pings",
-    "outgoing",
-    "listings",
-)
-"""The parts that end something when the connection ends, in this order."""
+class EndingPart(Protocol):
+    """A part that ends something when the connection ends."""
+
+    def end(self, cause: CancelCause) -> None:
+        """End all that is open in this part, each with its ending event."""
+        ...
 
 
 class Machine:
@@ -99,6 +96,7 @@ class Machine:
 
     __slots__ = (
         "_drain",
+        "_in_end_order",
         "_listeners",
         "_overlong_kind",
         "_publisher",
@@ -133,7 +131,8 @@ class Machine:
         self.held: dict[Change, tuple[bytes, bytes]] = {}
         self._publisher: Publisher | None = None
         self._listeners: Listeners | None = None
-        incoming.finder = self
+        # The parts that end something when the connection ends, in this order.
+        self._in_end_order: tuple[EndingPart, ...] = (incoming, self.pings, outgoing, self.listings)
         core.parts = self
         self._drain = DrainTimer()
         # The kind of a message over the limit whose first bytes have no id; else None.
@@ -406,11 +405,6 @@ class Machine:
         batch.complete = True
         self.incoming.flush_batch(batch, route)
 
-    def part_for(self, method: str) -> MethodPart | None:
-        """The part that answers a method, or acts when the application answers it; else None."""
-        name = PARTS_BY_METHOD.get(method)
-        return None if name is None else getattr(self, name)
-
     @property
     def listens(self) -> bool:
         """Whether messages of the peer are still handled."""
@@ -491,13 +485,16 @@ class Machine:
         """End the requests of this side that could not be sent."""
         self.outgoing.fail_unsent()
 
+    def part_for(self, method: str) -> MethodPart | None:
+        """The part that answers a method, or acts when the application answers it; else None."""
+        name = PARTS_BY_METHOD.get(method)
+        return None if name is None else getattr(self, name)
+
     def end_parts(self, cause: CancelCause) -> None:
-        """End all that is open in each part, in the order of `END_ORDER`."""
+        """End all that is open in each part."""
         self.core.timers.drop(self._drain)
-        for name in END_ORDER:
-            part: Any = getattr(self, name, None)
-            if part is not None:
-                part.end(cause)
+        for part in self._in_end_order:
+            part.end(cause)
 
     def _timer_fired(self, subject: Timed) -> None:
         self.core.run_timer(self._expire, subject)
@@ -583,5 +580,6 @@ class ServerMachine(Machine):
         self.listeners: Listeners = Listeners(core, self.messages, incoming, resources)
         self.publisher: Publisher = Publisher(core, resources, self.listeners)
         self._listeners, self._publisher = self.listeners, self.publisher
+        self._in_end_order = (resources, self.publisher, *self._in_end_order)
         self.held: dict[Change, tuple[bytes, bytes]] = self.publisher.held
         self.notifications.handshake = self.handshake

@@ -13,9 +13,9 @@ from .._spec.methods import META
 from .._spec.registry import LOG_LEVELS
 from .._wire.values import MISSING, JSONObject, JSONValue, Side, is_object
 from .answers import Answers
-from .core import Core
+from .core import Core, MethodPart
 from .handles import IncomingRequest
-from .incoming import IncomingRequests, MethodPart
+from .incoming import IncomingRequests
 from .intake import Intake
 from .listings import LIST_CHANGES, Listings
 

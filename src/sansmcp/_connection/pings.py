@@ -10,7 +10,7 @@ from .._rules.state_tables import Phase, State, StateTrigger
 from .._spec.errors import LocalProtocolError
 from .._spec.modern_methods import MODERN_REVISION
 from .._wire.values import JSONObject
-from .core import Core
+from .core import Core, MethodPart
 from .events import (
     CancelCause,
     CloseCause,
@@ -20,7 +20,7 @@ from .events import (
     RequestFailed,
 )
 from .handles import IncomingRequest, OutgoingRequest, Ping, Purpose
-from .incoming import IncomingRequests, MethodPart
+from .incoming import IncomingRequests
 from .outgoing import Outcome, OutgoingRequests
 from .timers import Timed
 

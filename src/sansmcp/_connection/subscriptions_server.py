@@ -23,10 +23,10 @@ from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, is_object
 from .changes import Change, ResourceUpdated, change_method, change_params
-from .core import Core
+from .core import Core, MethodPart
 from .events import CancelCause, LimitReached, ListenerAdded, ListenerRemoved
 from .handles import IncomingRequest, Listener
-from .incoming import IncomingRequests, MethodPart
+from .incoming import IncomingRequests
 from .modern_messages import ModernMessages
 from .notifications import LISTEN
 

@@ -88,8 +88,9 @@ def new_machine(core: ClientEndpointCore) -> ClientMachine:
         timers=core.timers,
     )
     own.events = core.events
+    machine = ClientMachine(own, ())
     own.tell(0.0)
-    return ClientMachine(own, ())
+    return machine
 
 
 def new_queue(headers: tuple[tuple[bytes, bytes], ...] = (), **settings: Any) -> ExchangeQueue:

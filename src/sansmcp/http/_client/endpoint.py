@@ -237,7 +237,7 @@ class ClientEndpoint:
         self._core.settle()
         return start
 
-    # ---------------------------------------------------------------------- asking and telling
+    # --------------------------------------------------------------- requests and notifications
 
     def send_request(
         self,
@@ -250,13 +250,14 @@ class ClientEndpoint:
         max_timeout: float | None = None,
         log_level: str | None = None,
         id: int | str | None = None,
-        request: IncomingRequest | None = None,
         data: Any = None,
         now: float | None = None,
+        request: IncomingRequest | None = None,
     ) -> OutgoingRequest:
-        """Ask the server: as `ClientConnection.send_request`.
+        """Send a request to the server: as `ClientConnection.send_request`.
 
-        Each request has an exchange of its own, so `request` makes no difference.
+        Args:
+            request: Has no effect, because each request has an exchange of its own.
 
         Raises:
             LocalProtocolError: As there; and where the method, or an integer that a header repeats,
@@ -293,7 +294,7 @@ class ClientEndpoint:
         meta: JSONObject | None = None,
         now: float | None = None,
     ) -> None:
-        """Tell the server something: as `ClientConnection.send_notification`."""
+        """Send a notification to the server: as `ClientConnection.send_notification`."""
         connection = self._session.connection
         if connection.core.conversation.dialect.is_modern:
             connection.fields = self._tool_headers.fields_of(str(method), {})
@@ -315,7 +316,7 @@ class ClientEndpoint:
         data: Any = None,
         now: float | None = None,
     ) -> Listing:
-        """List everything, page by page: as `ClientConnection.send_paginated`."""
+        """Fetch all pages of a list: as `ClientConnection.send_paginated`."""
         listing = self._core.machine.listings.start(
             method, params, meta, timeout, max_timeout, auto, None, data, now
         )
@@ -323,7 +324,7 @@ class ClientEndpoint:
         return listing
 
     def next_page(self, listing: Listing, *, now: float | None = None) -> bool:
-        """Ask for the next page of a listing: as `ClientConnection.next_page`."""
+        """Request the next page of a listing: as `ClientConnection.next_page`."""
         done = self._core.machine.listings.next_page(listing, now)
         self._core.settle()
         return done
@@ -336,7 +337,7 @@ class ClientEndpoint:
         data: Any = None,
         now: float | None = None,
     ) -> Ping:
-        """Ping the server: as `ClientConnection.ping`."""
+        """Send a ping to the server: as `ClientConnection.ping`."""
         ping = self._core.machine.pings.send(meta, timeout, data, now)
         self._core.settle()
         return ping
@@ -389,7 +390,10 @@ class ClientEndpoint:
         data: Any = None,
         now: float | None = None,
     ) -> OutgoingRequest:
-        """Send a request again with the answers: as `ClientConnection.provide_input`."""
+        """Send a request again with the answers: as `ClientConnection.provide_input`.
+
+        The headers that repeat arguments of a tool are written again from the latest `tools/list`.
+        """
         connection = self._session.connection
         if (encoded := params_of(call)) is not None:
             params: Any = self._core.config.codec.decode(encoded)
