@@ -7,6 +7,7 @@ them imports a loop.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine
+from types import TracebackType
 from typing import Any, Protocol
 
 from .._common.callbacks import ProgressHandler
@@ -80,6 +81,36 @@ class Workers(Protocol):
         ...
 
 
+class Scope(Protocol):
+    """A block of one task that ends at its deadline, or when somebody cancels it."""
+
+    @property
+    def deadline(self) -> float:
+        """When it ends; `math.inf`: never."""
+        ...
+
+    @deadline.setter
+    def deadline(self, deadline: float, /) -> None: ...
+
+    def cancel(self) -> object:
+        """End the block, or keep it from beginning."""
+        ...
+
+    def __enter__(self) -> object:
+        """Begin the block."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> bool:
+        """End the block."""
+        ...
+
+
 class Tasks(Protocol):
     """Tasks that nobody waits for, until the connection has ended."""
 
@@ -116,6 +147,10 @@ class Loop(Protocol):
 
     def new_workers(self, deadline: float) -> Workers:
         """Workers that have time until then; `math.inf`: for ever."""
+        ...
+
+    def new_scope(self) -> Scope:
+        """A scope without a deadline."""
         ...
 
     async def wait_until(self, deadline: float, wait: Callable[[], Awaitable[object]]) -> bool:

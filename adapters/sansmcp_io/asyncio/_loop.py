@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from types import TracebackType
 from typing import Any
 
 from .._async.mailbox import Item, MailboxBase
@@ -31,6 +32,10 @@ class AsyncioLoop:
     def new_workers(self, deadline: float) -> Workers:
         """Workers that have time until then."""
         return Workers(deadline)
+
+    def new_scope(self) -> Scope:
+        """A scope without a deadline."""
+        return Scope(self._loop)
 
     async def pause(self) -> None:
         """Let others run."""
@@ -60,6 +65,69 @@ class AsyncioLoop:
                     loop.call_soon_threadsafe(function)
 
         return hand_over
+
+
+class Scope:
+    """A block of one task that ends at its deadline, or when somebody cancels it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._deadline = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[Any] | None = None  # None: outside of the block
+        self._cancelled_before = 0
+        self._is_cancelled = False
+        self._has_told = False  # the task that it is cancelled
+
+    @property
+    def deadline(self) -> float:
+        """When it ends; `math.inf`: never."""
+        return self._deadline
+
+    @deadline.setter
+    def deadline(self, deadline: float) -> None:
+        if deadline != self._deadline:
+            self._deadline = deadline
+            self._set_timer()
+
+    def cancel(self) -> None:
+        """End the block, or keep it from beginning."""
+        self._is_cancelled = True
+        if self._task is not None:
+            self._loop.call_soon(self._tell)  # the task may be the one that runs now
+
+    def __enter__(self) -> Scope:
+        self._task = asyncio.current_task()
+        assert self._task is not None  # whoever awaits is in one
+        self._cancelled_before = self._task.cancelling()
+        if self._is_cancelled:
+            self._loop.call_soon(self._tell)
+        self._set_timer()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        task, self._task = self._task, None
+        self._set_timer()
+        if self._has_told and task is not None and task.uncancel() <= self._cancelled_before:
+            return isinstance(error, asyncio.CancelledError)
+        return False
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._task is not None and self._deadline != math.inf:
+            self._timer = self._loop.call_at(self._deadline, self._tell)
+
+    def _tell(self) -> None:
+        if self._task is not None and not self._has_told:
+            self._has_told = True
+            self._task.cancel()
 
 
 class Workers:

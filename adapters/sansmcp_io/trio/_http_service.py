@@ -69,7 +69,7 @@ class HTTPService(HTTPServiceBase):
         """Serve one client."""
         client = "" if self.trace is None else client_of(stream)
         socket: NoWaitSocket | TLSSocket
-        socket = NoWaitSocket(stream) if tls is None else TLSSocket(stream, TLS(tls))
+        socket = NoWaitSocket(stream) if tls is None else TLSSocket(NoWaitSocket(stream), TLS(tls))
         if not self.admits_more():
             with suppress(OSError):
                 socket.send_now(self.busy)

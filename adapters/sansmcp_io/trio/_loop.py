@@ -19,6 +19,7 @@ class TrioLoop:
     now = staticmethod(trio.current_time)
     new_event = trio.Event
     new_lock = trio.Lock
+    new_scope = trio.CancelScope
 
     def new_mailbox(self, on_progress: ProgressHandler | None = None) -> Mailbox[Any]:
         """A mailbox that is empty."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import socket
-import ssl
 from contextlib import suppress
 from typing import Final
 
 import trio
 
+from .._async.tls_stream import TLSStream
 from .._common.tls import TLS
 from .._common.trace import address_text
 from ._stream import Buffer
@@ -74,86 +74,24 @@ class NoWaitSocket:
         self._socket.shutdown(socket.SHUT_WR)
         await trio.lowlevel.checkpoint()
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close it. Whoever waits for it learns that with `trio.ClosedResourceError`."""
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
+
+    async def aclose(self) -> None:
+        """Close it, and let others run."""
+        self.close()
         await trio.lowlevel.checkpoint()
 
-    aclose_forcefully = aclose
 
+class TLSSocket(TLSStream):
+    """The same surface over TLS."""
 
-class TLSSocket:
-    """The same surface over TLS, where nothing is known to go without waiting.
-
-    `trio.SSLStream` is not used: it keeps the alert that tells the other side why a handshake has
-    failed, and has no method that would send it.
-    """
-
-    def __init__(self, stream: trio.SocketStream, tls: TLS) -> None:
-        self._socket = NoWaitSocket(stream)
-        self._tls = tls
-        self._rest = memoryview(b"")  # of what was encrypted last
-        self._sending = trio.Lock()
-
-    async def do_handshake(self) -> None:
-        """Do it now, and not with the first bytes that come.
-
-        Raises:
-            ssl.SSLError: The other side is not to be trusted, or does not speak TLS.
-            OSError: The other side has gone.
-        """
-        await self._receive(b"")
-        while not self._tls.is_open:
-            data = await self._socket.receive_some()
-            if not data:
-                raise ConnectionResetError("it was closed within the TLS handshake")
-            await self._receive(data)
-
-    async def receive_some(self) -> bytes:
-        """The next bytes, as many as there are; `b""` is the end."""
-        while True:
-            data = await self._socket.receive_some()
-            if not data:
-                return b""
-            plain = await self._receive(data)
-            if plain or self._tls.is_over:
-                return plain
-
-    async def _receive(self, data: bytes) -> bytes:
-        try:
-            plain = self._tls.receive(data)
-        except ssl.SSLError:
-            with suppress(OSError):
-                await self._flush()  # the alert, which says why
-            raise
-        if self._tls.has_output:
-            await self._flush()
-        return plain
-
-    def send_now(self, data: Buffer) -> int:
-        """Nothing goes at once: a record may have to wait for the socket."""
-        return 0
-
-    async def send_some(self, data: Buffer) -> int:
-        """Write it, and return how much it was."""
-        self._tls.send(bytes(data))
-        await self._flush()
-        return len(data)
-
-    async def _flush(self) -> None:
-        """Write what is encrypted, and no record before the end of the one before."""
-        async with self._sending:
-            while self._rest or self._tls.has_output:
-                if not self._rest:
-                    self._rest = memoryview(self._tls.take())
-                sent = await self._socket.send_some(self._rest)
-                self._rest = self._rest[sent:]
-
-    def is_readable(self) -> bool:
-        """As there. A session ticket of TLS 1.3 counts as well, to be on the safe side."""
-        return self._socket.is_readable()
+    def __init__(self, socket: NoWaitSocket, tls: TLS) -> None:
+        super().__init__(socket, tls, trio.Lock())
+        self._below = socket
 
     async def send_eof(self) -> None:
         """TLS has no such thing; what was written is all there is."""
@@ -166,8 +104,4 @@ class TLSSocket:
             with trio.move_on_after(1.0, shield=True), suppress(OSError, trio.ClosedResourceError):
                 await self._flush()
         finally:
-            await self._socket.aclose()
-
-    async def aclose_forcefully(self) -> None:
-        """Close it, without a good-bye that somebody would have to wait for."""
-        await self._socket.aclose()
+            await self._below.aclose()
