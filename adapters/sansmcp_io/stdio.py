@@ -10,12 +10,14 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from subprocess import DEVNULL, PIPE
 from typing import Any, Final, Literal, TypeAlias
 
+from ._common.anomalies import LOGGER
 from ._common.descriptors import Sink, Source
+from ._common.stderr import LOOK_AGAIN_SECONDS
 
 DEFAULT_TERMINATE_AFTER: Final = 2.0
 """Seconds that a server has to end after its input was closed; then it gets SIGTERM."""
@@ -121,8 +123,76 @@ def group_is_alive(pid: int) -> bool:
     return signal_group(pid, 0)
 
 
-TERMINATE: Final = signal.SIGTERM
-KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
+_TERMINATE: Final = signal.SIGTERM
+_KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+class ProcessEnd:
+    """Ends a server process, and what it has started and left behind.
+
+    It never waits. Its methods are generators that yield how long to wait, and send the next signal
+    when they are resumed.
+
+    Args:
+        pid: The process.
+        kill: Kills the process where there are no process groups.
+        terminate_after: Seconds that the server has to end after its input was closed.
+        kill_after: Seconds that it has to end after SIGTERM.
+
+    Attributes:
+        ended_by: `end of input`, or the last signal that was needed: `terminate` or `kill`.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        kill: Callable[[], object],
+        *,
+        terminate_after: float,
+        kill_after: float,
+    ) -> None:
+        self.ended_by = "end of input"
+        self._pid: Final = pid
+        self._kill: Final = kill
+        self._terminate_after: Final = terminate_after
+        self._kill_after: Final = kill_after
+        self._has_group = HAS_PROCESS_GROUPS
+
+    def insist(self) -> Generator[float, None, None]:
+        """Yield the seconds to wait for the end of the process; it gets a signal after each wait.
+
+        Close its input first, and wait without a limit after the last signal.
+        """
+        for name, number, seconds in (
+            ("terminate", _TERMINATE, self._terminate_after),
+            ("kill", _KILL, self._kill_after),
+        ):
+            yield seconds
+            self.ended_by = name
+            LOGGER.warning("the server does not end by itself: %s", name)
+            if HAS_PROCESS_GROUPS:
+                signal_group(self._pid, number)
+            else:
+                self._kill()
+
+    def noticed(self) -> None:
+        """The process has ended: its number is free, unless its group has other members."""
+        self._has_group = self._has_group and group_is_alive(self._pid)
+
+    def end_group(self, now: Callable[[], float]) -> Generator[float, None, None]:
+        """End the rest of its process group, and yield the seconds to sleep before each look.
+
+        Args:
+            now: Tells the time, in seconds.
+        """
+        if self._has_group and signal_group(self._pid, _TERMINATE):
+            until = now() + min(self._kill_after, DEFAULT_KILL_AFTER)
+            while group_is_alive(self._pid):
+                if now() >= until:
+                    signal_group(self._pid, _KILL)
+                    break
+                yield LOOK_AGAIN_SECONDS  # no system tells when a group has ended
+        self._has_group = False
 
 
 def _empty_input() -> int:

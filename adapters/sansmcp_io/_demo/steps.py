@@ -184,7 +184,7 @@ class Steps:
     async def shut_down(self) -> str:
         """The process has ended, and both sides know that the conversation has."""
         await trio.lowlevel.checkpoint()
-        status, ended_by = self._child.process.returncode, self._child.ended_by
+        status, ended_by = self._child.process.returncode, self._child.end.ended_by
         check(ended_by == "end of input", f"the server had to be ended by {ended_by}")
         check(status == 0, f"the server's exit status is {status}")
         for side in ("client", "server"):

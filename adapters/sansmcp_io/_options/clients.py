@@ -25,7 +25,13 @@ from .._common.defaults import (
     kept,
 )
 from .._common.trace import HTTPClientTrace, Trace
-from ..stdio import DEFAULT_KILL_AFTER, DEFAULT_TERMINATE_AFTER, StderrMode, process_options
+from ..stdio import (
+    DEFAULT_KILL_AFTER,
+    DEFAULT_TERMINATE_AFTER,
+    ProcessEnd,
+    StderrMode,
+    process_options,
+)
 from .sessions import Checked, SessionOptions
 
 if TYPE_CHECKING:
@@ -154,6 +160,15 @@ class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
         # With a callback, standard error is captured.
         stderr: StderrMode = self.stderr if self.on_stderr is None else "capture"
         return process_options(env=self.env, cwd=self.cwd, stderr=stderr)
+
+    def end_of(self, process: Any) -> ProcessEnd:
+        """How the process is ended: `subprocess.Popen`, or what resembles it."""
+        return ProcessEnd(
+            process.pid,
+            process.kill,
+            terminate_after=self.terminate_after,
+            kill_after=self.kill_after,
+        )
 
 
 @attrs.frozen

@@ -13,24 +13,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from .._common.anomalies import LOGGER
 from .._common.descriptors import Sink, Source, has_data
-from .._common.stderr import (
-    LAST_WORDS_SECONDS,
-    LOOK_AGAIN_SECONDS,
-    STDERR_SECONDS,
-    StderrLines,
-    StderrTail,
-)
+from .._common.stderr import LAST_WORDS_SECONDS, STDERR_SECONDS, StderrLines, StderrTail
 from .._options.clients import StdioClientOptions
-from ..stdio import (
-    DEFAULT_KILL_AFTER,
-    HAS_PROCESS_GROUPS,
-    KILL,
-    TERMINATE,
-    group_is_alive,
-    signal_group,
-)
 from ._ends import StdioInput, StdioOutput
 from ._loop import AsyncioLoop
 from ._tasks import end_all, finished
@@ -48,7 +33,6 @@ class Child:
 
     def __init__(self, options: StdioClientOptions[Any]) -> None:
         keywords = options.of_process()
-        self._options: Final = options
         self._loop: Final = AsyncioLoop()
         self.process: Final = subprocess.Popen(options.command, bufsize=0, **keywords)
         assert self.process.stdin is not None
@@ -58,8 +42,7 @@ class Child:
         self.input: Final = StdioInput(Source(self.process.stdout.fileno()))
         self.process.stdout.close()
         self.stderr: Final = StderrTail()
-        self.ended_by = "end of input"
-        self._has_group = HAS_PROCESS_GROUPS
+        self.end: Final = options.end_of(self.process)
         self._has_ended = asyncio.Event()
         self._forwarded = asyncio.Event()
         self._errors: StdioInput | None = None
@@ -108,8 +91,7 @@ class Child:
         if status is None:
             return False
         self.stderr.exit_status = status
-        # The number is free from now on, unless there is still somebody in the group.
-        self._has_group = self._has_group and group_is_alive(self.process.pid)
+        self.end.noticed()
         self._has_ended.set()
         return True
 
@@ -143,32 +125,14 @@ class Child:
         self.input.close()
 
     async def _end_process(self) -> None:
-        for name, number, seconds in (
-            ("terminate", TERMINATE, self._options.terminate_after),
-            ("kill", KILL, self._options.kill_after),
-        ):
+        for seconds in self.end.insist():
             if await self._loop.wait_until(self._loop.now() + seconds, self._has_ended.wait):
                 return
-            self.ended_by = name
-            LOGGER.warning("the server does not end by itself: %s", name)
-            if HAS_PROCESS_GROUPS:
-                signal_group(self.process.pid, number)
-            else:
-                self.process.kill()
         await self._has_ended.wait()
 
     async def _end_group(self) -> None:
-        """What the server has started and left behind ends with it."""
-        pid = self.process.pid
-        if not self._has_group or not signal_group(pid, TERMINATE):
-            return
-        until = self._loop.now() + min(self._options.kill_after, DEFAULT_KILL_AFTER)
-        while group_is_alive(pid):
-            if self._loop.now() >= until:
-                signal_group(pid, KILL)
-                break
-            await asyncio.sleep(LOOK_AGAIN_SECONDS)  # nothing tells of the end of a group
-        self._has_group = False
+        for seconds in self.end.end_group(self._loop.now):
+            await asyncio.sleep(seconds)
 
 
 def _discard(data: bytes) -> None:

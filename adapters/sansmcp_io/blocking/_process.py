@@ -22,14 +22,6 @@ from .._common.stderr import (
     StderrTail,
 )
 from .._options.clients import StdioClientOptions
-from ..stdio import (
-    DEFAULT_KILL_AFTER,
-    HAS_PROCESS_GROUPS,
-    KILL,
-    TERMINATE,
-    group_is_alive,
-    signal_group,
-)
 from ._interrupts import interruptible
 
 _MOST_SAID_BYTES: Final = 1_048_576
@@ -50,7 +42,6 @@ class Child:
 
     def __init__(self, options: StdioClientOptions[Any]) -> None:
         keywords = options.of_process()
-        self._options = options
         self.process: Final = subprocess.Popen(options.command, bufsize=0, **keywords)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -59,13 +50,12 @@ class Child:
         self.source: Final = Source(self.process.stdout.fileno())
         self.process.stdout.close()
         self.stderr: Final = StderrTail()
-        self.ended_by = "end of input"
+        self.end: Final = options.end_of(self.process)
         self.on_lines: Callable[[Callable[[], object]], object] = _nobody_calls
         self._lines = None if options.on_stderr is None else StderrLines(options.on_stderr)
         self._said = bytearray()  # and not handed on
         self._saying = threading.Lock()  # around that
         self._has_dropped = False
-        self._has_group = HAS_PROCESS_GROUPS
         self._ending: int | None = None
         self._alarm = math.inf
         self.descriptors: Final[dict[int, Callable[[], bool]]] = {}
@@ -103,8 +93,7 @@ class Child:
         if status is None:
             return True
         self.stderr.exit_status = status
-        # The number is free from now on, unless there is still somebody in the group.
-        self._has_group = self._has_group and group_is_alive(self.process.pid)
+        self.end.noticed()
         self._alarm = time.monotonic() + LAST_WORDS_SECONDS
         return False
 
@@ -157,7 +146,8 @@ class Child:
         self.sink.close()
         self._end_process(poll)
         self.stderr.exit_status = self.process.returncode
-        self._end_group()
+        for seconds in self.end.end_group(time.monotonic):
+            time.sleep(seconds)
         if self.process.stderr is not None:
             # A process that has left the group may hold the other end open for ever.
             self._until(poll, lambda: self._stderr_fd not in self.descriptors, STDERR_SECONDS)
@@ -187,34 +177,13 @@ class Child:
         return -1 if self.process.stderr is None else self.process.stderr.fileno()
 
     def _end_process(self, poll: select.poll) -> None:
-        for name, number, seconds in (
-            ("terminate", TERMINATE, self._options.terminate_after),
-            ("kill", KILL, self._options.kill_after),
-        ):
+        for seconds in self.end.insist():
             if self._until(poll, self._has_ended, seconds):
                 return
-            self.ended_by = name
-            LOGGER.warning("the server does not end by itself: %s", name)
-            if HAS_PROCESS_GROUPS:
-                signal_group(self.process.pid, number)
-            else:
-                self.process.kill()
         self._until(poll, self._has_ended, math.inf)
 
     def _has_ended(self) -> bool:
         return self.process.poll() is not None
-
-    def _end_group(self) -> None:
-        """What the server has started and left behind ends with it."""
-        pid = self.process.pid
-        if not self._has_group or not signal_group(pid, TERMINATE):
-            return
-        until = time.monotonic() + min(self._options.kill_after, DEFAULT_KILL_AFTER)
-        while group_is_alive(pid):
-            if time.monotonic() >= until:
-                signal_group(pid, KILL)
-                return
-            time.sleep(LOOK_AGAIN_SECONDS)  # no system tells when a group has ended
 
     def _until(self, poll: select.poll, is_done: Callable[[], bool], seconds: float) -> bool:
         """Wait for something, and meanwhile read what would else fill the pipes."""

@@ -8,24 +8,9 @@ from typing import Any, Final
 
 import trio
 
-from .._common.anomalies import LOGGER
 from .._common.descriptors import has_data
-from .._common.stderr import (
-    LAST_WORDS_SECONDS,
-    LOOK_AGAIN_SECONDS,
-    STDERR_SECONDS,
-    StderrLines,
-    StderrTail,
-)
+from .._common.stderr import LAST_WORDS_SECONDS, STDERR_SECONDS, StderrLines, StderrTail
 from .._options.clients import StdioClientOptions
-from ..stdio import (
-    DEFAULT_KILL_AFTER,
-    HAS_PROCESS_GROUPS,
-    KILL,
-    TERMINATE,
-    group_is_alive,
-    signal_group,
-)
 from ._unwrap import unwrapped
 
 
@@ -38,9 +23,8 @@ class Child:
         self.process: Final = process
         self.stream: Final = trio.StapledStream(process.stdin, process.stdout)
         self.stderr: Final = StderrTail()
-        self.ended_by = "end of input"
         self._options = options
-        self._has_group = HAS_PROCESS_GROUPS
+        self.end: Final = options.end_of(process)
         self._watching = trio.CancelScope()
         self._scope = trio.CancelScope(shield=True)
         self._forwarded = trio.Event()
@@ -70,8 +54,7 @@ class Child:
         assert output is not None
         with self._watching:
             self.stderr.exit_status = await self.process.wait()
-            # The number is free from now on, unless there is still somebody in the group.
-            self._has_group = self._has_group and group_is_alive(self.process.pid)
+            self.end.noticed()
             await trio.sleep(LAST_WORDS_SECONDS)  # what it wrote last is still to be read
             while has_data(output):
                 await trio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
@@ -101,32 +84,15 @@ class Child:
         await self.stream.aclose()
 
     async def _end_process(self) -> None:
-        for name, number, seconds in (
-            ("terminate", TERMINATE, self._options.terminate_after),
-            ("kill", KILL, self._options.kill_after),
-        ):
+        for seconds in self.end.insist():
             with trio.move_on_after(seconds):
                 await self.process.wait()
                 return
-            self.ended_by = name
-            LOGGER.warning("the server does not end by itself: %s", name)
-            if HAS_PROCESS_GROUPS:
-                signal_group(self.process.pid, number)
-            else:
-                self.process.kill()
         await self.process.wait()
 
     async def _end_group(self) -> None:
-        """What the server has started and left behind ends with it."""
-        pid = self.process.pid
-        if not self._has_group or not signal_group(pid, TERMINATE):
-            return
-        with trio.move_on_after(min(self._options.kill_after, DEFAULT_KILL_AFTER)) as scope:
-            while group_is_alive(pid):
-                await trio.sleep(LOOK_AGAIN_SECONDS)  # nothing tells of the end of a group
-        if scope.cancelled_caught:
-            signal_group(pid, KILL)
-        self._has_group = False
+        for seconds in self.end.end_group(trio.current_time):
+            await trio.sleep(seconds)
 
     async def _discard_output(self) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
