@@ -151,12 +151,12 @@ class ProcessEnd:
         terminate_after: float,
         kill_after: float,
     ) -> None:
-        self.ended_by = "end of input"
+        self.ended_by: str = "end of input"
         self._pid: Final = pid
         self._kill: Final = kill
         self._terminate_after: Final = terminate_after
         self._kill_after: Final = kill_after
-        self._has_group = HAS_PROCESS_GROUPS
+        self._has_group: bool = HAS_PROCESS_GROUPS
 
     def insist(self) -> Generator[float, None, None]:
         """Yield the seconds to wait for the end of the process; it gets a signal after each wait.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from sansmcp import JSONObject, JSONValue, Peer, State
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .._common.typed_requests import AsyncRequests as Requester
 else:
     from .._common.requester import Requester
+
+SessionT = TypeVar("SessionT", bound=RequestSender)
 
 RequestHandler: TypeAlias = Callable[[Call], Result]
 """Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
@@ -120,3 +122,27 @@ class Client(Requester):
         """
         session = await self._live()
         return await session.ping(timeout)
+
+
+@asynccontextmanager
+async def open_client(
+    opening: Callable[[], AbstractAsyncContextManager[SessionT]],
+    keep_running: Callable[
+        [Callable[[], AbstractAsyncContextManager[SessionT]], int],
+        AbstractAsyncContextManager[Restarter],
+    ],
+    restarts: int,
+) -> AsyncGenerator[Client, None]:
+    """A client of a server process that is started again after its end, at most `restarts` times.
+
+    Args:
+        opening: Starts the process, opens the conversation, and ends both.
+        keep_running: Does that again; that of the loop.
+        restarts: How often.
+    """
+    if restarts == 0:
+        async with opening() as session:
+            yield Client(session)
+        return
+    async with keep_running(opening, restarts) as restarter:
+        yield Client(restarter.session, restarter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from logging import LogRecord
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnection
 
@@ -13,6 +13,7 @@ from .._common.call import ServerCallBase
 from .._common.log_records import LogHandlerBase, mcp_level
 from .._common.requester import RequestArguments
 from .call import Call
+from .handlers import Result
 from .requests import RequestSender
 
 if TYPE_CHECKING:
@@ -123,6 +124,17 @@ class ServerCall(Call, ServerCallBase):
             Whether it was done. Elsewhere it cannot be, and the call goes on as before.
         """
         return False
+
+
+Handler: TypeAlias = Callable[[ServerCall], Result]
+"""Serves a client's requests: returns the result, or raises `McpError`.
+
+An async function gets a task of its own, which ends when the request is cancelled. A plain function
+runs inline: no other task and no other message of the connection gets a turn before it returns.
+"""
+
+ReadyHandler: TypeAlias = Callable[[Server], object]
+"""Called once the client is ready; an async function runs for as long as the connection."""
 
 
 class LogHandler(LogHandlerBase):

@@ -75,8 +75,7 @@ def described(options: Callable[..., object]) -> Callable[[type[SelfT]], type[Se
 
 _SIGNATURE: Final = "__signature__"
 _TYPE_VARIABLE: Final = re.compile(r"\b(\w+)T\b")
-_RAISES: Final = "\nRaises:\n"
-_ARGUMENTS: Final = re.compile(r"^Args:\n((?: +.*\n|\n)*)", re.MULTILINE)
+_SECTIONS: Final = re.compile(r"\n\n(?=(?:Args|Raises):\n)")
 _ARGUMENT: Final = re.compile(r"^    (\w+): (?:.*\n?)(?:     +.*\n?)*", re.MULTILINE)
 
 
@@ -105,20 +104,24 @@ def _signature_of(options: Callable[..., object]) -> inspect.Signature:
 
 
 def _with_arguments(docstring: str | None, options: Callable[..., object]) -> str | None:
-    """A docstring with the arguments of the options, and with what it raises.
+    """A docstring with what the classes of options say: details, arguments, what is raised.
 
-    Where it does not say what it raises, the class of options may.
+    Details and what is raised are those of the nearest class that has them.
     """
     if docstring is None:
         return None  # python -OO
     kind: type[object] = _class_of(options)
-    found: dict[str, str] = {}
+    details = raises = ""
+    described: dict[str, str] = {}
     for base in reversed(kind.__mro__):
-        described = _ARGUMENTS.search(inspect.cleandoc(base.__doc__ or "") + "\n")
-        for argument in _ARGUMENT.finditer(described[1] if described else ""):
-            found[argument[1]] = argument[0].rstrip("\n")
-    arguments = "\n".join(found[name] for name in inspect.signature(kind).parameters)
-    text, raises, raised = inspect.cleandoc(docstring).partition(_RAISES)
-    if not raises:
-        _, raises, raised = inspect.cleandoc(kind.__doc__ or "").partition(_RAISES)
-    return f"{text.rstrip()}\n\nArgs:\n{arguments}\n{raises}{raised}"
+        summary, *sections = _SECTIONS.split(inspect.cleandoc(base.__doc__ or ""))
+        details = summary.partition("\n\n")[2] or details
+        for section in sections:
+            if section.startswith("Raises:"):
+                raises = section
+            else:
+                described.update((found[1], found[0]) for found in _ARGUMENT.finditer(section))
+    text, *own = _SECTIONS.split(inspect.cleandoc(docstring))
+    names = inspect.signature(kind).parameters
+    arguments = "\n".join(described[name].rstrip("\n") for name in names)
+    return "\n\n".join(filter(None, (text, details, f"Args:\n{arguments}", *(own or [raises]))))

@@ -121,7 +121,11 @@ class StreamClientOptions(ClientOptions[RequestHandlerT]):
 
 @attrs.frozen
 class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
-    """The options of a client that starts its server, and what starting it may raise.
+    """The options of a client that starts its server.
+
+    Leaving the block closes the server's input. A server that does not end then gets SIGTERM, and
+    SIGKILL after that; the processes that it has started and left behind are ended, too. When the
+    block is left, the server has ended and was waited for.
 
     Args:
         command: The program and its arguments. No shell is involved.
@@ -175,6 +179,8 @@ class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
 class HTTPClientOptions(ClientOptions[RequestHandlerT]):
     """The options of a client over HTTP.
 
+    Leaving the block cancels what is still open, and ends the session if there is one.
+
     Args:
         url: Where the server is, `http` or `https`.
         revisions: The revisions to speak. With 2024-11-05 among them, servers of HTTP+SSE are
@@ -189,6 +195,12 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
             `"ignore"` it. There is no way through one.
         limits: What to put up with.
         trace: Told of everything that happens on this side.
+
+    Raises:
+        PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
+        RequestRefused: The server refused the start with an HTTP status, such as 401.
+        ValueError: The URL or a header is unusable, or a proxy is configured for the URL.
+        ModuleNotFoundError: The extra `h11` is not installed.
     """
 
     url: str

@@ -103,6 +103,9 @@ class ServerOptions(AnyServerOptions, Generic[ReadyHandlerT]):
 class StdioServerOptions(ServerOptions[ReadyHandlerT], Generic[HandlerT, ReadyHandlerT]):
     """The options of a server on standard input and output.
 
+    While this runs, what handlers and their child processes print goes to standard error, and
+    they find standard input empty. Both are put back afterwards.
+
     Args:
         handler: Serves the client's requests.
     """
@@ -200,6 +203,9 @@ class ListeningServerOptions(
 ):
     """The options of a server that listens to its clients itself.
 
+    However it ends, open requests have `drain` seconds to finish. Then they are cancelled, and
+    streams are ended in the way that tells clients so.
+
     Args:
         handler: Serves the clients' requests, as for `serve_stdio`.
         host: Where to listen: an address, a name, or None for all addresses. What others can
@@ -209,6 +215,12 @@ class ListeningServerOptions(
         tls: For HTTPS. Without it credentials can be read by whoever is on the way.
         limits: Limits on connections.
         trace: Told of everything that happens on this side.
+
+    Raises:
+        ValueError: Other machines can reach `host`, and `hosts` is empty; or options contradict
+            each other.
+        OSError: It is not possible to listen at this address.
+        ModuleNotFoundError: The extra `h11` is not installed.
     """
 
     handler: HandlerT

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TypeAlias
 
 import attrs
 
 from .._async.call import Call
-from .._async.client import Client, RequestHandler
-from .._async.handlers import Result
-from .._async.server import Server, ServerCall
+from .._async.client import Client, RequestHandler, open_client
+from .._async.server import Handler, ReadyHandler, Server, ServerCall
 from .._common.stderr import StderrTail
 from .._options.arguments import takes
 from .._options.clients import StdioClientOptions, StreamClientOptions
@@ -25,16 +23,6 @@ from ._process import open_child
 from ._restart import keep_running
 from ._session import StreamSession
 from ._streams import ends_of
-
-Handler: TypeAlias = Callable[[ServerCall], Result]
-"""Serves a client's requests: returns the result, or raises `McpError`.
-
-An async function gets a task of its own. A plain function runs inline: nothing
-else of the connection moves before it returns.
-"""
-
-ReadyHandler: TypeAlias = Callable[[Server], object]
-"""Called once the client is ready; an async function runs for as long as the connection."""
 
 
 @attrs.frozen
@@ -112,12 +100,7 @@ async def _connected(
 async def connect_stdio(
     options: StdioClientOptions[RequestHandler],
 ) -> AsyncGenerator[Client, None]:
-    """Start a server process and talk to it on its standard input and output.
-
-    Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
-    SIGKILL, and so is what it has started and left behind. It has always been waited for when the
-    block is left.
-    """
+    """Start a server process and talk to it on its standard input and output."""
     options.check()
 
     @asynccontextmanager
@@ -128,12 +111,8 @@ async def connect_stdio(
         ):
             yield session
 
-    if options.restarts == 0:
-        async with opening() as session:
-            yield Client(session)
-        return
-    async with keep_running(opening, options.restarts) as restarter:
-        yield Client(restarter.session, restarter)
+    async with open_client(opening, keep_running, options.restarts) as client:
+        yield client
 
 
 @takes(_ServerOptions)
@@ -146,11 +125,7 @@ async def serve(options: _ServerOptions) -> None:
 
 @takes(StdioServerOptions[Handler, ReadyHandler])
 async def serve_stdio(options: StdioServerOptions[Handler, ReadyHandler]) -> None:
-    """Serve the client on standard input and output, until its input ends.
-
-    While this runs, what handlers and their child processes print goes to standard error, and
-    they find standard input empty. Both are put back afterwards.
-    """
+    """Serve the client on standard input and output, until its input ends."""
     options.check()
     with taken_standard_streams() as (source, sink):
         input, output = StdioInput(source), StdioOutput(sink)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .._options.arguments import takes
 from .._options.clients import HTTPClientOptions
-from ._client import Client, RequestHandler, check_plain
+from ._client import Client, RequestHandler
 from ._interrupts import Uninterrupted
 
 if TYPE_CHECKING:
@@ -18,18 +18,7 @@ if TYPE_CHECKING:
 @takes(HTTPClientOptions[RequestHandler])
 @contextmanager
 def connect_http(options: HTTPClientOptions[RequestHandler]) -> Generator[Client, None, None]:
-    """Talk to a server over HTTP, whichever of the five revisions it speaks.
-
-    Leaving the block cancels what is still open, and ends the session if there is one.
-
-    Raises:
-        PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
-        RequestRefused: The server refused the start with a status of HTTP, such as one that wants
-            to know who asks.
-        ValueError: The URL or a field is unusable, or a proxy was to be used.
-        ModuleNotFoundError: The extra `h11` is not installed.
-    """
-    check_plain(options.on_request, options.on_notification, options.on_unauthorized)
+    """Talk to a server over HTTP, whichever of the five revisions it speaks."""
     endpoint = options.new_endpoint()
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._http_client import HTTPSession

@@ -81,12 +81,7 @@ class _ServerOptions(StdioServerOptions[Handler, ReadyHandler]):
 def connect_stdio(
     options: StdioClientOptions[RequestHandler],
 ) -> Generator[Client, None, None]:
-    """Start a server process and talk to it on its standard input and output.
-
-    Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
-    SIGKILL, and so is what it has started and left behind. It has always been waited for when the
-    block is left.
-    """
+    """Start a server process and talk to it on its standard input and output."""
     options.check()
     check_plain(options.on_request, options.on_notification)
 
@@ -118,11 +113,7 @@ def connect_stdio(
 
 @takes(_ServerOptions)
 def serve_stdio(options: _ServerOptions) -> None:
-    """Serve the client on standard input and output, until its input ends.
-
-    While this runs, what handlers and their child processes print goes to standard error, and
-    they find standard input empty. Both are put back afterwards.
-    """
+    """Serve the client on standard input and output, until its input ends."""
     options.check()
     check_plain(options.handler, options.on_notification, options.on_ready)
     connection = options.new_connection()

@@ -11,7 +11,7 @@ from .._async.call import Call
 from .._async.changes import Changes
 from .._async.client import Client, RequestHandler
 from .._async.http_server import HTTPServer
-from .._async.server import LogHandler, Server, ServerCall
+from .._async.server import Handler, LogHandler, ReadyHandler, Server, ServerCall
 from .._common.access import Authenticate
 from .._common.call import RequireInput
 from .._common.callbacks import NotificationHandler, ProgressHandler
@@ -36,7 +36,7 @@ from .._common.http_server_settings import HTTPLimits
 from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
 from ._connect_http import connect_http
 from ._serve_http import serve_http
-from ._stdio import Handler, ReadyHandler, connect, connect_stdio, serve, serve_stdio
+from ._stdio import connect, connect_stdio, serve, serve_stdio
 from ._stream import ByteStream, HalfCloseableByteStream
 
 __all__ = [

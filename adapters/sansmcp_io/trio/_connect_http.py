@@ -16,17 +16,7 @@ from ._unwrap import unwrapped
 @takes(HTTPClientOptions[RequestHandler])
 @asynccontextmanager
 async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGenerator[Client, None]:
-    """Talk to a server over HTTP, whichever of the five revisions it speaks.
-
-    Leaving the block cancels what is still open, and ends the session if there is one.
-
-    Raises:
-        PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
-        RequestRefused: The server refused the start with a status of HTTP, such as one that wants
-            to know who asks.
-        ValueError: The URL or a field is unusable, or a proxy was to be used.
-        ModuleNotFoundError: The extra `h11` is not installed.
-    """
+    """Talk to a server over HTTP, whichever of the five revisions it speaks."""
     endpoint = options.new_endpoint()
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._http_client import HTTPSession

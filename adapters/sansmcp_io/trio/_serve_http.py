@@ -8,10 +8,10 @@ import attrs
 import trio
 
 from .._async.http_server import BACKLOG, HTTPServer
+from .._async.server import Handler, ReadyHandler
 from .._common.access import check_addresses
 from .._options.arguments import takes
 from .._options.servers import ListeningServerOptions
-from ._stdio import Handler, ReadyHandler
 from ._unwrap import unwrapped
 
 
@@ -32,15 +32,7 @@ class _HTTPServerOptions(ListeningServerOptions[Handler, ReadyHandler]):
 async def serve_http(options: _HTTPServerOptions) -> None:
     """Serve clients over HTTP/1.1, until cancelled or `HTTPServer.close`. Needs the extra `h11`.
 
-    However it ends, requests under way have `drain` seconds to come to their end; then they are
-    cancelled, and streams are ended so that clients know it. `await nursery.start(serve_http, ...)`
-    returns the `HTTPServer` as soon as it listens.
-
-    Raises:
-        ValueError: Others can reach `host`, and `hosts` is empty; or settings contradict each
-            other.
-        OSError: It is not possible to listen there.
-        ModuleNotFoundError: The extra `h11` is not installed.
+    `await nursery.start(serve_http, ...)` returns the `HTTPServer` as soon as it listens.
     """
     endpoint = options.new_endpoint()
     # Here, since programs on stdio need none of it, and not all have h11.

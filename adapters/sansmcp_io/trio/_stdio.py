@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TypeAlias
 
 import attrs
 import trio
 
 from .._async.call import Call
-from .._async.client import Client, RequestHandler
-from .._async.handlers import Result
-from .._async.server import Server, ServerCall
+from .._async.client import Client, RequestHandler, open_client
+from .._async.server import Handler, ReadyHandler, Server, ServerCall
 from .._common.stderr import StderrTail
 from .._options.arguments import takes
 from .._options.clients import StdioClientOptions, StreamClientOptions
@@ -24,16 +22,6 @@ from ._session import StreamSession
 from ._standard_streams import open_standard_streams
 from ._stream import ByteStream, HalfCloseableByteStream
 from ._unwrap import unwrapped
-
-Handler: TypeAlias = Callable[[ServerCall], Result]
-"""Serves a client's requests: returns the result, or raises `McpError`.
-
-An async function gets a task and a cancel scope of its own. A plain function runs inline: nothing
-else of the connection moves before it returns.
-"""
-
-ReadyHandler: TypeAlias = Callable[[Server], object]
-"""Called once the client is ready; an async function runs for as long as the connection."""
 
 
 @attrs.frozen
@@ -78,12 +66,7 @@ async def connect(options: _ClientOptions) -> AsyncGenerator[Client, None]:
 async def connect_stdio(
     options: StdioClientOptions[RequestHandler],
 ) -> AsyncGenerator[Client, None]:
-    """Start a server process and talk to it on its standard input and output.
-
-    Leaving the block closes the server's input; a server that stays is ended by SIGTERM, then by
-    SIGKILL, and so is what it has started and left behind. It has always been waited for when the
-    block is left.
-    """
+    """Start a server process and talk to it on its standard input and output."""
     options.check()
 
     @asynccontextmanager
@@ -94,12 +77,8 @@ async def connect_stdio(
         ):
             yield session
 
-    if options.restarts == 0:
-        async with opening() as session:
-            yield Client(session)
-        return
-    async with keep_running(opening, options.restarts) as restarter:
-        yield Client(restarter.session, restarter)
+    async with open_client(opening, keep_running, options.restarts) as client:
+        yield client
 
 
 @takes(_ServerOptions)
@@ -111,11 +90,7 @@ async def serve(options: _ServerOptions) -> None:
 
 @takes(StdioServerOptions[Handler, ReadyHandler])
 async def serve_stdio(options: StdioServerOptions[Handler, ReadyHandler]) -> None:
-    """Serve the client on standard input and output, until its input ends.
-
-    While this runs, what handlers and their child processes print goes to standard error, and
-    they find standard input empty. Both are put back afterwards.
-    """
+    """Serve the client on standard input and output, until its input ends."""
     options.check()
     async with open_standard_streams() as stream:
         await _serve(stream, options.handler, options)
