@@ -28,7 +28,7 @@ from sansmcp import (
 
 from .._common.errors import McpError
 from ..trio import HTTPServer, RequireInput, ServerCall, serve, serve_http
-from ..trio._standard_streams import open_standard_streams
+from ..trio._streams import open_standard_streams
 from .transcript import SideTrace, write_to_stderr
 
 PAGE_SIZE: Final = 10

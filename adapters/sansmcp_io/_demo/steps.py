@@ -11,8 +11,8 @@ import trio
 from sansmcp import MODERN_REVISIONS, ErrorCode, JSONObject
 
 from ..trio import Call, Client
+from ..trio._loop import unwrapped
 from ..trio._process import Child
-from ..trio._unwrap import unwrapped
 from .gate import Gate
 from .server import BANNER, COUNTER, TOOL_NAMES
 from .transcript import Kind, Transcript

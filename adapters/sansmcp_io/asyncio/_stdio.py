@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 
 import attrs
 
 from .._async.call import Call
 from .._async.client import Client, RequestHandler, open_client
+from .._async.restart import Restarter
 from .._async.server import Handler, ReadyHandler, Server, ServerCall
 from .._common.stderr import StderrTail
 from .._options.arguments import takes
@@ -18,11 +19,12 @@ from .._options.clients import StdioClientOptions, StreamClientOptions
 from .._options.servers import ServerOptions, StdioServerOptions
 from ..stdio import taken_standard_streams
 from ._ends import Reads, StdioInput, StdioOutput, Writes
-from ._guard import running
+from ._guard import guarded, running
+from ._loop import AsyncioLoop
 from ._process import open_child
-from ._restart import keep_running
 from ._session import StreamSession
 from ._streams import ends_of
+from ._tasks import Tasks, finished
 
 
 @attrs.frozen
@@ -150,3 +152,39 @@ async def _serve(
     if options.on_ready is not None:
         session.when_ready(partial(options.on_ready, Server(session)))
     await session.run()
+
+
+@asynccontextmanager
+async def keep_running(
+    opening: Callable[[], AbstractAsyncContextManager[StreamSession]], restarts: int
+) -> AsyncGenerator[Restarter, None]:
+    """Start a process; in the end, end it or the one that has taken its place.
+
+    Raises:
+        Exception: What `opening` raises when it fails for the first time.
+    """
+
+    @asynccontextmanager
+    async def watched() -> AsyncGenerator[StreamSession, None]:
+        async with opening() as session:
+            session.around.append(guard)
+            yield session
+
+    async with guarded() as guard:
+        tasks = Tasks(guard.fail)
+        restarter = Restarter(
+            watched, restarts, loop=AsyncioLoop(), tasks=tasks, abandon=tasks.cancel
+        )
+        try:
+            await restarter.open()
+            yield restarter
+        finally:
+            await finished(_end(restarter, tasks))
+
+
+async def _end(restarter: Restarter, tasks: Tasks) -> None:
+    restarter.finish()
+    try:
+        await tasks.join()
+    finally:
+        await tasks.end()

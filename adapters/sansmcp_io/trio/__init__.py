@@ -34,10 +34,9 @@ from .._common.errors import (
 from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
 from .._common.http_server_settings import HTTPLimits
 from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
-from ._connect_http import connect_http
-from ._serve_http import serve_http
+from ._http import connect_http, serve_http
 from ._stdio import connect, connect_stdio, serve, serve_stdio
-from ._stream import ByteStream, HalfCloseableByteStream
+from ._streams import ByteStream, HalfCloseableByteStream
 
 __all__ = [
     "DEFAULT_DRAIN",

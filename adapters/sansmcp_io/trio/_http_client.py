@@ -18,9 +18,8 @@ from .._async.http_client import Carrier, HTTPClientDispatcher
 from .._common.http_client_settings import HTTPClientLimits
 from .._options.clients import HTTPClientOptions
 from ._handlers import EventDispatcher
-from ._loop import Sleeper
+from ._loop import Sleeper, unwrapped
 from ._socket import NoWaitSocket, address_of
-from ._unwrap import unwrapped
 
 _BROKEN: Final = (trio.ClosedResourceError, OSError)
 

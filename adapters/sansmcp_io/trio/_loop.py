@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import trio
@@ -120,3 +120,24 @@ class Mailbox(MailboxBase[Item]):
         while not self._items and self._failure is None:
             await self._caller.sleep()
         return self._taken()
+
+
+@asynccontextmanager
+async def unwrapped() -> AsyncGenerator[None, None]:
+    """Take one exception out of the group that a nursery inside has put around it.
+
+    Callers write `except PeerError`; that a nursery of ours lies between is our affair. Several
+    exceptions at once stay a group.
+    """
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) != 1:
+            raise
+        failure: BaseException = group.exceptions[0]
+        context = failure.__context__
+        try:
+            raise failure
+        finally:
+            failure.__context__ = context  # not the group, which would show everything twice
+            del failure, context  # or the traceback would refer to itself

@@ -11,7 +11,7 @@ import trio
 from .._common.descriptors import has_data
 from .._common.stderr import LAST_WORDS_SECONDS, STDERR_SECONDS, StderrLines, StderrTail
 from .._options.clients import StdioClientOptions
-from ._unwrap import unwrapped
+from ._loop import unwrapped
 
 
 class Child:

@@ -29,9 +29,8 @@ from .._common.output import take_output
 from .._common.trace import Trace
 from .._options.sessions import SessionOptions
 from ._handlers import EventDispatcher
-from ._loop import Sleeper
-from ._stream import Buffer, ByteStream, NoWaitStream
-from ._unwrap import unwrapped
+from ._loop import Sleeper, unwrapped
+from ._streams import Buffer, ByteStream, NoWaitStream
 
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 

@@ -11,7 +11,7 @@ import trio
 from .._async.tls_stream import TLSStream
 from .._common.tls import TLS
 from .._common.trace import address_text
-from ._stream import Buffer
+from ._streams import Buffer
 
 _READ_BYTES: Final = 65_536
 

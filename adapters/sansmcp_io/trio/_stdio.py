@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 
 import attrs
@@ -11,17 +11,16 @@ import trio
 
 from .._async.call import Call
 from .._async.client import Client, RequestHandler, open_client
+from .._async.restart import Restarter
 from .._async.server import Handler, ReadyHandler, Server, ServerCall
 from .._common.stderr import StderrTail
 from .._options.arguments import takes
 from .._options.clients import StdioClientOptions, StreamClientOptions
 from .._options.servers import ServerOptions, StdioServerOptions
+from ._loop import TrioLoop, unwrapped
 from ._process import open_child
-from ._restart import keep_running
 from ._session import StreamSession
-from ._standard_streams import open_standard_streams
-from ._stream import ByteStream, HalfCloseableByteStream
-from ._unwrap import unwrapped
+from ._streams import ByteStream, HalfCloseableByteStream, open_standard_streams
 
 
 @attrs.frozen
@@ -139,3 +138,35 @@ async def _connected(
                 await session.finish()
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError, OSError):
                     await stream.send_eof()
+
+
+@asynccontextmanager
+async def keep_running(
+    opening: Callable[[], AbstractAsyncContextManager[StreamSession]], restarts: int
+) -> AsyncGenerator[Restarter, None]:
+    """Start a process; in the end, end it or the one that has taken its place.
+
+    Raises:
+        Exception: What `opening` raises when it fails for the first time.
+    """
+
+    @asynccontextmanager
+    async def shielded() -> AsyncGenerator[StreamSession, None]:
+        with trio.CancelScope() as scope:
+            async with opening() as session:
+                # Those who use it may still have things to say when all around is cancelled.
+                # The shield is outside of the block: what fails within must get out.
+                scope.shield = True
+                session.around.append(tasks.cancel_scope)
+                yield session
+
+    async with unwrapped(), trio.open_nursery() as tasks:
+        restarter = Restarter(
+            shielded, restarts, loop=TrioLoop(), tasks=tasks, abandon=tasks.cancel_scope.cancel
+        )
+        try:
+            await restarter.open()
+            yield restarter
+        finally:
+            with trio.CancelScope(shield=True):
+                await restarter.close()

@@ -1,19 +1,37 @@
-"""A server behind HTTP, on asyncio."""
+"""Clients and servers over HTTP on asyncio: `connect_http` and `serve_http`."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 
 import attrs
 
+from .._async.client import Client, RequestHandler
 from .._async.http_server import HTTPServer
 from .._async.server import Handler, ReadyHandler
 from .._common.access import check_addresses
 from .._options.arguments import takes
+from .._options.clients import HTTPClientOptions
 from .._options.servers import ListeningServerOptions
+from ._guard import running
 from ._tasks import finished
+
+
+@takes(HTTPClientOptions[RequestHandler])
+@asynccontextmanager
+async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGenerator[Client, None]:
+    """Talk to a server over HTTP, whichever of the five revisions it speaks."""
+    endpoint = options.new_endpoint()
+    # Here, since programs on stdio need none of it, and not all have h11.
+    from ._http_client import HTTPSession
+
+    session = HTTPSession(endpoint, options)
+    async with running(session):
+        await session.start(*options.opening)
+        yield Client(session)
 
 
 @attrs.frozen

@@ -1,18 +1,42 @@
-"""A server behind HTTP, on trio."""
+"""Clients and servers over HTTP on trio: `connect_http` and `serve_http`."""
 
 from __future__ import annotations
 
 import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 import attrs
 import trio
 
+from .._async.client import Client, RequestHandler
 from .._async.http_server import BACKLOG, HTTPServer
 from .._async.server import Handler, ReadyHandler
 from .._common.access import check_addresses
 from .._options.arguments import takes
+from .._options.clients import HTTPClientOptions
 from .._options.servers import ListeningServerOptions
-from ._unwrap import unwrapped
+from ._loop import unwrapped
+
+
+@takes(HTTPClientOptions[RequestHandler])
+@asynccontextmanager
+async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGenerator[Client, None]:
+    """Talk to a server over HTTP, whichever of the five revisions it speaks."""
+    endpoint = options.new_endpoint()
+    # Here, since programs on stdio need none of it, and not all have h11.
+    from ._http_client import HTTPSession
+
+    session = HTTPSession(endpoint, options)
+    async with unwrapped(), trio.open_nursery() as nursery:
+        session.around.append(nursery.cancel_scope)
+        nursery.start_soon(session.run)
+        try:
+            await session.start(*options.opening)
+            yield Client(session)
+        finally:
+            with trio.CancelScope(shield=True):
+                await session.finish()
 
 
 @attrs.frozen
