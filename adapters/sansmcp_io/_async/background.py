@@ -10,9 +10,9 @@ from typing import Any, Final
 
 from sansmcp import NotificationReceived, ProgressReceived
 
-from .._common.allowance import Allowance, memory_of
 from .._common.anomalies import LOGGER
-from .._common.callbacks import NotificationHandler, not_async
+from .._common.bounds import Allowance, memory_of
+from .._common.call import NotificationHandler, not_async
 from .loop import Mailbox, Tasks
 
 _MOST_RUNNING: Final = 100

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
-from sansmcp import IncomingRequest, JSONObject
+from sansmcp import IncomingRequest, InputRequired, JSONObject, OutgoingRequest, State
 
-from .._common.call import CallBase
-from .._common.requester import RequestArguments
+from .._common.call import CallBase, Question, failure_of
+from .._common.endings import with_stderr
+from .._common.errors import ConnectionLost, McpError, RequestTimeout
+from .._common.requests import RequestArguments
+from .handlers import Result
+from .loop import Workers
 
 if TYPE_CHECKING:
     from .._common.typed_requests import AsyncRequests as Requester
     from .requests import RequestSender
 else:
-    from .._common.requester import Requester
+    from .._common.requests import Requester
 
 
 class Call(CallBase, Requester):
@@ -34,3 +40,74 @@ class Call(CallBase, Requester):
     @property
     def _serving(self) -> IncomingRequest | None:
         return self._request
+
+
+_MOST_ANSWERING: Final = 100
+"""So many questions about one request are answered at once; the others wait."""
+
+
+class QuestionCall(Question, Call):
+    """What a server asks before it answers a request of ours: it is handled like a request."""
+
+    def __init__(
+        self, session: RequestSender, about: OutgoingRequest, question: JSONObject
+    ) -> None:
+        self._question = question
+        self._about = about
+        self._session = session
+        self._asker = session.side
+        self.context = session.context
+
+
+class Questions:
+    """Has the handler of the peer's requests answer what is asked about ours."""
+
+    def __init__(self, session: RequestSender, handler: Callable[[Any], Result]) -> None:
+        self._session: Final = session
+        self._handler: Final = handler
+        self._answering: set[Workers] = set()
+
+    def cancel(self) -> None:
+        """Answer no more: the connection has ended."""
+        for workers in self._answering:
+            workers.cancel()
+
+    async def answers(self, asked: InputRequired, deadline: float) -> JSONObject:
+        """What the handler of the server's requests has to say to each question.
+
+        Raises:
+            ConnectionLost: The connection has ended, before or meanwhile.
+            RequestTimeout: The deadline has come.
+            McpError: The handler could not answer: the request cannot go on.
+        """
+        connection = self._session.side
+        responses: JSONObject = {}
+        failures: list[McpError] = []
+        waiting = iter(asked.questions.items())
+
+        async def answer_some() -> None:
+            for name, question in waiting:
+                await self._session.loop.pause()
+                try:
+                    result = self._handler(QuestionCall(self._session, asked.request, question))
+                    responses[name] = await result if inspect.isawaitable(result) else result
+                except Exception as error:
+                    failures.append(failure_of(question["method"], error))
+                    workers.cancel()
+
+        method = asked.request.method
+        if connection.state is State.OPEN:
+            workers = self._session.loop.new_workers(deadline)
+            self._answering.add(workers)
+            try:
+                await workers.run(answer_some, min(_MOST_ANSWERING, len(asked.questions)))
+            finally:
+                self._answering.discard(workers)
+        if connection.state is not State.OPEN:
+            lost = ConnectionLost(f"{method} was not answered: the connection has ended")
+            raise with_stderr(lost, self._session.stderr)
+        if self._session.clock() >= deadline:
+            raise RequestTimeout(f"{method} was not answered in the time allowed in all")
+        if failures:
+            raise failures[0]
+        return responses

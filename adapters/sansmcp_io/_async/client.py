@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from sansmcp import JSONObject, JSONValue, Peer, State
 
-from .._common.requester import RequestArguments
+from .._common.requests import RequestArguments
 from .call import Call
-from .changes import Changes
 from .handlers import Result
+from .mailbox import Changes
 from .requests import RequestSender
 from .restart import Restarter
 
 if TYPE_CHECKING:
     from .._common.typed_requests import AsyncRequests as Requester
 else:
-    from .._common.requester import Requester
+    from .._common.requests import Requester
 
 SessionT = TypeVar("SessionT", bound=RequestSender)
 

@@ -23,7 +23,7 @@ from sansmcp.http import (
 )
 
 from .._common.anomalies import LOGGER
-from .._common.callbacks import FLUSH_SECONDS
+from .._common.bounds import FLUSH_SECONDS
 from .._common.endings import tell_opening_failed
 from .._common.errors import Refusal
 from .._common.http_client_settings import Headers, HTTPClientLimits

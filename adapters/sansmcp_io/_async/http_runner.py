@@ -6,8 +6,9 @@ carries the exchanges is told by `flush` that there is something to be taken off
 
 from __future__ import annotations
 
+import inspect
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Final, Protocol
@@ -22,6 +23,7 @@ from sansmcp import (
     LocalProtocolError,
     MessageIgnored,
     NotificationReceived,
+    Peer,
     PingEnded,
     ProgressReceived,
     ProtocolViolation,
@@ -34,10 +36,10 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from .._common.anomalies import AnomalyLog
-from .._common.callbacks import check_progress_handler
+from .._common.call import check_progress_handler
 from .._common.defaults import limit_of
 from .._common.endings import result_of, seconds_of
-from .._common.requester import RequestArguments
+from .._common.requests import RequestArguments
 from .._common.trace import HTTPTrace
 from .._options.sessions import SessionOptions
 from .background import Notifications, call_on_progress, logged
@@ -241,3 +243,48 @@ class EndpointRunner:
         """End a session; whether it was open until now."""
         ended: bool = self.verb(self.endpoint.end_session, session)
         return ended
+
+
+class Cancellable(Protocol):
+    """What stands for something that runs."""
+
+    def cancel(self) -> object:
+        """Stop it."""
+        ...
+
+
+class CompanionsBase:
+    """Calls a function for each session that is ready; an async one is cancelled with its session.
+
+    Args:
+        function: Called with what `make_server` has made of a session.
+        make_server: Makes what stands for a session, from what is known of its client.
+    """
+
+    def __init__(
+        self, function: Callable[[Any], object], make_server: Callable[[Peer], Any]
+    ) -> None:
+        self._function: Final = function
+        self._make_server: Final = make_server
+        self._running: Final[dict[Session, Cancellable]] = {}
+
+    @abstractmethod
+    def _start(self, awaitable: Awaitable[object], session: Session, tasks: Any) -> Cancellable:
+        """Have a task `_run` this."""
+
+    def begin(self, session: Session, tasks: Any) -> None:
+        """The client of a session is ready."""
+        with logged("on_ready"):
+            outcome = self._function(self._make_server(session.peer))
+            if inspect.isawaitable(outcome):
+                self._running[session] = self._start(outcome, session, tasks)
+
+    def end(self, session: Session) -> None:
+        """The session is over."""
+        if running := self._running.pop(session, None):
+            running.cancel()
+
+    async def _run(self, awaitable: Awaitable[object], session: Session) -> None:
+        with logged("on_ready"):
+            await awaitable
+        self._running.pop(session, None)

@@ -10,13 +10,13 @@ from sansmcp import IncomingRequest, Peer
 from sansmcp.http import ServerEndpoint
 
 from .._common.anomalies import LOGGER
-from .._common.http_server_settings import HTTPLimits
+from .._common.http_server import HTTPLimits
 from .._http1.responses import busy_response
 from .._options.servers import ListeningServerOptions
 from ..h11 import HTTPConnection
-from .http_calls import HTTPServerCall, SessionServer
 from .http_runner import Companions, EndpointRunner
 from .loop import Loop
+from .server import HTTPServerCall, SessionServer
 
 if TYPE_CHECKING:
     from .http_wire import HTTPWireBase

@@ -9,9 +9,9 @@ from typing import Any
 
 from sansmcp.http import ServerExchange
 
-from .._common.access import key_of
 from .._common.anomalies import LOGGER
 from .._common.errors import Unauthorized
+from .._common.http_server import key_of
 from ..h11 import HTTPConnection, RequestHead
 from .background import logged
 from .http_service import HTTPServiceBase

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Any, Protocol
 
-from .._common.callbacks import ProgressHandler
+from .._common.call import ProgressHandler
 
 
 class Event(Protocol):

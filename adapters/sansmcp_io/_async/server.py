@@ -1,25 +1,36 @@
-"""What a server can do outside of calls: publish, log, notify and ask."""
+"""A server outside of calls: publish, log, notify and ask, on a stream and behind HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from logging import LogRecord
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnection
+from sansmcp import (
+    Change,
+    IncomingRequest,
+    JSONObject,
+    JSONValue,
+    Listener,
+    Peer,
+    ServerConnection,
+)
 
 from .._common.call import ServerCallBase
-from .._common.log_records import LogHandlerBase, mcp_level
-from .._common.requester import RequestArguments
+from .._common.requests import RequestArguments
+from .._common.server import LogHandlerBase, SessionServerBase, mcp_level
 from .call import Call
 from .handlers import Result
 from .requests import RequestSender
 
 if TYPE_CHECKING:
+    from sansmcp.http import ServerEndpoint, Session
+
     from .._common.typed_requests import AsyncRequests as Requester
+    from .http_runner import EndpointRunner
 else:
-    from .._common.requester import Requester
+    from .._common.requests import Requester
 
 
 class Server(Requester):
@@ -162,3 +173,120 @@ class LogHandler(LogHandlerBase):
             self._server.log(mcp_level(record.levelno), text, logger=record.name)
         except Exception:  # out of here, it might end the loop
             self.handleError(record)
+
+
+class SessionServer(SessionServerBase, Server):
+    """The server as a handler of one client sees it."""
+
+    def __init__(self, service: EndpointRunner, peer: Peer) -> None:
+        self._service = service
+        self._peer = peer
+
+    @property
+    def _endpoint(self) -> ServerEndpoint:
+        return self._service.endpoint
+
+    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        return self._service.verb(function, *args, **options)
+
+    async def wait_ready(self) -> None:
+        """Return at once: whoever has sent a request is ready."""
+        await self._service.loop.pause()
+
+    async def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        session = self._service.endpoint.session_to_ask(self._peer, arguments.method)
+        return await self._service.request(arguments, serving=None, session=session)
+
+    async def ping(self, *, timeout: float | None = None) -> float:
+        """Ping the client of a session; as `Client.ping`."""
+        return await self._service.ping(
+            self._service.endpoint.session_to_ask(self._peer, "ping"), timeout
+        )
+
+    def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
+        return self._service.loop.new_messenger()
+
+
+class HTTPServerCall(ServerCall):
+    """A client's request that came by HTTP."""
+
+    def __init__(self, service: EndpointRunner, request: IncomingRequest) -> None:
+        # Not by way of the base class: there is one for each message.
+        self._connection = service.endpoint
+        self._request = request
+        self._clock = service.now
+        self._wake = service.turn
+        self._service = service
+        self.context: Any = service.context
+
+    @property
+    def server(self) -> Server:
+        """The server, and the client's session, for what outlives the call."""
+        return SessionServer(self._service, self._request.peer)
+
+    def close_stream(self, *, retry_ms: int | None = None) -> bool:
+        """Let the client go, and come back for the answer; as `ServerCall.close_stream`."""
+        closed = self._service.endpoint.close_stream(
+            self._request, retry_ms=retry_ms, now=self._service.now()
+        )
+        self._service.turn()
+        return closed
+
+    async def _send_request(self, arguments: RequestArguments) -> JSONObject:
+        return await self._service.request(arguments, serving=self._request, session=None)
+
+
+BACKLOG: Final = 1024
+"""So many connections may wait to be accepted."""
+Address: TypeAlias = tuple[str, int]
+
+
+class HTTPServer:
+    """A server that is running. To be used in the thread of its loop, by any number of tasks."""
+
+    def __init__(
+        self, service: EndpointRunner, addresses: Sequence[Address], close: Callable[[], None]
+    ) -> None:
+        self._service = service
+        self._addresses = tuple(addresses)
+        self._close = close
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """Addresses and ports on which it listens."""
+        return self._addresses
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens; the first one, should there be several."""
+        return self._addresses[0][1]
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        return self._service.endpoint.sessions
+
+    @property
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """The requests of all clients that handlers work on."""
+        return self._service.endpoint.open_requests
+
+    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
+        """Tell all clients that are to be told that a list or a resource has changed.
+
+        Returns:
+            Whether anybody is, or will be, told.
+        """
+        return self._service.publish(change, meta)
+
+    def end_session(self, session: Session) -> bool:
+        """End a session, and all that is under way in it.
+
+        Returns:
+            Whether it was open until now.
+        """
+        return self._service.end_session(session)
+
+    def close(self) -> None:
+        """Accept no more, and have `serve_http` return when what is under way has ended."""
+        self._close()

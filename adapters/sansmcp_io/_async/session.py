@@ -18,7 +18,7 @@ from sansmcp import (
     ServerConnection,
 )
 
-from .._common.callbacks import UNSENT_BYTES
+from .._common.bounds import UNSENT_BYTES
 from .._common.trace import Trace
 from .._options.sessions import SessionOptions
 from .dispatch import ENDINGS, EventDispatcher

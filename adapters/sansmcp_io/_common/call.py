@@ -1,11 +1,12 @@
-"""The request that a handler works on, as far as no loop is involved."""
+"""Functions of the application: what a handler is given, and what becomes of what it returns."""
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import attrs
 
@@ -17,14 +18,16 @@ from sansmcp import (
     JSONObject,
     JSONValue,
     LocalProtocolError,
+    OutgoingRequest,
     ServerConnection,
 )
+
+from .anomalies import LOGGER
+from .errors import McpError
 
 if TYPE_CHECKING:
     from sansmcp.http import ClientEndpoint, ServerEndpoint
 
-from .anomalies import LOGGER
-from .errors import McpError
 
 ServerSide: TypeAlias = "ServerConnection | ServerEndpoint"
 ClientSide: TypeAlias = "ClientConnection | ClientEndpoint"
@@ -259,3 +262,100 @@ def failure_of(method: str, failure: Exception) -> McpError:
     error = McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
     error.__cause__ = failure
     return error
+
+
+NotificationHandler: TypeAlias = Callable[[str, JSONObject], object]
+ProgressHandler: TypeAlias = Callable[[float, float | None, str | None], object]
+
+Returned = TypeVar("Returned")
+
+
+def is_async(function: object) -> bool:
+    """Whether this is an async function, or an object whose `__call__` is one."""
+    return callable(function) and (
+        inspect.iscoroutinefunction(function)
+        or inspect.iscoroutinefunction(type(function).__call__)
+    )
+
+
+def check_progress_handler(on_progress: ProgressHandler | None) -> None:
+    """Check that `on_progress` is a plain function.
+
+    Raises:
+        TypeError: It is async, so calling it would do nothing.
+    """
+    if is_async(on_progress):
+        raise TypeError(f"on_progress must be a plain function, and {on_progress!r} is async")
+
+
+def not_async(outcome: Returned, what: str) -> Returned:
+    """Check what a function of the application has returned, and return it.
+
+    Args:
+        outcome: What it has returned.
+        what: The name of the function, for the exception.
+
+    Raises:
+        TypeError: It is awaitable: the function, which did not look async, is.
+    """
+    if inspect.isawaitable(outcome):
+        if inspect.iscoroutine(outcome):
+            outcome.close()
+        raise TypeError(f"{what} is async: it must be a plain function here")
+    return outcome
+
+
+def serves_nothing(call: object) -> JSONObject:
+    """The handler of a client that was given none."""
+    raise McpError(ErrorCode.METHOD_NOT_FOUND, "this client serves no requests")
+
+
+class Question(CallBase):
+    """To be mixed into the `Call` of a loop: it is handled like a request of the server.
+
+    Whoever makes one sets `_question`, `_about` and `_asker`, besides what the loop needs.
+    """
+
+    _question: JSONObject
+    _about: OutgoingRequest
+    _asker: ClientSide | ServerConnection
+
+    @property
+    def method(self) -> str:
+        """The method of the question."""
+        method: str = self._question["method"]
+        return method
+
+    @property
+    def params(self) -> JSONObject:
+        """Its params, `{}` where there are none."""
+        params: JSONObject = self._question.get("params") or {}
+        return params
+
+    @property
+    def revision(self) -> str | None:
+        """The revision of the conversation."""
+        return self._asker.revision
+
+    @property
+    def capabilities(self) -> JSONObject:
+        """The capabilities of the server."""
+        return self._asker.peer.capabilities
+
+    @property
+    def principal(self) -> object:
+        """Who the server is, as the transport found out; None where it did not."""
+        return self._asker.peer.principal
+
+    def progress(
+        self, progress: float, *, total: float | None = None, message: str | None = None
+    ) -> bool:
+        """Nobody waits for it: a question is no request."""
+        return False
+
+    @property
+    def _serving(self) -> IncomingRequest | None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<QuestionCall {self.method} about {self._about!r}>"

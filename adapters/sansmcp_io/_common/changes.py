@@ -7,7 +7,7 @@ from typing import Final
 
 from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged, SubscriptionEnded
 
-from .allowance import Allowance, memory_of
+from .bounds import Allowance, memory_of
 from .endings import check_subscription
 from .errors import Refusal
 from .stderr import StderrTail

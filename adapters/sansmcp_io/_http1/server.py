@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection
 from typing import Any, Final, final
 
-from .._common.extras import without_extra
+from .._common.errors import without_extra
 
 try:
     import h11
@@ -18,7 +18,7 @@ except ModuleNotFoundError as error:
 
 from sansmcp.http import SendBody, SendEnd, SendHead, ServerEndpoint, ServerExchange
 
-from .._common.http_server_settings import HTTPLimits
+from .._common.http_server import HTTPLimits
 from .heads import RequestHead, body_bytes, head_of, origin_form, sentence_without_quotes
 from .responses import Sending
 

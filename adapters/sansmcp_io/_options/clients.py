@@ -16,7 +16,7 @@ from sansmcp import (
     JSONObject,
 )
 
-from .._common.callbacks import NotificationHandler, serves_nothing
+from .._common.call import NotificationHandler, serves_nothing
 from .._common.defaults import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
@@ -220,7 +220,7 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
             ModuleNotFoundError: The extra `h11` is not installed.
         """
         # Here, since programs on stdio need none of it, and not all have h11.
-        from .._common.extras import check_extra
+        from .._common.errors import check_extra
         from .._common.http_client_settings import HTTPClientLimits, check_no_proxy
 
         self.check()

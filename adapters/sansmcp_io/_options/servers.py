@@ -15,16 +15,15 @@ from sansmcp import (
     ServerConnection,
 )
 
-from .._common.access import Authenticate, PrincipalKey
-from .._common.callbacks import NotificationHandler
+from .._common.call import NotificationHandler
 from .._common.defaults import (
     DEFAULT_DRAIN,
     DEFAULT_REQUEST_TIMEOUT,
     check_limits,
     check_path,
 )
-from .._common.extras import check_extra
-from .._common.http_server_settings import HTTPLimits
+from .._common.errors import check_extra
+from .._common.http_server import Authenticate, HTTPLimits, PrincipalKey
 from .._common.trace import HTTPTrace, Trace
 from .sessions import Checked, SessionOptions
 
@@ -154,8 +153,7 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         # Here, since programs on stdio need none of it.
         from sansmcp.http import ServerEndpoint
 
-        from .._common.access import check_principal_key
-        from .._common.http_server_settings import session_settings
+        from .._common.http_server import check_principal_key, session_settings
 
         check_principal_key(self.config, self.authenticate, self.principal_key)
         return ServerEndpoint(

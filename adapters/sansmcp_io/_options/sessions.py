@@ -9,7 +9,7 @@ import attrs
 
 from sansmcp import IncomingRequest
 
-from .._common.callbacks import NotificationHandler
+from .._common.call import NotificationHandler
 from .._common.defaults import check_count, check_given, check_times, check_waits, is_checked
 
 

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeAlias
 
 from sansmcp.http import SendBody, SendHead, ServerExchange
 
-from .._common.access import PrincipalKey, key_of
 from .._common.anomalies import LOGGER
 from .._common.errors import Unauthorized
+from .._common.http_server import PrincipalKey, key_of
 from ._runner import Runner, Scope
 
 Message: TypeAlias = MutableMapping[str, Any]

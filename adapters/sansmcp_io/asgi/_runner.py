@@ -12,7 +12,7 @@ from sansmcp import IncomingRequest
 from sansmcp.http import ServerEndpoint
 
 from .._async.handlers import Result
-from .._async.http_calls import HTTPServerCall, SessionServer
+from .._async.server import HTTPServerCall, SessionServer
 from .._common.anomalies import LOGGER
 from .._options.servers import LoopHTTPServerOptions
 from ..asyncio._http_runner import AsyncioRunner, Companions

@@ -1,13 +1,10 @@
 """sansmcp on asyncio: clients and servers on stdio, on any stream, and over HTTP."""
 
 from .._async.call import Call
-from .._async.changes import Changes
 from .._async.client import Client, RequestHandler
-from .._async.http_server import HTTPServer
-from .._async.server import Handler, LogHandler, ReadyHandler, Server, ServerCall
-from .._common.access import Authenticate
-from .._common.call import RequireInput
-from .._common.callbacks import NotificationHandler, ProgressHandler
+from .._async.mailbox import Changes
+from .._async.server import Handler, HTTPServer, LogHandler, ReadyHandler, Server, ServerCall
+from .._common.call import NotificationHandler, ProgressHandler, RequireInput
 from .._common.defaults import (
     DEFAULT_DRAIN,
     DEFAULT_PROBE_TIMEOUT,
@@ -25,7 +22,7 @@ from .._common.errors import (
     Unauthorized,
 )
 from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
-from .._common.http_server_settings import HTTPLimits
+from .._common.http_server import Authenticate, HTTPLimits
 from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
 from ._http import connect_http, serve_http
 from ._stdio import connect, connect_stdio, serve, serve_stdio

@@ -10,9 +10,8 @@ from contextlib import asynccontextmanager
 import attrs
 
 from .._async.client import Client, RequestHandler
-from .._async.http_server import HTTPServer
-from .._async.server import Handler, ReadyHandler
-from .._common.access import check_addresses
+from .._async.server import Handler, HTTPServer, ReadyHandler
+from .._common.http_server import check_addresses
 from .._options.arguments import takes
 from .._options.clients import HTTPClientOptions
 from .._options.servers import ListeningServerOptions

@@ -9,10 +9,9 @@ from contextlib import suppress
 
 from sansmcp.http import Session
 
-from .._async.http_runner import EndpointRunner
-from .._async.http_session_tasks import CompanionsBase
+from .._async.http_runner import CompanionsBase, EndpointRunner
 from .._common.anomalies import LOGGER
-from .._common.callbacks import FLUSH_SECONDS
+from .._common.bounds import FLUSH_SECONDS
 from ._handlers import HandlerRunner
 from ._tasks import Tasks
 

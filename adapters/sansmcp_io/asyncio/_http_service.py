@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from sansmcp.http import ServerEndpoint
 
-from .._async.http_server import BACKLOG, Address
 from .._async.http_service import HTTPServiceBase
+from .._async.server import BACKLOG, Address
 from .._options.servers import ListeningServerOptions
 from ._http_runner import AsyncioRunner, Companions
 from ._http_wire import HTTPWire

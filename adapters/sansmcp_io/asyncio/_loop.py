@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from .._async.mailbox import Item, MailboxBase
-from .._common.callbacks import ProgressHandler
+from .._common.call import ProgressHandler
 from ._tasks import end_all
 
 

@@ -19,13 +19,8 @@ from sansmcp import ClientConnection, IncomingRequest, ServerConnection, State
 
 from .._async.session import StreamDispatcher
 from .._common.anomalies import LOGGER
-from .._common.callbacks import (
-    FLUSH_SECONDS,
-    FLUSH_SECONDS_AT_EOF,
-    UNSENT_BYTES,
-)
+from .._common.bounds import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES, take_output
 from .._common.descriptors import Data
-from .._common.output import take_output
 from .._common.trace import Trace
 from .._options.sessions import SessionOptions
 from ._ends import Reads, Writes

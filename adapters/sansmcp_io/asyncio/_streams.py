@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from .._common.anomalies import LOGGER
-from .._common.callbacks import FLUSH_SECONDS
+from .._common.bounds import FLUSH_SECONDS
 from .._common.descriptors import LARGE_BYTES, Data
 from ._tasks import end_all, finished
 

@@ -5,8 +5,7 @@ Several threads may share a client. One of those that wait reads for all of them
 guards the rest; it is never held while a thread waits or runs a function of yours.
 """
 
-from .._common.call import RequireInput
-from .._common.callbacks import NotificationHandler, ProgressHandler
+from .._common.call import NotificationHandler, ProgressHandler, RequireInput
 from .._common.defaults import (
     DEFAULT_DRAIN,
     DEFAULT_PROBE_TIMEOUT,
@@ -26,9 +25,9 @@ from .._common.errors import (
 from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
 from .._common.trace import HTTPClientTrace, Trace
 from ._call import Call
-from ._changes import Changes
 from ._client import Client, RequestHandler
 from ._connect_http import connect_http
+from ._mailbox import Changes
 from ._server import LogHandler, Server, ServerCall
 from ._stdio import Handler, ReadyHandler, connect_stdio, serve_stdio
 

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from sansmcp import JSONObject, JSONValue, Peer
 
-from .._common.callbacks import is_async
-from .._common.requester import RequestArguments
+from .._common.call import is_async
+from .._common.requests import RequestArguments
 from ._call import Call
-from ._changes import Changes
+from ._mailbox import Changes
 from ._requests import RequestSender
 from ._session import Result
 
 if TYPE_CHECKING:
     from .._common.typed_requests import BlockingRequests as Requester
 else:
-    from .._common.requester import Requester
+    from .._common.requests import Requester
 
 RequestHandler: TypeAlias = Callable[[Call], Result]
 """Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.

@@ -15,7 +15,7 @@ from sansmcp import Subscription
 from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent, Origin
 
 from .._common.anomalies import LOGGER
-from .._common.callbacks import FLUSH_SECONDS
+from .._common.bounds import FLUSH_SECONDS
 from .._common.http_client_settings import HTTPClientLimits
 from .._common.tls import TLS
 from .._common.trace import HTTPClientTrace

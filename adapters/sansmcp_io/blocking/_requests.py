@@ -30,8 +30,7 @@ from sansmcp import (
 )
 
 from .._common.anomalies import LOGGER
-from .._common.call import INTERNAL_ERROR, ClientSide
-from .._common.callbacks import check_progress_handler, not_async
+from .._common.call import INTERNAL_ERROR, ClientSide, check_progress_handler, not_async
 from .._common.defaults import limit_of
 from .._common.endings import (
     check_listing,
@@ -43,11 +42,10 @@ from .._common.endings import (
     with_stderr,
 )
 from .._common.errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
-from .._common.requester import RequestArguments
+from .._common.requests import RequestArguments
 from .._common.stderr import StderrTail
-from ._changes import Changes
-from ._mailbox import Item, Mailbox
-from ._questions import answers
+from ._call import answers
+from ._mailbox import Changes, Item, Mailbox
 from ._session import EventDispatcher
 from ._waiting import FORKED
 

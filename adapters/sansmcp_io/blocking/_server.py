@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, cast
 from sansmcp import Change, JSONObject, JSONValue, Listener, Peer, ServerConnection
 
 from .._common.call import ServerCallBase
-from .._common.log_records import LogHandlerBase, mcp_level
-from .._common.requester import RequestArguments
+from .._common.requests import RequestArguments
+from .._common.server import LogHandlerBase, mcp_level
 from ._call import Call
 from ._requests import RequestSender
 
 if TYPE_CHECKING:
     from .._common.typed_requests import BlockingRequests as Requester
 else:
-    from .._common.requester import Requester
+    from .._common.requests import Requester
 
 
 class Server(Requester):

@@ -44,10 +44,9 @@ from sansmcp import (
     SubscriptionEnded,
 )
 
-from .._common.allowance import Allowance, memory_of
 from .._common.anomalies import LOGGER, AnomalyLog
-from .._common.call import RequireInput, answer, answer_failure, ends_program
-from .._common.callbacks import not_async
+from .._common.bounds import Allowance, memory_of
+from .._common.call import RequireInput, answer, answer_failure, ends_program, not_async
 from .._common.errors import CallCancelled
 from .._options.sessions import SessionOptions
 from ._mailbox import Mailbox

@@ -17,7 +17,7 @@ import attrs
 
 from sansmcp import ClientConnection, ServerConnection
 
-from .._common.callbacks import FLUSH_SECONDS
+from .._common.bounds import FLUSH_SECONDS
 from .._common.descriptors import Sink, Source
 from .._common.trace import Trace
 from .._options.arguments import takes

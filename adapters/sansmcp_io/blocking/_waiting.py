@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sansmcp import State
 
-from .._common.callbacks import UNSENT_BYTES
+from .._common.bounds import UNSENT_BYTES
 from .._common.errors import ConnectionLost
 from ._lock import Guarded
 from ._mailbox import Bell, Mailbox

@@ -14,9 +14,8 @@ from typing import Final, Protocol
 from sansmcp import ClientConnection, Event, ServerConnection
 
 from .._common.anomalies import LOGGER
-from .._common.callbacks import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF
+from .._common.bounds import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, take_output
 from .._common.descriptors import Sink, Source
-from .._common.output import take_output
 from .._common.trace import Trace
 from ._waiting import Waiting
 

@@ -1,6 +1,6 @@
 """sansmcp on trio: clients and servers on stdio, or on any byte stream."""
 
-from .._common.extras import without_extra
+from .._common.errors import without_extra
 
 try:
     import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
@@ -8,13 +8,10 @@ except ModuleNotFoundError as _error:
     raise without_extra("trio", _error) from None
 
 from .._async.call import Call
-from .._async.changes import Changes
 from .._async.client import Client, RequestHandler
-from .._async.http_server import HTTPServer
-from .._async.server import Handler, LogHandler, ReadyHandler, Server, ServerCall
-from .._common.access import Authenticate
-from .._common.call import RequireInput
-from .._common.callbacks import NotificationHandler, ProgressHandler
+from .._async.mailbox import Changes
+from .._async.server import Handler, HTTPServer, LogHandler, ReadyHandler, Server, ServerCall
+from .._common.call import NotificationHandler, ProgressHandler, RequireInput
 from .._common.defaults import (
     DEFAULT_DRAIN,
     DEFAULT_PROBE_TIMEOUT,
@@ -32,7 +29,7 @@ from .._common.errors import (
     Unauthorized,
 )
 from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
-from .._common.http_server_settings import HTTPLimits
+from .._common.http_server import Authenticate, HTTPLimits
 from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
 from ._http import connect_http, serve_http
 from ._stdio import connect, connect_stdio, serve, serve_stdio

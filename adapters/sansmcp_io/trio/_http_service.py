@@ -11,9 +11,9 @@ import trio
 
 from sansmcp.http import ServerEndpoint, Session
 
+from .._async.http_runner import CompanionsBase
 from .._async.http_service import HTTPServiceBase
-from .._async.http_session_tasks import CompanionsBase
-from .._common.callbacks import FLUSH_SECONDS
+from .._common.bounds import FLUSH_SECONDS
 from .._common.tls import TLS
 from .._options.servers import ListeningServerOptions
 from ._handlers import HandlerRunner

@@ -10,7 +10,7 @@ from typing import Any
 import trio
 
 from .._async.mailbox import Item, MailboxBase
-from .._common.callbacks import ProgressHandler
+from .._common.call import ProgressHandler
 
 
 class TrioLoop:

@@ -14,7 +14,7 @@ import attrs
 from sansmcp import Change, IncomingRequest, JSONObject
 from sansmcp.http import Session, Sessions
 
-from .._common.callbacks import is_async
+from .._common.call import is_async
 from .._common.defaults import (
     check_path,
     check_waits,

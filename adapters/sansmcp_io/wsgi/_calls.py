@@ -14,8 +14,8 @@ from sansmcp import (
 )
 
 from .._common.call import ServerCallBase
-from .._common.requester import RequestArguments
-from .._common.session_server import SessionServerBase
+from .._common.requests import RequestArguments
+from .._common.server import SessionServerBase
 
 if TYPE_CHECKING:
     from sansmcp.http import ServerEndpoint
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .._common.typed_requests import BlockingRequests as Requester
     from ._runner import ExchangeThread, Runner
 else:
-    from .._common.requester import Requester
+    from .._common.requests import Requester
 
 Environ: TypeAlias = dict[str, Any]
 """What a server of WSGI tells of a request."""

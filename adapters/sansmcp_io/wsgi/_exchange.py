@@ -15,11 +15,10 @@ from typing import Any, Final, TypeAlias
 from sansmcp import IncomingRequest, JSONObject
 from sansmcp.http import SendBody, SendHead
 
-from .._common.access import PrincipalKey, key_of
 from .._common.anomalies import LOGGER
-from .._common.call import RequireInput, answer, answer_failure, ends_program
-from .._common.callbacks import not_async
+from .._common.call import RequireInput, answer, answer_failure, ends_program, not_async
 from .._common.errors import CallCancelled, Unauthorized
+from .._common.http_server import PrincipalKey, key_of
 from ._calls import Environ, ServerCall
 from ._runner import Runner
 

@@ -36,7 +36,7 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, Session
 
 from .._common.anomalies import LOGGER, AnomalyLog
-from .._common.callbacks import (
+from .._common.call import (
     NotificationHandler,
     check_progress_handler,
     not_async,
@@ -44,7 +44,7 @@ from .._common.callbacks import (
 from .._common.defaults import limit_of
 from .._common.endings import result_of, seconds_of
 from .._common.errors import CallCancelled
-from .._common.requester import RequestArguments
+from .._common.requests import RequestArguments
 from ..blocking._mailbox import Item, Mailbox
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed

@@ -1,4 +1,4 @@
-"""How much of what a peer sends may wait for the application, which may be slow to take it."""
+"""How much may wait: for the application, and for a peer that does not read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from sansmcp import ClientConnection, ServerConnection
+
 from .anomalies import LOGGER
+from .trace import Trace
 
 MOST_BYTES: Final = 268_435_456
 """Memory, by estimate, of what waits and of what is being handled."""
@@ -85,3 +88,28 @@ class Allowance:
         if not self._has_dropped:
             self._has_dropped = True
             LOGGER.warning("%s come faster than they are handled: some are dropped", self._what)
+
+
+UNSENT_BYTES: Final = 1_048_576
+"""While more output than this waits, none is added that can wait as well."""
+FLUSH_SECONDS: Final = 1.0
+"""How long the end of a connection waits for a peer that reads nothing of the last output."""
+FLUSH_SECONDS_AT_EOF: Final = 5.0
+"""The same where the peer has ended its stream and reads on, as a shell's pipeline does."""
+
+_JOINED_BYTES: Final = 262_144
+"""Output up to this is written as one buffer; of more, each message is, which copies nothing."""
+
+
+def take_output(
+    connection: ClientConnection | ServerConnection, trace: Trace | None
+) -> list[bytes]:
+    """Take all output of the core: little as one buffer, much without copying it."""
+    if connection.unsent_bytes <= _JOINED_BYTES:
+        buffers = [connection.data_to_send()]
+    else:
+        buffers = connection.buffers_to_send()
+    if trace is not None:
+        for data in buffers:
+            trace.sent(data)
+    return buffers

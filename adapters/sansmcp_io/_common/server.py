@@ -1,8 +1,10 @@
-"""The server as a handler behind HTTP has it: its verbs go to the session of one client."""
+"""What a server does outside of calls: its verbs, and logging as messages of the protocol."""
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
@@ -96,3 +98,50 @@ class SessionServerBase:
         """Send any other notification to the client's session."""
         session = self._endpoint.session_to_notify(self._peer, method)
         self._verb(self._endpoint.send_notification, method, params, meta=meta, session=session)
+
+
+_FROM: Final = (logging.INFO, 25, logging.WARNING, logging.ERROR, logging.CRITICAL)
+_LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical")
+
+
+def mcp_level(level: int) -> str:
+    """The protocol's name for a level of `logging`; `notice` is between INFO and WARNING."""
+    return _LEVELS[bisect_right(_FROM, level)]
+
+
+class LogHandlerBase(logging.Handler):
+    """Sends records as `notifications/message`, and never waits.
+
+    Without a formatter only the message is sent: a traceback is not the client's business. What
+    the library itself logs is not sent, since sending may be what it complains of.
+    """
+
+    lock: Any  # None; how it is typed differs between versions of Python
+
+    def createLock(self) -> None:
+        """None: whoever held it would wait for the connection, and who has that may log."""
+        self.lock = None
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """As any handler, but several threads at once."""
+        kept: Any = self.filter(record)
+        if kept:  # another record, perhaps, since Python 3.12
+            self.emit(kept if isinstance(kept, logging.LogRecord) else record)
+        return bool(kept)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one record, if the client wants it."""
+        if record.name == "sansmcp" or record.name.startswith("sansmcp."):
+            return
+        try:
+            text = record.getMessage() if self.formatter is None else self.format(record)
+            self._send(record, text)
+        except Exception:
+            self.handleError(record)
+
+    @abstractmethod
+    def _send(self, record: logging.LogRecord, text: str) -> None:
+        """Hand it to the connection, from whatever thread this is.
+
+        What goes wrong later than this call is for `handleError`, too.
+        """

@@ -9,7 +9,7 @@ import attrs
 
 from sansmcp import JSONObject, OutgoingRequest
 
-from .callbacks import ProgressHandler
+from .call import ProgressHandler
 from .defaults import limit_of
 
 
