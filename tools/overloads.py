@@ -255,8 +255,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from sansmcp import JSONObject
 
-from .callbacks import ProgressHandler
-from .requester import Requester
+from .call import ProgressHandler
+from .requests import Requester
 
 if TYPE_CHECKING:
     from sansmcp.types import (

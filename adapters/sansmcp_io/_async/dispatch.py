@@ -36,7 +36,7 @@ from sansmcp import (
 
 from .._common.anomalies import AnomalyLog
 from .._common.call import RequestingSide
-from .._options.sessions import SessionOptions
+from .._options.checks import SessionOptions
 from .background import Notifications, call_back, call_on_progress
 from .handlers import HandlerRunner
 from .requests import RequestSender

@@ -36,12 +36,12 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
 
 from .._common.anomalies import AnomalyLog
+from .._common.bounds import limit_of
 from .._common.call import check_progress_handler
-from .._common.defaults import limit_of
 from .._common.endings import result_of, seconds_of
 from .._common.requests import RequestArguments
 from .._common.trace import HTTPTrace
-from .._options.sessions import SessionOptions
+from .._options.checks import SessionOptions
 from .background import Notifications, call_on_progress, logged
 from .handlers import HandlerRunner
 from .loop import Loop

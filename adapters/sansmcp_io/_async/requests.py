@@ -26,7 +26,7 @@ from sansmcp import (
 )
 
 from .._common.anomalies import LOGGER
-from .._common.bounds import UNSENT_BYTES
+from .._common.bounds import UNSENT_BYTES, limit_of
 from .._common.call import (
     INTERNAL_ERROR,
     ClientSide,
@@ -34,7 +34,6 @@ from .._common.call import (
     RequestingSide,
     check_progress_handler,
 )
-from .._common.defaults import limit_of
 from .._common.endings import (
     Outcome,
     check_listing,
@@ -48,7 +47,7 @@ from .._common.endings import (
 from .._common.errors import ConnectionLost, McpError, RequestTimeout
 from .._common.requests import RequestArguments
 from .._common.stderr import StderrTail
-from .._options.sessions import SessionOptions
+from .._options.checks import SessionOptions
 from .call import Questions
 from .loop import Loop
 from .mailbox import Changes

@@ -20,7 +20,7 @@ from sansmcp import (
 
 from .._common.bounds import UNSENT_BYTES
 from .._common.trace import Trace
-from .._options.sessions import SessionOptions
+from .._options.checks import SessionOptions
 from .dispatch import ENDINGS, EventDispatcher
 
 

@@ -1,10 +1,13 @@
-"""How much may wait: for the application, and for a peer that does not read."""
+"""How much may wait and how long, by default: for the application, and for a slow peer."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any, Final, cast
+
+import attrs
 
 from sansmcp import ClientConnection, ServerConnection
 
@@ -113,3 +116,34 @@ def take_output(
         for data in buffers:
             trace.sent(data)
     return buffers
+
+
+DEFAULT_REQUEST_TIMEOUT: Final = 60.0
+"""Seconds of silence after which a request is given up; progress for it starts them anew."""
+DEFAULT_START_TIMEOUT: Final = 30.0
+"""Seconds in which the server must have answered `initialize`."""
+DEFAULT_PROBE_TIMEOUT: Final = 10.0
+"""Seconds after which a server that does not answer `server/discover` is taken for an older one."""
+DEFAULT_DRAIN: Final = 1.0
+"""Seconds in which a server finishes what it has read when its input ends."""
+
+
+def limit_of(seconds: float) -> float | None:
+    """The core's form of a timeout: `math.inf` means none."""
+    return None if seconds == math.inf else seconds
+
+
+def check_limit(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
+    """The validator of a limit: an integer or a time above zero, and `math.inf` for none."""
+    is_whole = attribute.type in (int, "int") and value != math.inf
+    if not is_number(value) or not value > 0 or (is_whole and not isinstance(value, int)):
+        kind = "an integer" if is_whole else "a number"
+        raise ValueError(
+            f"{attribute.name} must be greater than zero, and {kind} (math.inf: no limit), "
+            f"not {value!r}"
+        )
+
+
+def is_number(value: object) -> bool:
+    """Whether this is a number, which True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import attrs
 
-from .defaults import check_limit
+from .bounds import check_limit
 
 if TYPE_CHECKING:
     from sansmcp.http import AuthorizationRequired

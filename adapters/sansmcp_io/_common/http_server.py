@@ -10,7 +10,7 @@ import attrs
 
 from sansmcp import LEGACY_REVISIONS, Config
 
-from .defaults import check_limit
+from .bounds import check_limit
 
 if TYPE_CHECKING:
     from sansmcp.http import Sessions

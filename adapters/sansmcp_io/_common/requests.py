@@ -9,8 +9,8 @@ import attrs
 
 from sansmcp import JSONObject, OutgoingRequest
 
+from .bounds import limit_of
 from .call import ProgressHandler
-from .defaults import limit_of
 
 
 @attrs.define

@@ -16,14 +16,8 @@ from sansmcp import (
     JSONObject,
 )
 
+from .._common.bounds import DEFAULT_PROBE_TIMEOUT, DEFAULT_REQUEST_TIMEOUT, DEFAULT_START_TIMEOUT
 from .._common.call import NotificationHandler, serves_nothing
-from .._common.defaults import (
-    DEFAULT_PROBE_TIMEOUT,
-    DEFAULT_REQUEST_TIMEOUT,
-    DEFAULT_START_TIMEOUT,
-    check_limits,
-    kept,
-)
 from .._common.trace import HTTPClientTrace, Trace
 from ..stdio import (
     DEFAULT_KILL_AFTER,
@@ -32,7 +26,7 @@ from ..stdio import (
     StderrMode,
     process_options,
 )
-from .sessions import Checked, SessionOptions
+from .checks import Checked, SessionOptions, check_limits, kept
 
 if TYPE_CHECKING:
     import ssl

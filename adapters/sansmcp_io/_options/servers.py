@@ -15,17 +15,12 @@ from sansmcp import (
     ServerConnection,
 )
 
+from .._common.bounds import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from .._common.call import NotificationHandler
-from .._common.defaults import (
-    DEFAULT_DRAIN,
-    DEFAULT_REQUEST_TIMEOUT,
-    check_limits,
-    check_path,
-)
 from .._common.errors import check_extra
 from .._common.http_server import Authenticate, HTTPLimits, PrincipalKey
 from .._common.trace import HTTPTrace, Trace
-from .sessions import Checked, SessionOptions
+from .checks import Checked, SessionOptions, check_limits, check_path
 
 if TYPE_CHECKING:
     import ssl

@@ -1,8 +1,8 @@
 """sansmcp below ASGI: an application to mount beside other routes, on any server on asyncio."""
 
 from .._async.server import Server
+from .._common.bounds import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from .._common.call import NotificationHandler, ProgressHandler, RequireInput
-from .._common.defaults import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from .._common.errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
 from ._app import App, Handler, ReadyHandler
 from ._exchange import Authenticate, Receive, Send

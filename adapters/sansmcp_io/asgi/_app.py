@@ -15,11 +15,8 @@ from sansmcp.http import Session
 
 from .._async.handlers import Result
 from .._async.server import Server
-from .._common.defaults import (
-    check_path,
-    kept,
-)
 from .._options.arguments import described, init_takes
+from .._options.checks import check_path, kept
 from .._options.servers import LoopHTTPServerOptions
 from ..asyncio._tasks import finished
 from ._exchange import Authenticate, Receive, Send, carry, respond

@@ -22,7 +22,7 @@ from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES, take_output
 from .._common.descriptors import Data
 from .._common.trace import Trace
-from .._options.sessions import SessionOptions
+from .._options.checks import SessionOptions
 from ._ends import Reads, Writes
 from ._handlers import EventDispatcher
 from ._tasks import Tasks

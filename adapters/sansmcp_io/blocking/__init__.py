@@ -5,13 +5,13 @@ Several threads may share a client. One of those that wait reads for all of them
 guards the rest; it is never held while a thread waits or runs a function of yours.
 """
 
-from .._common.call import NotificationHandler, ProgressHandler, RequireInput
-from .._common.defaults import (
+from .._common.bounds import (
     DEFAULT_DRAIN,
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
 )
+from .._common.call import NotificationHandler, ProgressHandler, RequireInput
 from .._common.errors import (
     CallCancelled,
     ConnectionLost,

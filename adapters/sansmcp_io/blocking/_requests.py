@@ -30,8 +30,8 @@ from sansmcp import (
 )
 
 from .._common.anomalies import LOGGER
+from .._common.bounds import limit_of
 from .._common.call import INTERNAL_ERROR, ClientSide, check_progress_handler, not_async
-from .._common.defaults import limit_of
 from .._common.endings import (
     check_listing,
     ended_text,

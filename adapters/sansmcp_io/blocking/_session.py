@@ -48,7 +48,7 @@ from .._common.anomalies import LOGGER, AnomalyLog
 from .._common.bounds import Allowance, memory_of
 from .._common.call import RequireInput, answer, answer_failure, ends_program, not_async
 from .._common.errors import CallCancelled
-from .._options.sessions import SessionOptions
+from .._options.checks import SessionOptions
 from ._mailbox import Mailbox
 from ._waiting import Waiting
 

@@ -21,9 +21,9 @@ from .._common.bounds import FLUSH_SECONDS
 from .._common.descriptors import Sink, Source
 from .._common.trace import Trace
 from .._options.arguments import takes
+from .._options.checks import SessionOptions
 from .._options.clients import StdioClientOptions
 from .._options.servers import StdioServerOptions
-from .._options.sessions import SessionOptions
 from ..stdio import taken_standard_streams
 from ._call import Call
 from ._client import Client, RequestHandler, check_plain

@@ -11,13 +11,13 @@ from .._async.call import Call
 from .._async.client import Client, RequestHandler
 from .._async.mailbox import Changes
 from .._async.server import Handler, HTTPServer, LogHandler, ReadyHandler, Server, ServerCall
-from .._common.call import NotificationHandler, ProgressHandler, RequireInput
-from .._common.defaults import (
+from .._common.bounds import (
     DEFAULT_DRAIN,
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
     DEFAULT_START_TIMEOUT,
 )
+from .._common.call import NotificationHandler, ProgressHandler, RequireInput
 from .._common.errors import (
     ConnectionLost,
     InvalidAnswer,

@@ -22,7 +22,7 @@ from .._async.session import StreamDispatcher
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES, take_output
 from .._common.trace import Trace
-from .._options.sessions import SessionOptions
+from .._options.checks import SessionOptions
 from ._handlers import EventDispatcher
 from ._loop import Sleeper, unwrapped
 from ._streams import Buffer, ByteStream, NoWaitStream

@@ -4,8 +4,8 @@ Without sessions and without streams by default: each request stands for itself,
 can serve it, and none is tied to a client.
 """
 
+from .._common.bounds import DEFAULT_REQUEST_TIMEOUT
 from .._common.call import NotificationHandler, ProgressHandler, RequireInput
-from .._common.defaults import DEFAULT_REQUEST_TIMEOUT
 from .._common.errors import (
     CallCancelled,
     ConnectionLost,

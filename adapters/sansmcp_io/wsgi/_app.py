@@ -15,11 +15,8 @@ from sansmcp import Change, IncomingRequest, JSONObject
 from sansmcp.http import Session, Sessions
 
 from .._common.call import is_async
-from .._common.defaults import (
-    check_path,
-    check_waits,
-)
 from .._options.arguments import described, init_takes
+from .._options.checks import check_path, check_waits
 from .._options.servers import HTTPServerOptions
 from ._calls import Environ, ServerCall
 from ._exchange import (

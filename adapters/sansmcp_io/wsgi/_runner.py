@@ -36,12 +36,12 @@ from sansmcp import (
 from sansmcp.http import HTTPEvent, ServerEndpoint, Session
 
 from .._common.anomalies import LOGGER, AnomalyLog
+from .._common.bounds import limit_of
 from .._common.call import (
     NotificationHandler,
     check_progress_handler,
     not_async,
 )
-from .._common.defaults import limit_of
 from .._common.endings import result_of, seconds_of
 from .._common.errors import CallCancelled
 from .._common.requests import RequestArguments

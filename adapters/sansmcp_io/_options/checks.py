@@ -1,35 +1,68 @@
-"""The times that the adapters of every loop have by default, and checks of those that are given."""
+"""What every session is told, and how options are looked at."""
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
 
-from sansmcp import Config
+from sansmcp import Config, IncomingRequest
 
-DEFAULT_REQUEST_TIMEOUT: Final = 60.0
-"""Seconds of silence after which a request is given up; progress for it starts them anew."""
-DEFAULT_START_TIMEOUT: Final = 30.0
-"""Seconds in which the server must have answered `initialize`."""
-DEFAULT_PROBE_TIMEOUT: Final = 10.0
-"""Seconds after which a server that does not answer `server/discover` is taken for an older one."""
-DEFAULT_DRAIN: Final = 1.0
-"""Seconds in which a server finishes what it has read when its input ends."""
+from .._common.bounds import is_number
+from .._common.call import NotificationHandler
 
 
-def limit_of(seconds: float) -> float | None:
-    """The core's form of a timeout: `math.inf` means none."""
-    return None if seconds == math.inf else seconds
+@attrs.frozen
+class SessionOptions:
+    """What a session does with what its peer sends.
+
+    Attributes:
+        handler: Serves the peer's requests.
+        call_type: From the session and a request to what the handler is called with.
+        on_notification: Called with method and params of each notification.
+        context: Becomes `context` of each call.
+        request_timeout: For requests to the peer that say nothing else; seconds.
+    """
+
+    handler: Callable[[Any], Any]
+    call_type: Callable[[Any, IncomingRequest], Any]
+    on_notification: NotificationHandler | None
+    context: Any
+    request_timeout: float
+
+
+class Checked:
+    """Options that are looked at before anything is opened or started."""
+
+    __slots__ = ()
+
+    def check(self) -> None:
+        """Look at the options by their names.
+
+        Raises:
+            ValueError: One is of another kind than its name stands for.
+        """
+        kind: Any = type(self)  # which attrs has made
+        given = {field.name: getattr(self, field.name) for field in attrs.fields(kind)}
+        check_given(**{name: value for name, value in given.items() if is_checked(name)})
+        check_times(**{name: given[name] for name in given if name in _TIMES})
+        check_waits(**{name: given[name] for name in given if name in _WAITS})
+        for name in given:
+            if name in _COUNTS:
+                check_count(name, given[name], least=_COUNTS[name])
+
+
+_TIMES: Final = ("request_timeout", "start_timeout", "probe_timeout")
+_WAITS: Final = ("drain", "terminate_after", "kill_after")
+_COUNTS: Final[Mapping[str, int]] = {"restarts": 0, "threads": 1}
 
 
 def check_times(**times: float) -> None:
     """Raise `ValueError` unless each is a time above zero; `math.inf` is no limit."""
     for name, seconds in times.items():
-        if not _is_number(seconds) or not seconds > 0:
+        if not is_number(seconds) or not seconds > 0:
             raise ValueError(
                 f"{name} must be greater than zero, and a number of seconds (math.inf: no limit), "
                 f"not {seconds!r}"
@@ -39,7 +72,7 @@ def check_times(**times: float) -> None:
 def check_waits(**times: float) -> None:
     """Raise `ValueError` unless each is a time; 0 is none."""
     for name, seconds in times.items():
-        if not _is_number(seconds) or not seconds >= 0:
+        if not is_number(seconds) or not seconds >= 0:
             raise ValueError(
                 f"{name} must not be negative, and a number of seconds, not {seconds!r}"
             )
@@ -55,12 +88,6 @@ def check_limits(limits: object, kind: type[object]) -> None:
     """Raise `ValueError` unless these are limits of this class, or None."""
     if limits is not None and not isinstance(limits, kind):
         raise ValueError(f"limits must be {kind.__name__} or None, not {limits!r:.80}")
-
-
-def check_path(path: object) -> None:
-    """Raise `ValueError` unless it is the path of a URL."""
-    if not isinstance(path, str) or not path.startswith("/"):
-        raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
 
 
 def check_given(**given: object) -> None:
@@ -81,24 +108,15 @@ def is_checked(name: str) -> bool:
     return name in _KINDS
 
 
+def check_path(path: object) -> None:
+    """Raise `ValueError` unless it is the path of a URL."""
+    if not isinstance(path, str) or not path.startswith("/"):
+        raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
+
+
 def kept(value: Any) -> Any:
     """Several items as a tuple, which can be read once more; anything else as it is."""
     return tuple(value) if _is_several(value) else value
-
-
-def check_limit(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
-    """The validator of a limit: an integer or a time above zero, and `math.inf` for none."""
-    is_whole = attribute.type in (int, "int") and value != math.inf
-    if not _is_number(value) or not value > 0 or (is_whole and not isinstance(value, int)):
-        kind = "an integer" if is_whole else "a number"
-        raise ValueError(
-            f"{attribute.name} must be greater than zero, and {kind} (math.inf: no limit), "
-            f"not {value!r}"
-        )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _is_several(value: object) -> bool:
