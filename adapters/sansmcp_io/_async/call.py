@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sansmcp import IncomingRequest, InputRequired, JSONObject, OutgoingRequest, State
 
 from .._common.call import CallBase, Question, failure_of
-from .._common.endings import with_stderr
-from .._common.errors import ConnectionLost, McpError, RequestTimeout
+from .._common.errors import McpError
 from .._common.requests import RequestArguments
 from .handlers import Result
 from .loop import Workers
@@ -80,7 +79,6 @@ class Questions:
             RequestTimeout: The deadline has come.
             McpError: The handler could not answer: the request cannot go on.
         """
-        connection = self._session.side
         responses: JSONObject = {}
         failures: list[McpError] = []
         waiting = iter(asked.questions.items())
@@ -95,19 +93,14 @@ class Questions:
                     failures.append(failure_of(question["method"], error))
                     workers.cancel()
 
-        method = asked.request.method
-        if connection.state is State.OPEN:
+        if self._session.side.state is State.OPEN:
             workers = self._session.loop.new_workers(deadline)
             self._answering.add(workers)
             try:
                 await workers.run(answer_some, min(_MOST_ANSWERING, len(asked.questions)))
             finally:
                 self._answering.discard(workers)
-        if connection.state is not State.OPEN:
-            lost = ConnectionLost(f"{method} was not answered: the connection has ended")
-            raise with_stderr(lost, self._session.stderr)
-        if self._session.clock() >= deadline:
-            raise RequestTimeout(f"{method} was not answered in the time allowed in all")
+        self._session.sending.check_answers(asked.request.method, deadline, self._session.clock())
         if failures:
             raise failures[0]
         return responses

@@ -122,7 +122,7 @@ class EventDispatcher(RequestSender):
             case ConnectionFailed():
                 event.start.data.put(event)
             case ConnectionClosed():
-                self._ended_by = event.cause
+                self.sending.ended_by = event.cause
                 self._ready.set()  # whoever waits for it learns that it will not be
                 self._room.look()  # there will be none
                 self._questions.cancel()

@@ -13,10 +13,11 @@ from typing import Final, TypeAlias
 
 from sansmcp.http import Origin
 
+from .._common.http_client_events import sentence_of
 from .._common.http_client_settings import HTTPClientLimits
 from .._common.tls import TLS
 from .._http1.client import HTTPClientConnection
-from .http_client import Carrying, sentence_of
+from .http_client import Carrying
 from .loop import Loop
 from .tls_stream import ByteStream, TLSStream
 

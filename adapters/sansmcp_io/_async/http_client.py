@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import inspect
 import math
-import ssl
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
-from sansmcp import ConnectionClosed, ConnectionFailed, Ready, Subscription
+from sansmcp import ConnectionClosed, Subscription
 from sansmcp.http import (
     AuthorizationRequired,
     ClientEndpoint,
     ClientExchange,
     ClientHTTPEvent,
     ExchangePurpose,
-    MessageRefused,
-    MessageUndelivered,
-    SessionLost,
-    StreamUnavailable,
 )
 
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS
-from .._common.endings import tell_opening_failed
-from .._common.errors import Refusal
+from .._common.http_client_events import handle_http_event
 from .._common.http_client_settings import Headers, HTTPClientLimits
 from .._options.clients import HTTPClientOptions
 from .background import logged
@@ -164,37 +158,15 @@ class HTTPClientDispatcher(EventDispatcher):
         return event
 
     def _handle(self, event: ClientHTTPEvent) -> None:
-        match event:
-            case AuthorizationRequired(kept=True):
-                self._authorize(event)
-            case AuthorizationRequired():
-                cause = self._failed_authorization
-                _tell(event, Refusal(event.status, event.challenges, cause=cause))
-            case MessageRefused():
-                _tell(event, Refusal(event.status, retry_after=event.retry_after))
-                if event.request is None:
-                    LOGGER.warning("the server has refused a message: HTTP %d", event.status)
-            case MessageUndelivered():
-                LOGGER.info("a message was lost with its connection")
-            case StreamUnavailable():
-                LOGGER.info("%s", event.text)
-            case SessionLost():
-                self._room.is_closed = True  # whoever asks waits until it is open again
-                if event.start is None:
-                    self._room.needs_reopening = True
-                else:
-                    event.start.data = self.loop.new_mailbox()  # nobody waits for it there
-            case _:
-                if isinstance(event, ConnectionFailed):
-                    self._opening_failed = event
-                elif self._opening_failed is not None:
-                    tell_opening_failed(event, self._opening_failed)
-                self._handle_event(event)
-                if isinstance(event, Ready):
-                    self._room.is_closed = False
-                    self._opening_failed = None
-                elif isinstance(event, ConnectionClosed):
-                    self._closed.set()
+        if isinstance(event, AuthorizationRequired) and event.kept:
+            self._authorize(event)
+            return
+        failed = self._failed_authorization
+        rest = handle_http_event(event, self.sending, self.loop.new_mailbox, failed)
+        if rest is not None:
+            self._handle_event(rest)
+            if isinstance(rest, ConnectionClosed):
+                self._closed.set()
 
     def _authorize(self, event: AuthorizationRequired) -> None:
         """Have the application asked, once for all that is refused meanwhile."""
@@ -219,12 +191,6 @@ class HTTPClientDispatcher(EventDispatcher):
             if headers is None:
                 self.endpoint.give_up(now=self.clock())
             self.wake()
-
-
-def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> None:
-    """Have whoever waits for the ending know what it comes of."""
-    if event.request is not None:
-        event.request.data.refusal = refusal
 
 
 class Carrying:
@@ -281,10 +247,3 @@ class Carrier(Protocol):
     async def aclose(self) -> None:
         """Close what is kept open between exchanges."""
         ...
-
-
-def sentence_of(error: BaseException | None) -> str:
-    """What went wrong, for events: without anything that the peer wrote."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the server's certificate is not valid: {error.verify_message}"
-    return f"the connection has failed: {error}"

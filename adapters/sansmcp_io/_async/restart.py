@@ -100,7 +100,7 @@ class Restarter:
         if not process.is_of_use:
             if self._left == 0:
                 lost = ConnectionLost(f"the server has ended again after {self._restarts} restarts")
-                raise with_stderr(lost, self.session.stderr)
+                raise with_stderr(lost, self.session.sending.stderr)
             self._left -= 1
             LOGGER.warning("the server has ended unexpectedly and is started again")
             former, process = process, _Process(self._loop)

@@ -259,8 +259,13 @@ def failure_of(method: str, failure: Exception) -> McpError:
     if isinstance(failure, McpError):
         return failure
     LOGGER.error("the handler of %.80r failed", method, exc_info=failure)
+    return internal_error(failure)
+
+
+def internal_error(cause: Exception) -> McpError:
+    """The error that the peer is told of a failure whose details are not for it."""
     error = McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
-    error.__cause__ = failure
+    error.__cause__ = cause
     return error
 
 

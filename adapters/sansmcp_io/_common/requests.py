@@ -1,16 +1,34 @@
-"""The method `request` of clients, servers and calls, which is the same in all adapters."""
+"""Requests that this side sends: their arguments, and whether they can be sent now."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
-from sansmcp import JSONObject, OutgoingRequest
+from sansmcp import (
+    CloseCause,
+    ConnectionFailed,
+    Event,
+    InputRequired,
+    JSONObject,
+    OutgoingRequest,
+    Ready,
+    State,
+)
 
-from .bounds import limit_of
-from .call import ProgressHandler
+from .anomalies import LOGGER
+from .bounds import UNSENT_BYTES, limit_of
+from .call import ClientSide, ProgressHandler, RequestingSide, internal_error
+from .endings import ended_text, not_sent_error, tell_opening_failed, with_stderr
+from .errors import ConnectionLost, RequestTimeout
+from .stderr import StderrTail
+
+if TYPE_CHECKING:
+    from sansmcp.http import ClientEndpoint
+
+_NOT_OPEN: Final = "the session was lost, and is not open again yet"
 
 
 @attrs.define
@@ -102,3 +120,124 @@ class Requester:
     def _send_request(self, arguments: RequestArguments) -> Any:
         """Send the request: an awaitable of the result, or the result."""
         raise NotImplementedError
+
+
+class SendState:
+    """Whether requests can be sent now, and if not, why.
+
+    Attributes:
+        stderr: Standard error of the server process, which errors show.
+        ended_by: Why the connection has ended, as far as it is known.
+        is_lost: The session over HTTP was lost and is not open again: nothing can be sent.
+        needs_reopening: No other session is being opened: the next request has to open one.
+    """
+
+    def __init__(self, side: RequestingSide) -> None:
+        self.stderr: StderrTail | None = None
+        self.ended_by: CloseCause | None = None
+        self.is_lost = False
+        self.needs_reopening = False
+        self._side: Final = side
+        self._opening_failed: ConnectionFailed | None = None  # of the session that is wanted
+
+    @property
+    def has_room(self) -> bool:
+        """Whether output may be added that can wait as well."""
+        return not self.is_lost and self._side.unsent_bytes <= UNSENT_BYTES
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether there will be no room, however long one waits."""
+        return self.needs_reopening or self._side.state is State.CLOSED
+
+    def check_open(self, method: str) -> None:
+        """Raise `ConnectionLost` unless the connection is open."""
+        if self._side.state is not State.OPEN:
+            lost = ConnectionLost(f"{method} was not sent: {ended_text(self.ended_by)}")
+            raise with_stderr(lost, self.stderr)
+
+    def check_session(self, method: str) -> None:
+        """Raise `ConnectionLost` if the session is lost: a notification does not wait for one."""
+        if self.is_lost:
+            raise ConnectionLost(f"{method} was not sent: {_NOT_OPEN}")
+
+    def check_reopened(self, method: str) -> None:
+        """Raise why there is still no session, after a wait for room."""
+        if self.is_lost:
+            raise not_sent_error(method, self._opening_failed)
+
+    def no_room_error(self, method: str, seconds: float) -> RequestTimeout:
+        """The exception after a wait for room that was too long."""
+        why = _NOT_OPEN if self.is_lost else f"the peer has not read for {seconds} s"
+        return RequestTimeout(f"{method} was not sent: {why}")
+
+    def start(
+        self, timeout: float, probe_timeout: float, hint: str | None, *, data: object, now: float
+    ) -> None:
+        """Begin to open the conversation of a client. `data` becomes that of the handle."""
+        cast(ClientSide, self._side).start(
+            timeout=limit_of(timeout),
+            probe_timeout=limit_of(probe_timeout),
+            hint=hint,
+            data=data,
+            now=now,
+        )
+
+    def reopen(self, data: object, now: float) -> None:
+        """Begin to open another session, in place of the lost one."""
+        self.needs_reopening = False
+        cast("ClientEndpoint", self._side).reopen(now=now).data = data
+
+    def lose_session(self, *, needs_reopening: bool) -> None:
+        """The session was lost. The core opens another one, unless that is left to this side."""
+        self.is_lost = True
+        self.needs_reopening |= needs_reopening
+
+    def note(self, event: Event) -> None:
+        """Learn from an event of an endpoint, before it is handled, whether a session is open."""
+        if isinstance(event, Ready):
+            self.is_lost = False
+            self._opening_failed = None
+        elif isinstance(event, ConnectionFailed):
+            self._opening_failed = event
+        elif self._opening_failed is not None:
+            tell_opening_failed(event, self._opening_failed)
+
+    def check_answers(self, method: str, deadline: float, now: float) -> None:
+        """Raise if it is too late for answers to the questions about a request."""
+        if self._side.state is not State.OPEN:
+            lost = ConnectionLost(f"{method} was not answered: the connection has ended")
+            raise with_stderr(lost, self.stderr)
+        if now >= deadline:
+            raise RequestTimeout(f"{method} was not answered in the time allowed in all")
+
+    def send_answers(
+        self,
+        asked: InputRequired,
+        responses: JSONObject,
+        *,
+        progress: bool,
+        timeout: float,
+        deadline: float,
+        data: object,
+        now: float,
+    ) -> OutgoingRequest:
+        """Send the next round of a request, with the answers to what was asked.
+
+        Raises:
+            McpError: An answer has no JSON form.
+        """
+        try:
+            return cast(ClientSide, self._side).provide_input(
+                asked.request,
+                responses,
+                progress=progress,
+                timeout=limit_of(timeout),
+                max_timeout=limit_of(deadline - now),
+                data=data,
+                now=now,
+            )
+        except Exception as error:  # also what an encoder says of values that are no JSON
+            text = "the handler's answers to questions about %.80r cannot be sent"
+            LOGGER.error(text, asked.request.method, exc_info=error)
+            raise internal_error(error) from error

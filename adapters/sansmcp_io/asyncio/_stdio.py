@@ -91,7 +91,7 @@ async def _connected(
         drain=0.0,
         trace=options.trace,
     )
-    session.stderr = stderr
+    session.sending.stderr = stderr
     async with running(session):
         await session.start(*options.opening)
         yield session

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sansmcp import IncomingRequest, InputRequired, JSONObject, OutgoingRequest, State
 
 from .._common.call import CallBase, Question, failure_of
-from .._common.endings import with_stderr
-from .._common.errors import CallCancelled, ConnectionLost, RequestTimeout
+from .._common.errors import CallCancelled
 from .._common.requests import RequestArguments
 
 if TYPE_CHECKING:
@@ -122,7 +121,6 @@ def answers(session: RequestSender, asked: InputRequired, deadline: float) -> JS
         RequestTimeout: The deadline has come.
         McpError: The handler could not answer: the request cannot go on.
     """
-    method = asked.request.method
     responses: JSONObject = {}
     for name, question in asked.questions.items():
         failure: Exception | None = None
@@ -132,11 +130,7 @@ def answers(session: RequestSender, asked: InputRequired, deadline: float) -> JS
                 responses[name] = cast(JSONObject, session.call(call))
             except Exception as error:
                 failure = error
-        if session.side.state is not State.OPEN:
-            lost = ConnectionLost(f"{method} was not answered: the connection has ended")
-            raise with_stderr(lost, session.stderr)
-        if time.monotonic() >= deadline:
-            raise RequestTimeout(f"{method} was not answered in the time allowed in all")
+        session.sending.check_answers(asked.request.method, deadline, time.monotonic())
         if failure is not None:
             raise failure_of(question["method"], failure)
     return responses

@@ -6,21 +6,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from sansmcp import ConnectionFailed, Ready
 from sansmcp.http import (
     AuthorizationRequired,
     ClientEndpoint,
     ClientHTTPEvent,
-    MessageRefused,
-    MessageUndelivered,
-    SessionLost,
-    StreamUnavailable,
 )
 
 from .._common.anomalies import LOGGER
 from .._common.call import not_async
-from .._common.endings import tell_opening_failed
-from .._common.errors import Refusal
+from .._common.http_client_events import handle_http_event
 from .._common.http_client_settings import Headers, HTTPClientLimits
 from .._options.clients import HTTPClientOptions
 from ._call import Call
@@ -57,36 +51,15 @@ class HTTPSession(HTTPWire, RequestSender):
     # ------------------------------------------------------------------------------ events
 
     def _handle_event(self, event: ClientHTTPEvent) -> None:
-        match event:
-            case AuthorizationRequired(kept=True):
-                self._to_authorize = event
-            case AuthorizationRequired():
-                cause = self._failed_authorization
-                _tell(event, Refusal(event.status, event.challenges, cause=cause))
-            case MessageRefused():
-                _tell(event, Refusal(event.status, retry_after=event.retry_after))
-                if event.request is None:
-                    LOGGER.warning("the server has refused a message: HTTP %d", event.status)
-            case MessageUndelivered():
-                LOGGER.info("a message was lost with its connection")
-            case StreamUnavailable():
-                LOGGER.info("%s", event.text)
-            case SessionLost():
-                self.is_reopening = True  # whoever asks waits until it is open again
-                if event.start is None:
-                    self.needs_reopening = True
-                    self.ring_all()
-                else:
-                    event.start.data = Mailbox[Any]()  # nobody waits for it there
-            case _:
-                if isinstance(event, Ready):
-                    self.is_reopening = False
-                    self._opening_failed = None
-                elif isinstance(event, ConnectionFailed):
-                    self._opening_failed = event
-                elif self._opening_failed is not None:
-                    tell_opening_failed(event, self._opening_failed)
-                super()._handle_event(event)
+        if isinstance(event, AuthorizationRequired) and event.kept:
+            self._to_authorize = event
+            return
+        failed = self._failed_authorization
+        rest = handle_http_event(event, self.sending, Mailbox[Any], failed)
+        if rest is not None:
+            super()._handle_event(rest)
+        elif self.sending.needs_reopening:
+            self.ring_all()
 
     # -------------------------------------------------------------------------- authorization
 
@@ -124,9 +97,3 @@ class HTTPSession(HTTPWire, RequestSender):
         if self._moving:
             self.look()  # what has come may have freed a connection
         super()._check_open(method)
-
-
-def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> None:
-    """Have whoever waits for the ending know what it comes of."""
-    if event.request is not None:
-        event.request.data.refusal = refusal

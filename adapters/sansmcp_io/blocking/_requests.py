@@ -6,11 +6,10 @@ import math
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, cast
 
 from sansmcp import (
     ConnectionFailed,
-    ErrorCode,
     ErrorReceived,
     IncomingRequest,
     InputRequired,
@@ -19,7 +18,6 @@ from sansmcp import (
     Listing,
     ListingEnded,
     LocalProtocolError,
-    OutgoingRequest,
     PageReceived,
     PingEnded,
     Ready,
@@ -29,30 +27,22 @@ from sansmcp import (
     State,
 )
 
-from .._common.anomalies import LOGGER
 from .._common.bounds import limit_of
-from .._common.call import INTERNAL_ERROR, ClientSide, check_progress_handler, not_async
+from .._common.call import ClientSide, check_progress_handler, not_async
 from .._common.endings import (
     check_listing,
     ended_text,
-    not_sent_error,
     result_of,
     seconds_of,
     start_error,
     with_stderr,
 )
-from .._common.errors import CallCancelled, ConnectionLost, McpError, RequestTimeout
+from .._common.errors import CallCancelled, ConnectionLost, RequestTimeout
 from .._common.requests import RequestArguments
-from .._common.stderr import StderrTail
 from ._call import answers
 from ._mailbox import Changes, Item, Mailbox
 from ._session import EventDispatcher
 from ._waiting import FORKED
-
-if TYPE_CHECKING:
-    from sansmcp.http import ClientEndpoint
-
-_REOPENING: Final = "the session was lost, and is not open again yet"
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | RequestCancelled
 
@@ -62,24 +52,16 @@ class RequestSender(EventDispatcher):
 
     polls: int
 
-    stderr: StderrTail | None = None
-    _opening_failed: ConnectionFailed | None = None  # of the session that is wanted
-
     def start(self, timeout: float, probe_timeout: float, hint: str | None) -> None:
         """Open the conversation of a client, or raise why that cannot be done."""
         with self:
             mailbox = Mailbox[Ready | ConnectionFailed]()
-            cast(ClientSide, self.side).start(
-                timeout=limit_of(timeout),
-                probe_timeout=limit_of(probe_timeout),
-                hint=hint,
-                data=mailbox,
-                now=time.monotonic(),
-            )
+            now = time.monotonic()
+            self.sending.start(timeout, probe_timeout, hint, data=mailbox, now=now)
             self.turn()
             event = self._take(mailbox)
         if isinstance(event, ConnectionFailed):
-            raise start_error(event, self.stderr)
+            raise start_error(event, self.sending.stderr)
 
     def request(self, arguments: RequestArguments, serving: IncomingRequest | None) -> JSONObject:
         """Ask, wait, and cancel the request if the wait is interrupted."""
@@ -91,7 +73,7 @@ class RequestSender(EventDispatcher):
             if serving is not None and not serving.open:
                 raise CallCancelled(f"{method} was not sent: the call is over")
             timeout = self.request_timeout if timeout is None else timeout
-            if not self.has_room:
+            if not self.sending.has_room:
                 waited = self._room_to_ask(method, timeout, max_timeout)
                 timeout -= waited
                 max_timeout = None if max_timeout is None else max_timeout - waited
@@ -113,7 +95,16 @@ class RequestSender(EventDispatcher):
                 outcome = self._take(mailbox)
                 while isinstance(outcome, InputRequired):
                     responses = answers(self, outcome, deadline)
-                    call = self._go_on(outcome, responses, timeout, deadline, mailbox)
+                    call = self.sending.send_answers(
+                        outcome,
+                        responses,
+                        progress=on_progress is not None,
+                        timeout=timeout,
+                        deadline=deadline,
+                        data=mailbox,
+                        now=time.monotonic(),
+                    )
+                    self.turn()
                     outcome = self._take(mailbox)
                 if isinstance(outcome, RequestCancelled):
                     raise CallCancelled(f"{method} was given up: the call was cancelled")
@@ -129,7 +120,7 @@ class RequestSender(EventDispatcher):
                     serving.data.remove(mailbox)
             if isinstance(outcome, RequestFailed):
                 self.flush()  # it may have been cancelled
-        return result_of(outcome, self.stderr)
+        return result_of(outcome, self.sending.stderr)
 
     def _take(self, mailbox: Mailbox[Item]) -> Item:
         """The oldest item, as soon as there is one, and all progress before."""
@@ -148,49 +139,14 @@ class RequestSender(EventDispatcher):
         if not seconds > 0:
             return 0.0  # the core says what is wrong with that
         start = time.monotonic()
-        if self.needs_reopening:
-            self._reopen()
+        if self.sending.needs_reopening:
+            self.sending.reopen(Mailbox[Any](), start)  # nobody waits for it there
+            self.turn()
         if not self.wait_for_room(start + seconds):
-            why = _REOPENING if self.is_reopening else f"the peer has not read for {seconds} s"
-            raise RequestTimeout(f"{method} was not sent: {why}")
+            raise self.sending.no_room_error(method, seconds)
         self._check_open(method)
-        if self.is_reopening:
-            raise not_sent_error(method, self._opening_failed)
+        self.sending.check_reopened(method)
         return time.monotonic() - start
-
-    def _reopen(self) -> None:
-        """Open a session again, after one that was of no use: it is asked for."""
-        self.needs_reopening = False
-        endpoint = cast("ClientEndpoint", self.side)
-        endpoint.reopen(now=time.monotonic()).data = Mailbox[Any]()  # nobody waits for it there
-        self.turn()
-
-    def _go_on(
-        self,
-        asked: InputRequired,
-        responses: JSONObject,
-        timeout: float,
-        deadline: float,
-        mailbox: Mailbox[Any],
-    ) -> OutgoingRequest:
-        """The next round of a request, with the answers to what was asked."""
-        now = time.monotonic()
-        try:
-            call = cast(ClientSide, self.side).provide_input(
-                asked.request,
-                responses,
-                progress=mailbox.on_progress is not None,
-                timeout=limit_of(timeout),
-                max_timeout=limit_of(deadline - now),
-                data=mailbox,
-                now=now,
-            )
-        except Exception as error:  # also what an encoder says of values that are no JSON
-            text = "what the handler has answered to questions about %.80r cannot be sent"
-            LOGGER.error(text, asked.request.method, exc_info=error)
-            raise McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR) from error
-        self.turn()
-        return call
 
     @contextmanager
     def listen(
@@ -198,11 +154,11 @@ class RequestSender(EventDispatcher):
     ) -> Generator[Changes, None, None]:
         """Subscribe, and iterate over what changes, for as long as the block lasts."""
         method = "subscriptions/listen"
-        changes = Changes(self, self.stderr)
+        changes = Changes(self, self.sending.stderr)
         with self:
             self._check_open(method)
             timeout = self.request_timeout if timeout is None else timeout
-            if not self.has_room:
+            if not self.sending.has_room:
                 timeout -= self._room_to_ask(method, timeout, None)
             subscription = cast(ClientSide, self.side).listen(
                 notifications,
@@ -235,7 +191,8 @@ class RequestSender(EventDispatcher):
                 with self:
                     if listing is None or listing.open:
                         self._check_open(method)
-                        if not self.has_room:  # not taken off: the time is one for every page
+                        if not self.sending.has_room:
+                            # Not taken off the time: that is one for every page.
                             self._room_to_ask(method, timeout, None)
                     if listing is None:
                         listing = self.side.send_paginated(
@@ -261,7 +218,7 @@ class RequestSender(EventDispatcher):
                 if isinstance(event, ListingEnded):
                     break
                 yield from event.items
-            check_listing(event, self.stderr)
+            check_listing(event, self.sending.stderr)
         finally:
             if listing is not None:
                 self.cancel_soon(listing)
@@ -271,7 +228,7 @@ class RequestSender(EventDispatcher):
         with self:
             self._check_open("ping")
             timeout = self.request_timeout if timeout is None else timeout
-            if self.is_reopening:  # but not for room: it is small, and part of the answer
+            if self.sending.is_lost:  # but not for room: it is small, and part of the answer
                 timeout -= self._room_to_ask("ping", timeout, None)
             mailbox = Mailbox[PingEnded]()
             self.side.ping(
@@ -281,13 +238,14 @@ class RequestSender(EventDispatcher):
             )
             self.turn()
             ended = self._take(mailbox)
-        return seconds_of(ended, self.stderr)
+        return seconds_of(ended, self.sending.stderr)
 
     def poll(self, timeout: float) -> bool:
         """Handle what has come, or what comes within this time."""
         with self:
             if self.side.state is not State.OPEN:
-                raise with_stderr(ConnectionLost(ended_text(self.ended_by)), self.stderr)
+                lost = ConnectionLost(ended_text(self.sending.ended_by))
+                raise with_stderr(lost, self.sending.stderr)
             before, until = self.news, time.monotonic() + timeout
             self.polls += 1
             try:
@@ -326,8 +284,7 @@ class RequestSender(EventDispatcher):
         """Send a notification, some time soon."""
         with self:
             self._check_open(method)
-            if self.is_reopening:
-                raise ConnectionLost(f"{method} was not sent: {_REOPENING}")
+            self.sending.check_session(method)
             self.side.send_notification(method, params, meta=meta, now=time.monotonic())
             self.turn()
             self.flush(until_taken=True)
@@ -335,6 +292,4 @@ class RequestSender(EventDispatcher):
     def _check_open(self, method: str) -> None:
         if self.is_forked:
             raise ConnectionLost(FORKED)
-        if self.side.state is not State.OPEN:
-            lost = ConnectionLost(f"{method} was not sent: {ended_text(self.ended_by)}")
-            raise with_stderr(lost, self.stderr)
+        self.sending.check_open(method)

@@ -31,7 +31,7 @@ class RunningServer(Forkable):
         except BaseException:
             child.stop()
             raise
-        self.session.stderr = child.stderr
+        self.session.sending.stderr = child.stderr
         child.on_lines = lambda call: self.session.tell("on_stderr", call)
         self._is_closed = False
         self._closing = threading.Lock()
@@ -140,7 +140,7 @@ class Keeper(Forkable):
         former = self.session
         if self._left == 0:
             lost = ConnectionLost(f"the server has ended again after {self._restarts} restarts")
-            raise with_stderr(lost, former.stderr)
+            raise with_stderr(lost, former.sending.stderr)
         LOGGER.warning("the server has ended unexpectedly and is started again")
         former_running = self._running
         assert former_running is not None

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, assert_never, cast
 
 from sansmcp import (
-    CloseCause,
     ConnectionClosed,
     ConnectionFailed,
     ErrorReceived,
@@ -82,7 +81,6 @@ class EventDispatcher(Waiting):
         self._call_type = options.call_type
         self._on_notification = options.on_notification
         self._on_ready: Callable[[], object] | None = None
-        self.ended_by: CloseCause | None = None
         self.is_ready: bool = False
         self.news: int = 0  # how much was done for the application
         self.polls: int = 0  # so many threads wait for that
@@ -131,7 +129,7 @@ class EventDispatcher(Waiting):
             case ConnectionFailed():
                 self._put(event.start.data, event)
             case ConnectionClosed():
-                self.ended_by = event.cause
+                self.sending.ended_by = event.cause
                 self._requests.clear()
                 self.ring_all()
             case PingEnded():
@@ -205,7 +203,7 @@ class EventDispatcher(Waiting):
             return self._tell_next
         if not self._requests or self._nesting >= _MOST_NESTED:
             return None
-        if not self.has_room:
+        if not self.sending.has_room:
             self._is_crowded = True  # whoever makes room has the reading thread look again
             return None
         request, _ = self._requests.popitem(last=False)

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sansmcp import State
 
-from .._common.bounds import UNSENT_BYTES
 from .._common.errors import ConnectionLost
+from .._common.requests import SendState
 from ._lock import Guarded
 from ._mailbox import Bell, Mailbox
 
@@ -53,8 +53,7 @@ class Waiting(Guarded):
         self._alarm = math.inf  # until when it does
         self._late_until = math.inf  # what is due is put off, if something comes
         self._is_crowded = False  # somebody waits for room in the output
-        self.is_reopening = False  # the session is lost: nothing can be sent
-        self.needs_reopening = False  # no other is being opened: the next request opens one
+        self.sending: Final = SendState(side)
 
     def _leave_to_parent(self) -> None:
         super()._leave_to_parent()
@@ -302,24 +301,19 @@ class Waiting(Guarded):
 
     # ------------------------------------------------------------------------------- room
 
-    @property
-    def has_room(self) -> bool:
-        """Whether output may be added that can wait as well."""
-        return self.side.unsent_bytes <= UNSENT_BYTES and not self.is_reopening
-
     def wait_for_room(self, until: float) -> bool:
         """Wait until output may be added, or the connection has ended."""
         return self.wait(self._may_go_on, until)
 
     def _may_go_on(self) -> bool:
-        if self.has_room or self.needs_reopening or self.side.state is State.CLOSED:
+        if self.sending.has_room or self.sending.is_hopeless:
             return True
         self._is_crowded = True  # each time: another thread may have taken the room
         return False
 
     def _look_for_room(self) -> None:
         """Some output has gone."""
-        if self._is_crowded and self.has_room:
+        if self._is_crowded and self.sending.has_room:
             self._is_crowded = False
             self.ring_all()
             self._wake_reader()

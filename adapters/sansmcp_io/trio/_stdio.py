@@ -125,7 +125,7 @@ async def _connected(
         drain=0.0,
         trace=options.trace,
     )
-    session.stderr = stderr
+    session.sending.stderr = stderr
     session.shield()
     async with unwrapped(), trio.open_nursery() as nursery:
         session.around.append(nursery.cancel_scope)
