@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sansmcp import JSONObject, JSONValue, Peer, State
 
+from .._common.client import ClientBase
 from .._common.requests import RequestArguments
 from .call import Call
 from .handlers import Result
@@ -30,7 +31,14 @@ comes out of `Client.request` as `McpError`, and what it runs is cancelled when 
 """
 
 
-class Client(Requester):
+class Client(
+    ClientBase[
+        AsyncGenerator[JSONValue, None],
+        AbstractAsyncContextManager[Changes],
+        Coroutine[Any, Any, float],
+    ],
+    Requester,
+):
     """An open connection to a server. Its methods may be used by any number of tasks at once."""
 
     def __init__(self, session: RequestSender, restarter: Restarter | None = None) -> None:
@@ -52,74 +60,26 @@ class Client(Requester):
         session = await self._live()
         return await session.request(arguments, None)
 
-    async def items(
-        self, method: str, params: JSONObject | None = None, *, timeout: float | None = None
+    async def _items(
+        self, method: str, params: JSONObject | None, timeout: float | None
     ) -> AsyncGenerator[JSONValue, None]:
-        """Iterate over a listing (`tools/list` and the like), page after page.
-
-        The next page is asked for when the items of the one before were taken.
-
-        Args:
-            method: A method that is paginated.
-            params: The params of each page but for the cursor.
-            timeout: Seconds allowed for each page, as for `request`, and as many for the time that
-                it waits for others to be sent.
-
-        Raises:
-            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`.
-            InvalidAnswer: A page is not valid, or the listing does not end.
-        """
         session = await self._live()
         async with aclosing(session.items(method, params, timeout)) as items:
             async for item in items:
                 yield item
 
     @asynccontextmanager
-    async def listen(
-        self,
-        notifications: JSONObject,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
+    async def _listen(
+        self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
     ) -> AsyncGenerator[Changes, None]:
-        """Subscribe to changes for as long as the block lasts.
-
-        `async with client.listen({"toolsListChanged": True}) as changes:`, and in it
-        `async for method, params in changes:`. The iteration ends when the server ends the
-        subscription. Revision 2026-07-28 has it; before, `resources/subscribe` is a request, and
-        changes come to `on_notification`.
-
-        Args:
-            notifications: The `SubscriptionFilter`.
-            meta: Merged into `params._meta`.
-            timeout: Seconds that the server has to acknowledge it, with the time that it waits for
-                others to be sent, as for `request`.
-
-        Raises:
-            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`;
-                the iteration, too.
-        """
         session = await self._live()
         async with session.listen(notifications, meta, timeout) as changes:
             yield changes
 
-    def notify(
-        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
-    ) -> None:
-        """Send a notification. Never blocks.
-
-        Raises:
-            ConnectionLost: The connection has ended.
-            sansmcp.LocalProtocolError: It would break the protocol. It was not sent.
-        """
+    def _notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         self._session.notify(method, params, meta)
 
-    async def ping(self, *, timeout: float | None = None) -> float:
-        """Ping the server, and return the seconds that its answer took.
-
-        Raises:
-            RequestTimeout, ConnectionLost: As `request`.
-        """
+    async def _ping(self, timeout: float | None) -> float:
         session = await self._live()
         return await session.ping(timeout)
 

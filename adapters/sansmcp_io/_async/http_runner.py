@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, ClassVar, Final, Protocol
 
 from sansmcp import (
-    Change,
     ErrorReceived,
     ErrorWithoutIdReceived,
     IncomingRequest,
@@ -55,15 +54,11 @@ class ExchangeWire(Protocol):
         ...
 
 
-class Companions(Protocol):
-    """What goes along with each session."""
+class Cancellable(Protocol):
+    """A task, or its cancel scope."""
 
-    def begin(self, session: Session, tasks: Any) -> None:
-        """The client of a session is ready."""
-        ...
-
-    def end(self, session: Session) -> None:
-        """The session is over."""
+    def cancel(self) -> object:
+        """Stop it."""
         ...
 
 
@@ -92,7 +87,7 @@ class EndpointRunner:
         self.endpoint: Final = endpoint
         self.now: Final = now
         self.trace: Final = trace
-        self.companions: Companions | None = None
+        self.companions: CompanionsBase | None = None
         self.context: Final = options.context
         self.wires: Final[dict[ServerExchange, ExchangeWire]] = {}
         # Each client has an output of its own: nobody's answer waits for room in another's.
@@ -233,24 +228,6 @@ class EndpointRunner:
         outcome = function(*args, now=self.now(), **options)
         self.turn()
         return outcome
-
-    def publish(self, change: Change, meta: JSONObject | None) -> bool:
-        """Tell all clients that are to be told; whether there is one."""
-        told: bool = self.verb(self.endpoint.publish, change, meta=meta)
-        return told
-
-    def end_session(self, session: Session) -> bool:
-        """End a session; whether it was open until now."""
-        ended: bool = self.verb(self.endpoint.end_session, session)
-        return ended
-
-
-class Cancellable(Protocol):
-    """What stands for something that runs."""
-
-    def cancel(self) -> object:
-        """Stop it."""
-        ...
 
 
 class CompanionsBase:

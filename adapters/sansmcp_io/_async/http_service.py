@@ -14,7 +14,7 @@ from .._common.http_server import HTTPLimits
 from .._http1.responses import busy_response
 from .._options.servers import ListeningServerOptions
 from ..h11 import HTTPConnection
-from .http_runner import Companions, EndpointRunner
+from .http_runner import CompanionsBase, EndpointRunner
 from .loop import Loop
 from .server import HTTPServerCall, SessionServer
 
@@ -31,7 +31,7 @@ class HTTPServiceBase(EndpointRunner):
         self,
         endpoint: ServerEndpoint,
         options: ListeningServerOptions[Any, Any],
-        new_companions: Callable[[Callable[[Any], object], Callable[[Peer], Any]], Companions],
+        new_companions: Callable[[Callable[[Any], object], Callable[[Peer], Any]], CompanionsBase],
     ) -> None:
         self.loop = self._new_loop()
         super().__init__(

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from logging import LogRecord
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from sansmcp import (
-    Change,
     IncomingRequest,
     JSONObject,
-    JSONValue,
-    Listener,
     Peer,
     ServerConnection,
 )
 
 from .._common.call import ServerCallBase
 from .._common.requests import RequestArguments
-from .._common.server import LogHandlerBase, SessionServerBase, mcp_level
+from .._common.server import AllClients, LogHandlerBase, ServerBase, SessionServerBase, mcp_level
 from .call import Call
 from .handlers import Result
 from .requests import RequestSender
 
 if TYPE_CHECKING:
-    from sansmcp.http import ServerEndpoint, Session
+    from sansmcp.http import ServerEndpoint
 
     from .._common.typed_requests import AsyncRequests as Requester
     from .http_runner import EndpointRunner
@@ -33,22 +30,17 @@ else:
     from .._common.requests import Requester
 
 
-class Server(Requester):
+class Server(ServerBase[Coroutine[Any, Any, float]], Requester):
     """An open connection to a client. To be used in the loop's thread, by any number of tasks."""
 
     def __init__(self, session: RequestSender) -> None:
         self._session = session
         self._connection = cast(ServerConnection, session.side)
 
-    @property
-    def peer(self) -> Peer:
-        """What is known of the client: revision, info, capabilities."""
-        return self._connection.peer
-
-    @property
-    def subscriptions(self) -> tuple[str, ...]:
-        """The URIs that the client is subscribed to."""
-        return self._connection.subscriptions
+    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        outcome = function(*args, now=self._session.clock(), **options)
+        self._session.wake()
+        return outcome
 
     async def wait_ready(self) -> None:
         """Wait until the client has said that the handshake is done.
@@ -58,56 +50,13 @@ class Server(Requester):
         """
         await self._session.wait_ready()
 
-    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
-        """Tell the client that a list or a resource has changed. Never blocks.
-
-        Returns:
-            Whether the client is, or will be, told: not if it has not subscribed, the capability
-            is not declared, or the connection is over.
-        """
-        told = self._connection.publish(change, meta=meta, now=self._session.clock())
-        self._session.wake()
-        return told
-
-    @property
-    def listeners(self) -> tuple[Listener, ...]:
-        """The client's open subscriptions of revision 2026-07-28, oldest first."""
-        return self._connection.listeners
-
-    def end_listener(self, listener: Listener) -> bool:
-        """End a subscription of the client, which learns of it. Never blocks.
-
-        Returns:
-            Whether it was open until now.
-        """
-        ended = self._connection.end_listener(listener, now=self._session.clock())
-        self._session.wake()
-        return ended
-
-    def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
-        """Send a log message that belongs to no call. Never blocks.
-
-        Returns:
-            Whether it will be sent: not if it is below the client's level, or there is no client.
-
-        Raises:
-            sansmcp.LocalProtocolError: The level is unknown, or `logging` is not declared.
-        """
-        sent = self._connection.send_log(level, data, logger=logger, now=self._session.clock())
-        self._session.wake()
-        return sent
-
-    def notify(
-        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
-    ) -> None:
-        """Send any other notification, as `Client.notify`."""
+    def _notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         self._session.notify(method, params, meta)
 
     async def _send_request(self, arguments: RequestArguments) -> JSONObject:
         return await self._session.request(arguments, None)
 
-    async def ping(self, *, timeout: float | None = None) -> float:
-        """Ping the client; as `Client.ping`."""
+    async def _ping(self, timeout: float | None) -> float:
         return await self._session.ping(timeout)
 
     def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
@@ -175,16 +124,13 @@ class LogHandler(LogHandlerBase):
             self.handleError(record)
 
 
-class SessionServer(SessionServerBase, Server):
+class SessionServer(SessionServerBase[Coroutine[Any, Any, float]], Server):
     """The server as a handler of one client sees it."""
 
     def __init__(self, service: EndpointRunner, peer: Peer) -> None:
         self._service = service
+        self._connection = service.endpoint
         self._peer = peer
-
-    @property
-    def _endpoint(self) -> ServerEndpoint:
-        return self._service.endpoint
 
     def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
         return self._service.verb(function, *args, **options)
@@ -197,8 +143,7 @@ class SessionServer(SessionServerBase, Server):
         session = self._service.endpoint.session_to_ask(self._peer, arguments.method)
         return await self._service.request(arguments, serving=None, session=session)
 
-    async def ping(self, *, timeout: float | None = None) -> float:
-        """Ping the client of a session; as `Client.ping`."""
+    async def _ping(self, timeout: float | None) -> float:
         return await self._service.ping(
             self._service.endpoint.session_to_ask(self._peer, "ping"), timeout
         )
@@ -241,7 +186,7 @@ BACKLOG: Final = 1024
 Address: TypeAlias = tuple[str, int]
 
 
-class HTTPServer:
+class HTTPServer(AllClients):
     """A server that is running. To be used in the thread of its loop, by any number of tasks."""
 
     def __init__(
@@ -262,30 +207,11 @@ class HTTPServer:
         return self._addresses[0][1]
 
     @property
-    def sessions(self) -> tuple[Session, ...]:
-        """The open sessions, oldest first."""
-        return self._service.endpoint.sessions
+    def _endpoint(self) -> ServerEndpoint:
+        return self._service.endpoint
 
-    @property
-    def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of all clients that handlers work on."""
-        return self._service.endpoint.open_requests
-
-    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
-        """Tell all clients that are to be told that a list or a resource has changed.
-
-        Returns:
-            Whether anybody is, or will be, told.
-        """
-        return self._service.publish(change, meta)
-
-    def end_session(self, session: Session) -> bool:
-        """End a session, and all that is under way in it.
-
-        Returns:
-            Whether it was open until now.
-        """
-        return self._service.end_session(session)
+    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        return self._service.verb(function, *args, **options)
 
     def close(self) -> None:
         """Accept no more, and have `serve_http` return when what is under way has ended."""

@@ -7,34 +7,131 @@ from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
-from sansmcp import Change, JSONObject, JSONValue, Listener, Peer
+from sansmcp import (
+    Change,
+    IncomingRequest,
+    JSONObject,
+    JSONValue,
+    Listener,
+    Peer,
+    ServerConnection,
+)
+
+from .call import ServerSide
 
 if TYPE_CHECKING:
     from sansmcp.http import ServerEndpoint, Session
 
+SecondsT = TypeVar("SecondsT")
+
 _NO_LOCK: Final = nullcontext()
 
 
-class SessionServerBase:
-    """The server as a handler of one client sees it."""
-
-    _peer: Peer
-
-    @property
-    @abstractmethod
-    def _endpoint(self) -> ServerEndpoint:
-        """What serves all clients."""
-
-    @abstractmethod
-    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
-        """Call into the endpoint, with the time, and see to what comes of it."""
+class Verbs:
+    """Calls into the core, with its lock where threads share it, and with the time."""
 
     @property
     def _lock(self) -> AbstractContextManager[object]:
         """Held while something is looked up; nothing, where there is one thread."""
         return _NO_LOCK
+
+    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        """Call into the core, with the time, and handle what comes of it."""
+        raise NotImplementedError  # each adapter has its clock
+
+
+class ServerBase(Verbs, Generic[SecondsT]):
+    """What a server can do for one client outside of calls."""
+
+    _connection: ServerSide
+
+    @property
+    def peer(self) -> Peer:
+        """What is known of the client: revision, info, capabilities."""
+        with self._lock:
+            return cast(ServerConnection, self._connection).peer
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The URIs that the client is subscribed to; behind HTTP, those of its session."""
+        with self._lock:
+            return cast(ServerConnection, self._connection).subscriptions
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The client's open subscriptions of revision 2026-07-28, oldest first.
+
+        Behind HTTP, each is a request of its own: these are the subscriptions of the same
+        principal, or those of all clients without a principal where this client has none. A client
+        with a session has no such subscription.
+        """
+        with self._lock:
+            return cast(ServerConnection, self._connection).listeners
+
+    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
+        """Tell the client that a list or a resource has changed. Never blocks.
+
+        Behind HTTP, this tells all clients, whichever of them has caused the change.
+
+        Returns:
+            Whether a client is, or will be, told: not if none has subscribed, the capability is not
+            declared, or the connection has ended.
+        """
+        told: bool = self._verb(self._connection.publish, change, meta=meta)
+        return told
+
+    def end_listener(self, listener: Listener) -> bool:
+        """End a subscription of the client, which learns of it. Never blocks.
+
+        Returns:
+            Whether it was open until now.
+        """
+        ended: bool = self._verb(self._connection.end_listener, listener)
+        return ended
+
+    def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
+        """Send a log message that belongs to no call. Never blocks.
+
+        Returns:
+            Whether it will be sent: not if it is below the client's level, or there is no client
+            or, behind HTTP, no session.
+
+        Raises:
+            sansmcp.LocalProtocolError: The level is unknown, or `logging` is not declared.
+        """
+        return self._log(level, data, logger)
+
+    def notify(
+        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
+    ) -> None:
+        """Send any other notification, as `Client.notify`; behind HTTP, to the client's session."""
+        self._notify(method, params, meta)
+
+    def ping(self, *, timeout: float | None = None) -> SecondsT:
+        """Ping the client, as `Client.ping`; behind HTTP, in its session."""
+        return self._ping(timeout)
+
+    def _log(self, level: str, data: JSONValue, logger: str | None) -> bool:
+        sent: bool = self._verb(self._connection.send_log, level, data, logger=logger)
+        return sent
+
+    def _notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
+        raise NotImplementedError  # each adapter has its sessions
+
+    def _ping(self, timeout: float | None) -> SecondsT:
+        raise NotImplementedError  # each adapter has its way to wait
+
+
+class SessionServerBase(ServerBase[SecondsT]):
+    """The server behind HTTP, for one client: what belongs to no request goes to its session."""
+
+    _peer: Peer
+
+    @property
+    def _endpoint(self) -> ServerEndpoint:
+        return cast("ServerEndpoint", self._connection)
 
     @property
     def peer(self) -> Peer:
@@ -48,43 +145,13 @@ class SessionServerBase:
         with self._lock:
             return () if session is None else session.subscriptions
 
-    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
-        """Tell all clients that are to be told, whoever has caused it. Never blocks.
-
-        Returns:
-            Whether anybody is, or will be, told.
-        """
-        told: bool = self._verb(self._endpoint.publish, change, meta=meta)
-        return told
-
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """The client's open subscriptions of revision 2026-07-28, oldest first.
-
-        Each is a request of its own: they are those of the same principal, and those of all clients
-        that have none where this one has none. A client with a session has no such subscription.
-        """
+        """The client's open subscriptions of revision 2026-07-28, oldest first."""
         with self._lock:
             return self._endpoint.listeners_of(self._peer)
 
-    def end_listener(self, listener: Listener) -> bool:
-        """End a subscription, whose client learns of it. Never blocks.
-
-        Returns:
-            Whether it was open until now.
-        """
-        ended: bool = self._verb(self._endpoint.end_listener, listener)
-        return ended
-
-    def log(self, level: str, data: JSONValue, *, logger: str | None = None) -> bool:
-        """Send a log message that belongs to no call, to the client's session. Never blocks.
-
-        Returns:
-            Whether it will be sent: not if it is below the client's level, or there is no session.
-
-        Raises:
-            sansmcp.LocalProtocolError: The level is unknown, or `logging` is not declared.
-        """
+    def _log(self, level: str, data: JSONValue, logger: str | None) -> bool:
         session: Session | None = self._peer.session
         if session is None:
             return False
@@ -92,12 +159,50 @@ class SessionServerBase:
         sent: bool = self._verb(send_log, level, data, logger=logger, session=session)
         return sent
 
-    def notify(
-        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
-    ) -> None:
-        """Send any other notification to the client's session."""
+    def _notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         session = self._endpoint.session_to_notify(self._peer, method)
         self._verb(self._endpoint.send_notification, method, params, meta=meta, session=session)
+
+
+class AllClients(Verbs):
+    """What a program sees and tells of all clients of a server behind HTTP."""
+
+    @property
+    def _endpoint(self) -> ServerEndpoint:
+        """What serves the clients."""
+        raise NotImplementedError  # each adapter has its endpoint
+
+    @property
+    def sessions(self) -> tuple[Session, ...]:
+        """The open sessions, oldest first."""
+        with self._lock:
+            return self._endpoint.sessions
+
+    @property
+    def open_requests(self) -> tuple[IncomingRequest, ...]:
+        """The requests of all clients that handlers work on."""
+        with self._lock:
+            return self._endpoint.open_requests
+
+    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
+        """Tell all clients that have subscribed that a list or a resource has changed.
+
+        These are the clients of this process, in sessions or with open streams.
+
+        Returns:
+            Whether a client is, or will be, told.
+        """
+        told: bool = self._verb(self._endpoint.publish, change, meta=meta)
+        return told
+
+    def end_session(self, session: Session) -> bool:
+        """End a session, and all requests and streams in it.
+
+        Returns:
+            Whether it was open until now.
+        """
+        ended: bool = self._verb(self._endpoint.end_session, session)
+        return ended
 
 
 _FROM: Final = (logging.INFO, 25, logging.WARNING, logging.ERROR, logging.CRITICAL)

@@ -6,15 +6,15 @@ import asyncio
 import copy
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
-from sansmcp import Change, IncomingRequest, JSONObject
-from sansmcp.http import Session
+from sansmcp.http import ServerEndpoint
 
 from .._async.handlers import Result
 from .._async.server import Server
+from .._common.server import AllClients
 from .._options.arguments import described, init_takes
 from .._options.checks import check_path, kept
 from .._options.servers import LoopHTTPServerOptions
@@ -55,13 +55,16 @@ class _AppOptions(LoopHTTPServerOptions[Authenticate, ReadyHandler]):
 
 
 @described(_AppOptions)
-class App:
+class App(AllClients):
     """An ASGI application that serves MCP over HTTP, for one event loop of asyncio at a time.
 
     It can be the whole application of a server, or be mounted anywhere below another one. It needs
     no `lifespan`: without one it begins with its first request. With one, its own or `lifespan` in
     that of the application around it, what is under way when the server ends has `drain` seconds,
     and then ends as it should. It may be started again after that.
+
+    Its methods are called in the thread of the event loop; from another thread, by
+    `loop.call_soon_threadsafe`.
 
     Raises:
         ValueError: Settings contradict each other.
@@ -167,37 +170,12 @@ class App:
         """
         self._runner.close()
 
-    # ------------------------------------------------------------------------------- looking
-
     @property
-    def sessions(self) -> tuple[Session, ...]:
-        """The open sessions, oldest first."""
-        return self._runner.endpoint.sessions
+    def _endpoint(self) -> ServerEndpoint:
+        return self._runner.endpoint
 
-    @property
-    def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of all clients that handlers work on."""
-        return self._runner.endpoint.open_requests
-
-    # ------------------------------------------------------------------------------- telling
-
-    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
-        """Tell all clients that are to be told that a list or a resource has changed.
-
-        To be called in the thread of the event loop; from others, by `loop.call_soon_threadsafe`.
-
-        Returns:
-            Whether anybody is, or will be, told.
-        """
-        return self._runner.publish(change, meta)
-
-    def end_session(self, session: Session) -> bool:
-        """End a session, and all that is under way in it.
-
-        Returns:
-            Whether it was open until now.
-        """
-        return self._runner.end_session(session)
+    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        return self._runner.verb(function, *args, **options)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:

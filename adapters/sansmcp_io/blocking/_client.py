@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from sansmcp import JSONObject, JSONValue, Peer
 
 from .._common.call import is_async
+from .._common.client import ClientBase
 from .._common.requests import RequestArguments
 from ._call import Call
 from ._mailbox import Changes
@@ -48,7 +49,7 @@ class Sessions(Protocol):
         ...
 
 
-class Client(Requester):
+class Client(ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], float], Requester):
     """An open connection to a server. Its methods may be used by any number of threads at once.
 
     What the server sends is read while a method waits, and `on_request`, `on_notification` and
@@ -70,68 +71,20 @@ class Client(Requester):
     def _send_request(self, arguments: RequestArguments) -> JSONObject:
         return self._sessions.live().request(arguments, None)
 
-    def items(
-        self, method: str, params: JSONObject | None = None, *, timeout: float | None = None
+    def _items(
+        self, method: str, params: JSONObject | None, timeout: float | None
     ) -> Iterator[JSONValue]:
-        """Iterate over a listing (`tools/list` and the like), page after page.
-
-        The next page is asked for when the items of the one before were taken.
-
-        Args:
-            method: A method that is paginated.
-            params: The params of each page but for the cursor.
-            timeout: Seconds allowed for each page, as for `request`, and as many for the time that
-                it waits for others to be sent.
-
-        Raises:
-            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`.
-            InvalidAnswer: A page is not valid, or the listing does not end.
-        """
         return self._sessions.live().items(method, params, timeout)
 
-    def listen(
-        self,
-        notifications: JSONObject,
-        *,
-        meta: JSONObject | None = None,
-        timeout: float | None = None,
+    def _listen(
+        self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
     ) -> AbstractContextManager[Changes]:
-        """Subscribe to changes for as long as the block lasts.
-
-        `with client.listen({"toolsListChanged": True}) as changes:`, and in it
-        `for method, params in changes:`. The iteration ends when the server ends the
-        subscription. Revision 2026-07-28 has it; before, `resources/subscribe` is a request, and
-        changes come to `on_notification`.
-
-        Args:
-            notifications: The `SubscriptionFilter`.
-            meta: Merged into `params._meta`.
-            timeout: Seconds that the server has to acknowledge it, with the time that it waits for
-                others to be sent, as for `request`.
-
-        Raises:
-            PeerError, RequestTimeout, ConnectionLost, sansmcp.LocalProtocolError: As `request`;
-                the iteration, too.
-        """
         return self._sessions.live().listen(notifications, meta, timeout)
 
-    def notify(
-        self, method: str, params: JSONObject | None = None, *, meta: JSONObject | None = None
-    ) -> None:
-        """Send a notification. Over HTTP this waits until the server has it, a second at most.
-
-        Raises:
-            ConnectionLost: The connection has ended.
-            sansmcp.LocalProtocolError: It would break the protocol. It was not sent.
-        """
+    def _notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         self._sessions.session.notify(method, params, meta)
 
-    def ping(self, *, timeout: float | None = None) -> float:
-        """Ping the server, and return the seconds that its answer took.
-
-        Raises:
-            RequestTimeout, ConnectionLost: As `request`.
-        """
+    def _ping(self, timeout: float | None) -> float:
         return self._sessions.live().ping(timeout)
 
     def poll(self, timeout: float = 0.0) -> bool:

@@ -7,14 +7,15 @@ can serve it, and none is tied to a client.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+from contextlib import AbstractContextManager
+from typing import Any, Final, TypeAlias
 
 import attrs
 
-from sansmcp import Change, IncomingRequest, JSONObject
-from sansmcp.http import Session, Sessions
+from sansmcp.http import ServerEndpoint, Sessions
 
 from .._common.call import is_async
+from .._common.server import AllClients
 from .._options.arguments import described, init_takes
 from .._options.checks import check_path, check_waits
 from .._options.servers import HTTPServerOptions
@@ -65,7 +66,7 @@ class _AppOptions(HTTPServerOptions[Authenticate]):
 
 
 @described(_AppOptions)
-class App:
+class App(AllClients):
     """A WSGI application that serves MCP over HTTP. Any number of threads may call it at a time.
 
     One lock guards what they share, and is never held while a handler runs. No thread is started.
@@ -122,32 +123,12 @@ class App:
         self._runner.close(drain)
 
     @property
-    def sessions(self) -> tuple[Session, ...]:
-        """The open sessions, oldest first."""
-        with self._runner.lock:
-            return self._runner.endpoint.sessions
+    def _endpoint(self) -> ServerEndpoint:
+        return self._runner.endpoint
 
     @property
-    def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of all clients that handlers work on."""
-        with self._runner.lock:
-            return self._runner.endpoint.open_requests
+    def _lock(self) -> AbstractContextManager[object]:
+        return self._runner.lock
 
-    def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
-        """Tell all clients that are to be told that a list or a resource has changed.
-
-        It reaches those of this process, in sessions or with `streams`.
-
-        Returns:
-            Whether anybody is, or will be, told.
-        """
-        return self._runner.publish(change, meta)
-
-    def end_session(self, session: Session) -> bool:
-        """End a session, and all that is under way in it.
-
-        Returns:
-            Whether it was open until now.
-        """
-        ended: bool = self._runner.verb(self._runner.endpoint.end_session, session)
-        return ended
+    def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
+        return self._runner.verb(function, *args, **options)

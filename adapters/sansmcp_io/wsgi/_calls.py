@@ -18,8 +18,6 @@ from .._common.requests import RequestArguments
 from .._common.server import SessionServerBase
 
 if TYPE_CHECKING:
-    from sansmcp.http import ServerEndpoint
-
     from .._common.typed_requests import BlockingRequests as Requester
     from ._runner import ExchangeThread, Runner
 else:
@@ -29,16 +27,13 @@ Environ: TypeAlias = dict[str, Any]
 """What a server of WSGI tells of a request."""
 
 
-class Server(SessionServerBase, Requester):
+class Server(SessionServerBase[float], Requester):
     """The server as a handler of one client sees it. To be used by any number of threads."""
 
     def __init__(self, runner: Runner, peer: Peer) -> None:
         self._runner = runner
+        self._connection = runner.endpoint
         self._peer = peer
-
-    @property
-    def _endpoint(self) -> ServerEndpoint:
-        return self._runner.endpoint
 
     @property
     def _lock(self) -> AbstractContextManager[object]:
@@ -51,8 +46,7 @@ class Server(SessionServerBase, Requester):
         session = self._runner.endpoint.session_to_ask(self._peer, arguments.method)
         return self._runner.request(arguments, serving=None, session=session)
 
-    def ping(self, *, timeout: float | None = None) -> float:
-        """Ping the client of a session, and return the seconds that the answer took."""
+    def _ping(self, timeout: float | None) -> float:
         return self._runner.ping(self._runner.endpoint.session_to_ask(self._peer, "ping"), timeout)
 
 

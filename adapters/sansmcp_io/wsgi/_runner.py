@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from sansmcp import (
-    Change,
     ErrorReceived,
     ErrorWithoutIdReceived,
     IncomingRequest,
@@ -315,11 +314,6 @@ class Runner:
             outcome = function(*args, now=time.monotonic(), **options)
             self.turn()
         return outcome
-
-    def publish(self, change: Change, meta: JSONObject | None) -> bool:
-        """Tell all clients that are to be told; whether there is one."""
-        told: bool = self.verb(self.endpoint.publish, change, meta=meta)
-        return told
 
     # ---------------------------------------------------------------------------- ending
 
