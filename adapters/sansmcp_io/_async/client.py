@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sansmcp import JSONObject, JSONValue, Peer, State
 
@@ -14,14 +14,13 @@ from .call import Call
 from .handlers import Result
 from .mailbox import Changes
 from .requests import RequestSender
-from .restart import Restarter
+from .restart import Opening, Restarter, SessionT
 
 if TYPE_CHECKING:
     from .._common.typed_requests import AsyncRequests as Requester
 else:
     from .._common.requests import Requester
 
-SessionT = TypeVar("SessionT", bound=RequestSender)
 
 RequestHandler: TypeAlias = Callable[[Call], Result]
 """Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
@@ -86,19 +85,19 @@ class Client(
 
 @asynccontextmanager
 async def open_client(
-    opening: Callable[[], AbstractAsyncContextManager[SessionT]],
-    keep_running: Callable[
-        [Callable[[], AbstractAsyncContextManager[SessionT]], int],
-        AbstractAsyncContextManager[Restarter],
-    ],
+    opening: Opening[SessionT],
+    keep_running: Callable[[Opening[SessionT], int], AbstractAsyncContextManager[Restarter]],
     restarts: int,
 ) -> AsyncGenerator[Client, None]:
     """A client of a server process that is started again after its end, at most `restarts` times.
 
     Args:
-        opening: Starts the process, opens the conversation, and ends both.
-        keep_running: Does that again; that of the loop.
-        restarts: How often.
+        opening: Starts the process and opens the conversation.
+        keep_running: Starts it again; each loop has its own.
+        restarts: How often that is done.
+
+    Raises:
+        Exception: What `opening` raises when it fails for the first time.
     """
     if restarts == 0:
         async with opening() as session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from sansmcp import State
 
@@ -14,7 +14,9 @@ from .._common.errors import ConnectionLost
 from .loop import Loop, Tasks
 from .requests import RequestSender
 
-Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[RequestSender]]
+SessionT = TypeVar("SessionT", bound=RequestSender)
+Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[SessionT]]
+"""Starts a process and opens the conversation with it; both are ended when the block is left."""
 
 
 class _Process:
@@ -60,7 +62,7 @@ class Restarter:
 
     def __init__(
         self,
-        opening: Opening,
+        opening: Opening[RequestSender],
         restarts: int,
         *,
         loop: Loop,

@@ -135,8 +135,8 @@ class SendState:
     def __init__(self, side: RequestingSide) -> None:
         self.stderr: StderrTail | None = None
         self.ended_by: CloseCause | None = None
-        self.is_lost = False
-        self.needs_reopening = False
+        self.is_lost: bool = False
+        self.needs_reopening: bool = False
         self._side: Final = side
         self._opening_failed: ConnectionFailed | None = None  # of the session that is wanted
 
@@ -185,7 +185,7 @@ class SendState:
 
     def reopen(self, data: object, now: float) -> None:
         """Begin to open another session, in place of the lost one."""
-        self.needs_reopening: bool = False
+        self.needs_reopening = False
         cast("ClientEndpoint", self._side).reopen(now=now).data = data
 
     def lose_session(self, *, needs_reopening: bool) -> None:
@@ -196,7 +196,7 @@ class SendState:
     def note(self, event: Event) -> None:
         """Learn from an event of an endpoint, before it is handled, whether a session is open."""
         if isinstance(event, Ready):
-            self.is_lost: bool = False
+            self.is_lost = False
             self._opening_failed = None
         elif isinstance(event, ConnectionFailed):
             self._opening_failed = event

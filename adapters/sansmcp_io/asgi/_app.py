@@ -1,4 +1,4 @@
-"""sansmcp below ASGI: an application to mount beside other routes, on any server on asyncio."""
+"""The ASGI application and its options."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""sansmcp on asyncio: clients and servers on stdio, on any stream, and over HTTP."""
+"""Clients and servers on stdio and on any stream, on asyncio; restarts of a server process."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import attrs
 
 from .._async.call import Call
 from .._async.client import Client, RequestHandler, open_client
-from .._async.restart import Restarter
+from .._async.restart import Opening, Restarter
 from .._async.server import Handler, ReadyHandler, Server, ServerCall
 from .._common.stderr import StderrTail
 from .._options.arguments import takes
@@ -156,13 +156,9 @@ async def _serve(
 
 @asynccontextmanager
 async def keep_running(
-    opening: Callable[[], AbstractAsyncContextManager[StreamSession]], restarts: int
+    opening: Opening[StreamSession], restarts: int
 ) -> AsyncGenerator[Restarter, None]:
-    """Start a process; in the end, end it or the one that has taken its place.
-
-    Raises:
-        Exception: What `opening` raises when it fails for the first time.
-    """
+    """Start a process, and end the last one that has taken its place when the block is left."""
 
     @asynccontextmanager
     async def watched() -> AsyncGenerator[StreamSession, None]:

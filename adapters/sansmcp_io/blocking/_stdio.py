@@ -1,9 +1,4 @@
-"""sansmcp without a loop: clients on stdio and over HTTP, and servers on stdio, that may wait.
-
-No thread is started for a client, and no event loop hidden: whoever waits for an answer reads.
-Several threads may share a client. One of those that wait reads for all of them, and one lock
-guards the rest; it is never held while a thread waits or runs a function of yours.
-"""
+"""Clients and servers on stdio, without a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sansmcp on trio: clients and servers on stdio, or on any byte stream."""
+"""sansmcp on trio: clients and servers on stdio, on any byte stream, and over HTTP."""
 
 from .._common.errors import without_extra
 

@@ -1,9 +1,9 @@
-"""sansmcp on trio: clients and servers on stdio, or on any byte stream."""
+"""Clients and servers on stdio and on any stream, on trio; restarts of a server process."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import attrs
@@ -11,7 +11,7 @@ import trio
 
 from .._async.call import Call
 from .._async.client import Client, RequestHandler, open_client
-from .._async.restart import Restarter
+from .._async.restart import Opening, Restarter
 from .._async.server import Handler, ReadyHandler, Server, ServerCall
 from .._common.stderr import StderrTail
 from .._options.arguments import takes
@@ -142,13 +142,9 @@ async def _connected(
 
 @asynccontextmanager
 async def keep_running(
-    opening: Callable[[], AbstractAsyncContextManager[StreamSession]], restarts: int
+    opening: Opening[StreamSession], restarts: int
 ) -> AsyncGenerator[Restarter, None]:
-    """Start a process; in the end, end it or the one that has taken its place.
-
-    Raises:
-        Exception: What `opening` raises when it fails for the first time.
-    """
+    """Start a process, and end the last one that has taken its place when the block is left."""
 
     @asynccontextmanager
     async def shielded() -> AsyncGenerator[StreamSession, None]:

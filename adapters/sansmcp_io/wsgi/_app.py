@@ -1,8 +1,4 @@
-"""sansmcp below WSGI: an application to mount beside other routes, on any server and with threads.
-
-Without sessions and without streams by default: each request stands for itself, so that any worker
-can serve it, and none is tied to a client.
-"""
+"""The WSGI application and its options."""
 
 from __future__ import annotations
 
