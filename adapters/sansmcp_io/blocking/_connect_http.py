@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .._options.arguments import takes
 from .._options.clients import HTTPClientOptions
-from ._client import Client, RequestHandler
+from ._client import Client, RequestHandler, check_plain
 from ._interrupts import Uninterrupted
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @contextmanager
 def connect_http(options: HTTPClientOptions[RequestHandler]) -> Generator[Client, None, None]:
     """Talk to a server over HTTP, whichever of the five revisions it speaks."""
+    check_plain(options.on_request, options.on_notification, options.on_unauthorized)
     endpoint = options.new_endpoint()
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._http_client import HTTPSession
