@@ -16,8 +16,7 @@ from sansmcp import JSONObject
 from .._options.clients import StdioClientOptions
 from ..trio import connect
 from ..trio._process import open_child
-from .gate import Gate
-from .steps import CAPABILITIES, NotSeen, Steps, on_request
+from .steps import CAPABILITIES, Gate, NotSeen, Steps, on_request
 from .transcript import Transcript
 
 INFO: Final[JSONObject] = {"name": "sansmcp-demo-client", "version": "1.0"}

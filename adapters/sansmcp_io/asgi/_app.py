@@ -20,7 +20,7 @@ from .._options.checks import check_path, kept
 from .._options.servers import LoopHTTPServerOptions
 from ..asyncio._tasks import finished
 from ._exchange import Authenticate, Receive, Send, carry, respond
-from ._runner import Runner, Scope, ServerCall
+from ._runner import ASGIRunner, Scope, ServerCall
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`.
@@ -86,10 +86,10 @@ class App(AllClients):
         info, capabilities = copy.deepcopy((options.info, options.capabilities))
         self._options = attrs.evolve(options, info=info, capabilities=capabilities)
 
-    def _new_runner(self) -> Runner:
+    def _new_runner(self) -> ASGIRunner:
         options = self._options
         endpoint = options.new_endpoint(old_paths=options.old_paths)
-        return Runner(endpoint, options.handler, options)
+        return ASGIRunner(endpoint, options.handler, options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request, or the lifespan of the server.
@@ -124,7 +124,7 @@ class App(AllClients):
 
     # ------------------------------------------------------------------------------- running
 
-    def _runner_here(self) -> Runner:
+    def _runner_here(self) -> ASGIRunner:
         """The runner, in the loop that calls; another one if nothing can be done with it."""
         loop = _running_loop()
         if not self._runner.adopt(loop):
@@ -132,7 +132,7 @@ class App(AllClients):
             self._runner.adopt(loop)
         return self._runner
 
-    def _begin(self) -> Runner:
+    def _begin(self) -> ASGIRunner:
         if self._runner.is_closed:
             self._runner = self._new_runner()
         return self._runner_here()

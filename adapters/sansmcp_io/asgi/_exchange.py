@@ -13,7 +13,7 @@ from sansmcp.http import SendBody, SendHead, ServerExchange
 from .._common.anomalies import LOGGER
 from .._common.errors import Unauthorized
 from .._common.http_server import PrincipalKey, key_of
-from ._runner import Runner, Scope
+from ._runner import ASGIRunner, Scope
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -28,7 +28,7 @@ _END: Final = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
 async def carry(
-    runner: Runner,
+    runner: ASGIRunner,
     authenticate: Authenticate | None,
     principal_key: PrincipalKey | None,
     scope: Scope,
@@ -47,7 +47,7 @@ async def carry(
 
 
 async def _carry(
-    runner: Runner,
+    runner: ASGIRunner,
     authenticate: Authenticate | None,
     principal_key: PrincipalKey | None,
     scope: Scope,
@@ -167,7 +167,7 @@ class _Stream:
     """A response that is not complete yet: its parts go out as they come."""
 
     def __init__(
-        self, runner: Runner, exchange: ServerExchange, receive: Receive, send: Send
+        self, runner: ASGIRunner, exchange: ServerExchange, receive: Receive, send: Send
     ) -> None:
         self._runner = runner
         self._exchange = exchange

@@ -32,7 +32,7 @@ class ServerCall(HTTPServerCall):
         return scope
 
 
-class Runner(AsyncioRunner):
+class ASGIRunner(AsyncioRunner):
     """Runs an endpoint. A loop is adopted when it is needed first."""
 
     def __init__(

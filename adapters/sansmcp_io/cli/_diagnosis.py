@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import errno
 import math
 import shlex
 import shutil
 import signal
 from collections.abc import Sequence
+from importlib.resources import files
 from typing import Final
 
 import attrs
@@ -31,7 +33,6 @@ from .._common.errors import (
 )
 from ._errors import Failure, Status
 from ._output.visible import shortened
-from ._revisions import revisions_with
 from ._server_watch import TOO_LONG, Watch, is_too_long
 from ._values import array_of, as_text, member
 
@@ -412,3 +413,19 @@ def _not_sent(error: LocalProtocolError, context: Context) -> Failure:
 def declares(capabilities: JSONObject) -> str:
     """What a server declares, in one line."""
     return f"it declares: {', '.join(sorted(capabilities)) or 'nothing'}"
+
+
+_OPENING = "initialize"
+"""What the command sends by itself, where there is a handshake: nobody else can."""
+
+
+def revisions_with(method: str) -> list[str]:
+    """The revisions in which a client may send this request, oldest first."""
+    if method == _OPENING:
+        return []
+    table = (files("sansmcp") / "data" / "methods.csv").read_text("utf-8").splitlines()
+    return [
+        row["revision"]
+        for row in csv.DictReader(table)
+        if (row["method"], row["kind"], row["direction"]) == (method, "request", "client->server")
+    ]

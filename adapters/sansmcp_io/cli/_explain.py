@@ -11,8 +11,8 @@ from importlib.resources import files
 from sansmcp import JSONValue
 
 from ._errors import UsageError
-from ._output.blocks import Block, Body, Fields, Heading
 from ._output.output import Output
+from ._output.printing import Block, Body, Fields, Heading
 
 _MEMBERS = ("id", "level", "role", "layer", "revisions", "page", "text")
 

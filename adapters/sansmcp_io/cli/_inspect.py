@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from sansmcp import ErrorCode, JSONObject, JSONValue
+from sansmcp import MODERN_REVISIONS, ErrorCode, JSONObject, JSONValue
 
 from .._common.errors import (
     ConnectionLost,
@@ -19,9 +19,7 @@ from .._common.errors import (
 from ._conversation import ServerConversation
 from ._errors import Status
 from ._output import views
-from ._output.blocks import Block, Note
-from ._output.printing import Label
-from ._revisions import era_of
+from ._output.printing import Block, Label, Note
 from ._server_watch import TOO_LONG, is_too_long
 
 _LISTINGS: Final[Mapping[str, tuple[str, str]]] = {
@@ -141,3 +139,8 @@ def _described(kind: str, error: Exception, *, code: int | None = None) -> JSONO
         "status": getattr(error, "status", None),
         "retry_after": getattr(error, "retry_after", None),
     }
+
+
+def era_of(revision: str | None) -> str:
+    """The name of the era of a revision that was agreed."""
+    return "modern" if revision in MODERN_REVISIONS else "legacy"

@@ -15,8 +15,7 @@ from .._common.errors import ConnectionLost, InvalidAnswer, PeerError, RequestTi
 from ._conversation import ServerConversation, Work
 from ._errors import Advised, Status
 from ._output import views
-from ._output.blocks import Block
-from ._output.printing import Label
+from ._output.printing import Block, Label
 from ._values import array_of, as_text, member, object_of
 
 _LISTING_SECONDS: Final = 5.0

@@ -26,7 +26,7 @@ from ._exchange import (
     status_line,
     texts_of,
 )
-from ._runner import Runner
+from ._runner import ThreadRunner
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`. A plain function, which
@@ -84,7 +84,7 @@ class App(AllClients):
         if options.path is not None:
             check_path(options.path)
         self._path = options.path
-        self._runner = Runner(
+        self._runner = ThreadRunner(
             options.new_endpoint(streams=options.streams),
             on_notification=options.on_notification,
             request_timeout=options.request_timeout,

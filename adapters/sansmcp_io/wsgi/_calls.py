@@ -19,7 +19,7 @@ from .._common.server import SessionServerBase
 
 if TYPE_CHECKING:
     from .._common.typed_requests import BlockingRequests as Requester
-    from ._runner import ExchangeThread, Runner
+    from ._runner import ExchangeThread, ThreadRunner
 else:
     from .._common.requests import Requester
 
@@ -30,7 +30,7 @@ Environ: TypeAlias = dict[str, Any]
 class Server(SessionServerBase[float], Requester):
     """The server as a handler of one client sees it. To be used by any number of threads."""
 
-    def __init__(self, runner: Runner, peer: Peer) -> None:
+    def __init__(self, runner: ThreadRunner, peer: Peer) -> None:
         self._runner = runner
         self._connection = runner.endpoint
         self._peer = peer
@@ -53,7 +53,7 @@ class Server(SessionServerBase[float], Requester):
 class ServerCall(ServerCallBase, Requester):
     """A client's request that a handler works on, in the thread that the server has given it."""
 
-    def __init__(self, runner: Runner, request: IncomingRequest, context: Any) -> None:
+    def __init__(self, runner: ThreadRunner, request: IncomingRequest, context: Any) -> None:
         self._connection = runner.endpoint
         self._request = request
         self._clock = time.monotonic

@@ -20,7 +20,7 @@ from .._common.call import RequireInput, answer, answer_failure, ends_program, n
 from .._common.errors import CallCancelled, Unauthorized
 from .._common.http_server import PrincipalKey, key_of
 from ._calls import Environ, ServerCall
-from ._runner import Runner
+from ._runner import ThreadRunner
 
 StartResponse: TypeAlias = Callable[..., Any]
 Authenticate: TypeAlias = Callable[[Environ], Any]
@@ -37,7 +37,7 @@ class HandlerSettings:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: ThreadRunner,
         handler: Callable[[ServerCall], Result],
         authenticate: Authenticate | None,
         principal_key: PrincipalKey | None,

@@ -74,7 +74,7 @@ class _Sleeper:
         self.has_news = False
 
 
-class Runner:
+class ThreadRunner:
     """What all threads share."""
 
     def __init__(

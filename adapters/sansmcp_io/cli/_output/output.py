@@ -15,8 +15,7 @@ from typing import Final, TextIO, cast
 from sansmcp import JSONValue
 
 from .._errors import Failure, OutputFailed, Status
-from .blocks import Block
-from .printing import Label, Printer, Progress, make_printer
+from .printing import Block, Label, Printer, Progress, make_printer
 
 _PATIENCE: Final = 1.0
 """Seconds that a reader has who is to be told that a signal has ended the command."""

@@ -1,4 +1,4 @@
-"""What prints: plain text here, and the choice between it and rich."""
+"""The blocks that a command shows, and what prints them: plain text here, or rich."""
 
 from __future__ import annotations
 
@@ -6,14 +6,54 @@ import enum
 import os
 import time
 from collections.abc import Callable
-from typing import Final, Protocol, TextIO, assert_never
+from typing import Final, Protocol, TextIO, TypeAlias, assert_never
 
-from .blocks import Block, Body, Fields, Heading, Note, Table
+import attrs
+
 from .visible import shortened, visible, width
 
 _WIDEST_PADDING: Final = 60
 """A longer cell pushes the rest of its own line to the right, and of no other."""
 _LINES_PER_SECOND: Final = 10
+
+
+@attrs.frozen
+class Heading:
+    """Begins a part."""
+
+    text: str
+
+
+@attrs.frozen
+class Fields:
+    """Names with their values."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@attrs.frozen
+class Table:
+    """One line for each thing, with the names of the columns on top."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@attrs.frozen
+class Body:
+    """A text of its own, whose lines are kept."""
+
+    text: str
+
+
+@attrs.frozen
+class Note:
+    """One line about what is shown, or why it is not."""
+
+    text: str
+
+
+Block: TypeAlias = Heading | Fields | Table | Body | Note
 
 
 class Label(enum.Enum):

@@ -12,8 +12,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table as RichTable
 from rich.text import Span, Text
 
-from .blocks import Block, Body, Fields, Heading, Note, Table
-from .printing import Label, Progress, describe_progress
+from .printing import Block, Body, Fields, Heading, Label, Note, Progress, Table, describe_progress
 from .visible import pieces, visible, width
 
 _ESCAPE_STYLE: Final = "reverse"

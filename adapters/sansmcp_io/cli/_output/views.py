@@ -11,7 +11,7 @@ from typing import Any, Final
 from sansmcp import JSONObject, JSONValue
 
 from .._values import array_of, as_text, member, object_of
-from .blocks import Block, Body, Fields, Heading, Table
+from .printing import Block, Body, Fields, Heading, Table
 from .visible import shortened
 
 _LONGEST_CELL: Final = 400
