@@ -17,6 +17,7 @@ import pytest
 from tests.support.command_line import BIN, PROGRAMS, SECONDS, scripted
 
 HEARD = "server| received"
+LEGACY = "2025-11-25"  # where a server is not asked for a newer revision first
 
 
 def start(
@@ -110,7 +111,7 @@ def test_signal_ends_the_command_before_it_writes_where_nobody_reads(tmp_path: P
     server = [sys.executable, str(PROGRAMS / "bad_servers.py"), "recorder", str(heard)]
     with unread_pipe() as (_, writing):
         fill(writing)
-        process = start("call", "t", "--json", "--", *server, stderr=writing)
+        process = start("call", "t", "--json", "--revision", LEGACY, "--", *server, stderr=writing)
         while not heard.exists() or "tools/call" not in heard.read_text():
             assert process.poll() is None
             time.sleep(0.01)  # a file that grows wakes nobody

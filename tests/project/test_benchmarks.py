@@ -74,6 +74,7 @@ def run_benchmarks(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
+@pytest.mark.proof
 def test_quick_run_prints_every_row(tmp_path: Path) -> None:
     """A benchmark that broke with a change of the API would be noticed at the next release only."""
     output = tmp_path / "rounds.json"

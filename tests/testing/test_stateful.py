@@ -228,7 +228,7 @@ class OfBothEras(ConnectionMachine):
 @pytest.mark.parametrize("machine", [ConnectionMachine, OfBothEras])
 def test_the_machine_needs_no_counting(machine: type[ConnectionMachine]) -> None:
     """It is shipped to be used as it is, too."""
-    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=30))
+    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=15))
 
 
 def begun(machine: ConnectionMachine, configs: int = 4) -> ConnectionMachine:

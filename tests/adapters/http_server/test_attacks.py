@@ -22,7 +22,7 @@ from tests.support.processes import descriptors
 from tests.support.wire import CLIENT_CAPABILITIES, INITIALIZED, initialize
 
 MIB = 1024 * 1024
-MANY = 200
+MANY = 100
 LISTEN = modern(9, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
 
 

@@ -184,8 +184,8 @@ async def test_calls_under_way_hold_no_more_than_their_limit() -> None:
         await go.wait()
         return {"content": []}
 
-    nested = posted_modern(modern_tool_call(1, "x", x=[[] for _ in range(40_000)]))
-    config = Config(max_held_bytes=8 * MIB)
+    nested = posted_modern(modern_tool_call(1, "x", x=[[] for _ in range(10_000)]))
+    config = Config(max_held_bytes=2 * MIB)
     async with serving(slow, config=config) as server, loops.open_nursery() as nursery:
 
         async def call() -> None:
@@ -195,7 +195,7 @@ async def test_calls_under_way_hold_no_more_than_their_limit() -> None:
                 statuses.append(response.status)
                 assert (response.headers.get("retry-after") == "5") == (response.status == 503)
 
-        with growing_at_most(40 * MIB):
+        with growing_at_most(12 * MIB):
             for _ in range(20):
                 nursery.start_soon(call)
             while len(statuses) + len(server.open_requests) < 20:

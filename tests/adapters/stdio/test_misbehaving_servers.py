@@ -161,7 +161,7 @@ async def test_server_that_never_reads_costs_bounded_memory_and_its_calls_time_o
 @pytest.mark.unjudged("thousands of messages")
 @on_trio()
 async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
-    """Ten thousand races between an answer and a cancellation: looked at in both processes."""
+    """Thousands of races between an answer and a cancellation: looked at in both processes."""
     rng = random.Random(3)
     command = [sys.executable, "-m", "tests.support.programs.trio_server", "honest"]
     answered = 0
@@ -191,7 +191,7 @@ async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
         tasks = trio.lowlevel.current_statistics().tasks_living
         before, open_before = memory(), descriptors()
         there = await usage_there()
-        for _ in range(20):
+        for _ in range(8):
             await round_of(500)
         result = await client.request("tools/call", params)
         assert result["content"] == text("hi")["content"]
@@ -201,7 +201,7 @@ async def test_cancelling_calls_at_random_moments_leaks_nothing() -> None:
         tasks_there, open_there, memory_there = await usage_there()
         assert [tasks_there, open_there] == there[:2]
         assert memory_there - there[2] < 20_000_000
-    assert 1000 < answered < 9500  # both endings have happened
+    assert 400 < answered < 4200  # both endings have happened
 
 
 @pytest.mark.unjudged("200 MB")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from sansmcp import ConnectionClosed, Event, JSONObject
+from sansmcp import LEGACY_REVISIONS, ConnectionClosed, Event, JSONObject
 from sansmcp_io.trio import Client, ConnectionLost, connect_stdio
 from tests.support.adapters.on_trio import on_trio
 from tests.support.processes import bad, has_children
@@ -234,7 +234,9 @@ async def test_scope_around_the_block_cancels_the_calls_in_flight(
     seen = tmp_path / "seen"
     command = bad("recorder", str(seen))
     with trio.CancelScope() as scope:
-        async with connect_stdio(command, info=INFO, restarts=restarts) as client:
+        async with connect_stdio(
+            command, info=INFO, revisions=LEGACY_REVISIONS, restarts=restarts
+        ) as client:
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(client.request, *call_tool())

@@ -368,9 +368,9 @@ def test_text_is_not_taken_for_what_it_shows() -> None:
 @pytest.mark.unjudged("there is too much of it")
 def test_memory_is_bounded_whatever_is_sent() -> None:
     """Eight slow calls with nested arguments would take many times their length."""
-    limit = 16 * MIB
+    limit = 4 * MIB
     endpoint = holding(limit)
-    body = body_of(modern_tool_call(1, x="%")).replace(b'"%"', b"[[]" + b",[]" * 100_000 + b"]")
+    body = body_of(modern_tool_call(1, x="%")).replace(b'"%"', b"[[]" + b",[]" * 25_000 + b"]")
     tracemalloc.start()
     try:
         exchanges = [request(endpoint, "POST", MODERN_CALL, body) for _ in range(8)]

@@ -184,7 +184,7 @@ def tasks() -> int:
     return trio.lowlevel.current_statistics().tasks_living
 
 
-TIMES = 1000
+TIMES = 250
 
 
 def clock() -> MockClock:
@@ -229,7 +229,7 @@ def breaking(verb: str, kept: bool, times: int = TIMES) -> Reply:
 
 @KEPT
 @on_trio(seconds=10 * TIMES, clock=clock)
-async def test_a_call_survives_a_thousand_reconnects(kept: bool) -> None:
+async def test_a_call_survives_hundreds_of_reconnects(kept: bool) -> None:
     """Each opens the stream, and so counts as a success: the call ends with its answer, is made
     once, and leaves neither tasks nor connections behind."""
     async with (
@@ -246,7 +246,7 @@ async def test_a_call_survives_a_thousand_reconnects(kept: bool) -> None:
 
 @KEPT
 @on_trio(seconds=10 * TIMES, clock=clock)
-async def test_the_stream_of_a_session_survives_a_thousand_reconnects(kept: bool) -> None:
+async def test_the_stream_of_a_session_survives_hundreds_of_reconnects(kept: bool) -> None:
     """And is given up once, with one event, when it is refused; calls go on meanwhile and after."""
     trace = Events()
     async with (
