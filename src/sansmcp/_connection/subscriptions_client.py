@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .._rules.granted_resources import Resources
 from .._rules.messages import null_member
 from .._rules.request_meta import SUBSCRIPTION_ID
 from .._rules.sending import (
@@ -20,6 +19,7 @@ from .._rules.sending import (
     null_members,
     without_nulls,
 )
+from .._rules.subscription_filters import Resources
 from .._spec.errors import LocalProtocolError
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, id_key, is_object

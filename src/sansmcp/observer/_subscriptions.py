@@ -14,7 +14,6 @@ from typing import Any, Final
 
 import attrs
 
-from .._rules.granted_resources import Resources
 from .._rules.request_meta import SUBSCRIPTION_ID
 from .._rules.sending import (
     FILTERS,
@@ -24,6 +23,7 @@ from .._rules.sending import (
     judge_honoured,
     judge_notification,
 )
+from .._rules.subscription_filters import Resources
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, Side, is_list_of_strings, is_object, table_key
 from ._events import BlindCause

@@ -45,12 +45,6 @@ from .base import (
     Result,
     ResultMetaObject,
 )
-from .calling import (
-    CallToolRequest,
-    CallToolRequestParams,
-    CallToolResult,
-    CallToolResultResponse,
-)
 from .capabilities import (
     BaseMetadata,
     ClientCapabilities,
@@ -283,6 +277,12 @@ from .tasks import (
     TaskStatus,
     TaskStatusNotification,
     TaskStatusNotificationParams,
+)
+from .tool_calls import (
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    CallToolResultResponse,
 )
 from .tools import (
     ListToolsRequest,

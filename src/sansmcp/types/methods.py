@@ -4,7 +4,6 @@ from typing import Annotated, Literal, TypeAlias
 
 from ._marks import In, Since, Until
 from .base import Result
-from .calling import CallToolRequest, CallToolResult
 from .completion import CompleteRequest, CompleteResult
 from .elicitation import ElicitationCompleteNotification, ElicitRequest, ElicitResult
 from .input_required import InputRequiredResult
@@ -53,6 +52,7 @@ from .tasks import (
     ListTasksResult,
     TaskStatusNotification,
 )
+from .tool_calls import CallToolRequest, CallToolResult
 from .tools import ListToolsRequest, ListToolsResult, ToolListChangedNotification
 from .utilities import (
     CancelledNotification,
