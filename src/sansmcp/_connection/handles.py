@@ -13,9 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from .._rules.conversation import Peer
-from .._rules.sending import FILTERS
 from .._rules.state_tables import RequestState
-from .._rules.subscription_filters import NO_RESOURCES
+from .._rules.subscription_filters import FILTERS, NO_RESOURCES
 from .._spec.methods import Method
 from .._wire.values import JSONObject, ProgressToken, RequestId, RequestKey
 

@@ -9,17 +9,14 @@ from typing import Any, Final
 
 from .._rules.messages import null_member
 from .._rules.request_meta import SUBSCRIPTION_ID
-from .._rules.sending import (
+from .._rules.sending import Breach, judge_request, null_members, without_nulls
+from .._rules.subscription_filters import (
     FILTERS,
     RESOURCES,
-    Breach,
+    Resources,
     judge_filter,
     judge_honoured,
-    judge_request,
-    null_members,
-    without_nulls,
 )
-from .._rules.subscription_filters import Resources
 from .._spec.errors import LocalProtocolError
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, id_key, is_object

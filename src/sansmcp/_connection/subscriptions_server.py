@@ -11,14 +11,9 @@ from typing import Any, Final
 
 from .._rules.messages import null_member
 from .._rules.request_meta import SUBSCRIPTION_ID
-from .._rules.sending import (
-    FILTERS,
-    judge_filter,
-    judge_notification,
-    null_members,
-    without_nulls,
-)
+from .._rules.sending import judge_notification, null_members, without_nulls
 from .._rules.state_tables import State
+from .._rules.subscription_filters import FILTERS, judge_filter
 from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, is_object

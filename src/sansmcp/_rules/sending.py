@@ -23,25 +23,12 @@ from .._wire.values import (
     Missing,
     Record,
     Side,
-    is_list_of_strings,
     is_object,
 )
 from .conversation import Conversation
 from .state_tables import Phase
 
 _OPERATING = Phase.OPERATING
-
-RESOURCES: Final = "resourceSubscriptions"
-"""The member with the URIs in the filter of a subscription."""
-
-FILTERS: Final = {
-    "notifications/tools/list_changed": "toolsListChanged",
-    "notifications/prompts/list_changed": "promptsListChanged",
-    "notifications/resources/list_changed": "resourcesListChanged",
-    "notifications/resources/updated": RESOURCES,
-}
-"""By notification: the member in the filter of a subscription that asks for it."""
-
 
 _BROKEN_BY_SENDER: Final = {"MRTR-027": "MRTR-020", "PAGE-008": "OWN-014", "TOOL-026": "OWN-014"}
 
@@ -272,31 +259,6 @@ def judge_question(
     if "id" in question or "jsonrpc" in question:
         text = f"{method}: a question has method and params, but no id and no jsonrpc"
         return Breach("MRTR-007", text, tolerated=True)
-    return None
-
-
-def judge_filter(value: JSONObject) -> Breach | None:
-    """The fault of the filter of a subscription, or None; unknown members are no fault."""
-    for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
-        if not isinstance(value.get(name, False), bool):
-            return Breach("OWN-014", f"{name} is no boolean", ErrorCode.INVALID_PARAMS)
-    if not is_list_of_strings(value.get(RESOURCES, [])):
-        text = "resourceSubscriptions is no list of strings"
-        return Breach("OWN-014", text, ErrorCode.INVALID_PARAMS)
-    return None
-
-
-def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | None:
-    """The breach for an acknowledged filter that has more than the requested one, or None."""
-    for name in FILTERS.values():
-        value: Any = honoured.get(name)
-        wish: Any = asked.get(name)
-        beyond = value and not wish
-        if value.__class__ is list:
-            beyond = not set(value).issubset(wish or ())
-        if beyond:
-            text = f"the acknowledgement grants more of {name} than was asked for"
-            return Breach("SUBS-007", text, tolerated=True)
     return None
 
 

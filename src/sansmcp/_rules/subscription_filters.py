@@ -1,14 +1,56 @@
-"""Sets of subscribed resource URIs, in which each URI also covers the parts of its resource."""
+"""The filter of a subscription: the changes that it names, and the resources that it covers.
+
+Source: MCP 2026-07-28, basic/patterns/subscriptions; MCP 2025-11-25, server/resources,
+Subscriptions.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 import attrs
 
-from .._wire.values import Record
+from .._spec.errors import ErrorCode
+from .._wire.values import JSONObject, Record, is_list_of_strings
+from .sending import Breach
+
+RESOURCES: Final = "resourceSubscriptions"
+"""The member with the URIs in the filter of a subscription."""
+
+FILTERS: Final = {
+    "notifications/tools/list_changed": "toolsListChanged",
+    "notifications/prompts/list_changed": "promptsListChanged",
+    "notifications/resources/list_changed": "resourcesListChanged",
+    "notifications/resources/updated": RESOURCES,
+}
+"""By notification: the member in the filter of a subscription that asks for it."""
+
+
+def judge_filter(value: JSONObject) -> Breach | None:
+    """The fault of the filter of a subscription, or None; unknown members are no fault."""
+    for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
+        if not isinstance(value.get(name, False), bool):
+            return Breach("OWN-014", f"{name} is no boolean", ErrorCode.INVALID_PARAMS)
+    if not is_list_of_strings(value.get(RESOURCES, [])):
+        text = "resourceSubscriptions is no list of strings"
+        return Breach("OWN-014", text, ErrorCode.INVALID_PARAMS)
+    return None
+
+
+def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | None:
+    """The breach for an acknowledged filter that has more than the requested one, or None."""
+    for name in FILTERS.values():
+        value: Any = honoured.get(name)
+        wish: Any = asked.get(name)
+        beyond = value and not wish
+        if value.__class__ is list:
+            beyond = not set(value).issubset(wish or ())
+        if beyond:
+            text = f"the acknowledgement grants more of {name} than was asked for"
+            return Breach("SUBS-007", text, tolerated=True)
+    return None
 
 
 def _without_parts(uris: Iterable[str]) -> tuple[str, ...]:

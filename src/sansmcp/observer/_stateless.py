@@ -23,7 +23,6 @@ from .._rules.messages import (
 )
 from .._rules.request_meta import OPTIONAL, PROTOCOL_VERSION, SERVER_INFO, Envelope, read_envelope
 from .._rules.sending import (
-    FILTERS,
     Breach,
     judge_notification,
     judge_phase,
@@ -31,6 +30,7 @@ from .._rules.sending import (
     result_shape_fault,
 )
 from .._rules.state_tables import Phase
+from .._rules.subscription_filters import FILTERS
 from .._spec.methods import META, QUESTIONS
 from .._spec.modern_methods import MODERN_REVISION
 from .._spec.registry import LOG_LEVELS, MODERN_REVISIONS

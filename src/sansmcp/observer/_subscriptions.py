@@ -15,15 +15,14 @@ from typing import Any, Final
 import attrs
 
 from .._rules.request_meta import SUBSCRIPTION_ID
-from .._rules.sending import (
+from .._rules.sending import Breach, judge_notification
+from .._rules.subscription_filters import (
     FILTERS,
     RESOURCES,
-    Breach,
+    Resources,
     judge_filter,
     judge_honoured,
-    judge_notification,
 )
-from .._rules.subscription_filters import Resources
 from .._spec.methods import FILTER
 from .._wire.values import JSONObject, Side, is_list_of_strings, is_object, table_key
 from ._events import BlindCause

@@ -15,7 +15,7 @@ from sansmcp._rules.request_meta import (
     SERVER_INFO,
     SUBSCRIPTION_ID,
 )
-from sansmcp._rules.sending import FILTERS
+from sansmcp._rules.subscription_filters import FILTERS
 
 from ._examples import QUESTIONS, RESULTS
 
