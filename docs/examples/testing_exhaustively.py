@@ -9,7 +9,7 @@ handler: Script = [progress(0, 1), answer(0, {"content": []})]
 
 
 def check(world: World) -> None:
-    """Something that must be so in every state, besides what the library promises."""
+    """Something that must be so in every state."""
     assert len(world.server.connection.open_requests) <= 1
 
 

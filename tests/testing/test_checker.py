@@ -21,9 +21,9 @@ from sansmcp.testing import (
     InvariantBroken,
     Pair,
 )
-from sansmcp.testing._checker import Checker
-from sansmcp.testing._promises import check_message, demand
 from tests.support.machines.bounds import check_bounds, check_tables
+from tests.support.machines.checker import Checker
+from tests.support.machines.promises import check_message, demand
 
 CALL: dict[str, Any] = {"name": "slow"}
 RESULT: dict[str, Any] = {"content": []}

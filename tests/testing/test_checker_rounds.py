@@ -24,8 +24,8 @@ from sansmcp import (
     ToolsListChanged,
 )
 from sansmcp.testing import InvariantBroken, Pair
-from sansmcp.testing._checker import Checker
 from tests.support.machines.bounds import check_bounds
+from tests.support.machines.checker import Checker
 
 MODERN = MODERN_REVISIONS[-1]
 CALL: dict[str, Any] = {"name": "slow"}

@@ -9,8 +9,10 @@ import pytest
 from sansmcp import (
     MODERN_REVISIONS,
     Config,
+    Event,
     LocalProtocolError,
     Phase,
+    ResponseReceived,
     Side,
     State,
 )
@@ -36,6 +38,7 @@ from sansmcp.testing import (
     require_input,
 )
 from sansmcp.testing import explore as explore_from_outside
+from tests.support.machines.checked_actor import CheckedActor
 from tests.support.machines.exploration import explore
 from tests.support.machines.tracing import without_tracing
 
@@ -274,11 +277,12 @@ def test_a_failed_check_has_the_shortest_trace() -> None:
 def test_the_trace_names_steps_messages_and_deadlines() -> None:
     """Whoever reads it has to be able to act it out."""
     check = never(
-        "cancelled and ignored",
+        "answered",
         lambda world: (
-            not world.client.waiting
+            not world.client.connection.pending_requests
             and world.client.asked != {}
-            and world.server.answered != []
+            and world.server.received != []
+            and not world.server.connection.open_requests
             and world.to_client == ()
         ),
     )
@@ -289,6 +293,7 @@ def test_the_trace_names_steps_messages_and_deadlines() -> None:
             server=[[answer(0, RESULT)]],
             check=check,
             eof=False,
+            timeouts=False,
         )
 
     assert [re.sub(r"\{.*\}", "...", line) for line in caught.value.trace] == [
@@ -299,7 +304,7 @@ def test_the_trace_names_steps_messages_and_deadlines() -> None:
     ]
 
     def deadline(world: World) -> None:
-        assert world.server.received == [] or world.client.waiting != []
+        assert world.server.received == [] or world.client.connection.pending_requests
 
     with pytest.raises(ExplorationFailed) as caught:
         explore(Pair(), client=[[request("call", "tools/call", TOOL, timeout=5)]], check=deadline)
@@ -376,13 +381,18 @@ def test_steps_of_rounds_and_subscriptions_fail_where_the_library_refuses() -> N
     subscription: Script = [listen("changes", {"toolsListChanged": True})]
     odd: Any = {"toolsListChanged": 1}
     cases: list[tuple[Script, Script, Pair, str]] = [
-        (call, [require_input(0, {})], Pair(**modern), "asking raised"),
-        (subscription, [acknowledge(0, odd)], Pair(**modern, server_config=by_hand), "acknowl"),
+        (call, [require_input(0, {})], Pair(**modern), "MRTR-004"),
+        (
+            subscription,
+            [acknowledge(0, odd)],
+            Pair(**modern, server_config=by_hand),
+            "LocalProtocolError",
+        ),
         (
             [*call, provide_input("call", {}, renewed="again")],
             [require_input(0, {"roots": {"method": "roots/list"}})],
             Pair(**modern),
-            "again gave",
+            "LocalProtocolError",
         ),
     ]
     for client, server, pair, text in cases:
@@ -428,25 +438,53 @@ def test_steps_that_raise_what_they_must_not_are_failures() -> None:
     """Progress that goes back and an answer of the wrong shape are the script's own mistakes."""
     client: list[Script] = [[request("call", "tools/call", TOOL, progress=True)]]
     for script, text in (
-        ([progress(0, 2), progress(0, 1)], "progress raised"),
-        ([answer(0, {})], "answering raised"),
-        ([refuse(0, message=1)], "refusing raised"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # the mistake
+        ([progress(0, 2), progress(0, 1)], "PROG-003"),
+        ([answer(0, {})], "LocalProtocolError"),
+        ([refuse(0, message=1)], "LocalProtocolError"),  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # the mistake
     ):
         with pytest.raises(ExplorationFailed, match=text):
             explore(Pair(), client=client, server=[script], eof=False)
 
 
-def test_local_errors_are_those_of_the_library() -> None:
-    """A refused step leaves the books as they were."""
-    actor = Actor(Pair().client, 0)
-    raised = actor.ask(lambda: actor.connection.send_request("tools/call", {}))
+def test_a_refused_step_leaves_the_books_as_they_were() -> None:
+    """The books would wait for the ending of a request that was never sent."""
+    actor = CheckedActor(Pair().client, 0)
+    with pytest.raises(LocalProtocolError):
+        actor.ask(lambda connection: connection.send_request("tools/call", {}))
 
-    assert isinstance(raised, LocalProtocolError)
-    assert actor.waiting == []
+    assert actor.checker.waiting == []
 
 
-def test_nothing_needs_to_be_checked_besides() -> None:
-    """The books of both sides are compared all along."""
-    found = explore_from_outside(Pair(), client=[asking("call", "tools/call", TOOL)], eof=False)
+def test_actors_of_users_take_every_step_and_check_nothing() -> None:
+    """Users explore their own scripts; what the library promises is checked in its own tests."""
+    question = {"roots": {"method": "roots/list"}}
+    client: list[Script] = [
+        [
+            request("call", "tools/call", TOOL),
+            provide_input("call", {"roots": {"roots": []}}, renewed="again"),
+            close(),
+            request("late", "tools/call", TOOL),
+        ]
+    ]
+    server: list[Script] = [[require_input(0, question), answer(1, RESULT)]]
+    found = explore_from_outside(Pair(revision=MODERN_REVISIONS[-1]), client=client, server=server)
 
-    assert found.states > 1
+    assert seen(found, Side.CLIENT) >= {"InputRequired", "ResponseReceived", "ConnectionClosed"}
+    assert seen(found, Side.SERVER) >= {"RequestReceived", "ConnectionClosed"}
+
+
+def test_an_actor_may_check_more() -> None:
+    """A rule about events cannot be checked by looking at states."""
+
+    class Strict(Actor):
+        def note(self, event: Event) -> None:
+            super().note(event)
+            assert not isinstance(event, ResponseReceived), "a response came"
+
+    with pytest.raises(ExplorationFailed, match="a response came"):
+        explore_from_outside(
+            Pair(),
+            client=[[request("call", "tools/call", TOOL)]],
+            server=[[answer(0, RESULT)]],
+            actor=Strict,
+        )

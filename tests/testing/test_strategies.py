@@ -34,9 +34,9 @@ from sansmcp.testing import (
     wire_bytes,
     wire_lines,
 )
-from sansmcp.testing._promises import check_message
 from tests.support.judges.schema import Sender, Transcript
 from tests.support.machines.budget import examples
+from tests.support.machines.promises import check_message
 
 Wanted: TypeAlias = Mapping[str, Callable[[Any], object]]
 

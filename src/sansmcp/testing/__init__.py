@@ -9,8 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._books import Handle
-from ._explorer import Exploration, ExplorationFailed, Flight, World, explore
+from ._explorer import Exploration, ExplorationFailed, Flight, InvariantBroken, World, explore
 from ._http_pair import HTTPExchange, HTTPPair
 from ._pair import (
     CLIENT_CAPABILITIES,
@@ -22,9 +21,9 @@ from ._pair import (
     drain,
 )
 from ._plain import canonical, plain
-from ._promises import InvariantBroken
 from ._script import (
     Actor,
+    Handle,
     Script,
     Step,
     acknowledge,

@@ -12,6 +12,7 @@ from sansmcp import (
     ClientConnection,
     Event,
     IncomingRequest,
+    InputRequired,
     JSONObject,
     Listener,
     ListenerAdded,
@@ -19,40 +20,82 @@ from sansmcp import (
     LocalProtocolError,
     OutgoingRequest,
     Phase,
+    Ping,
     RequestReceived,
     ServerConnection,
+    Start,
     State,
     Subscription,
 )
 
-from ._books import Handle
-from ._checker import Checker
-from ._promises import demand
+from ._pair import drain
+
+Handle: TypeAlias = OutgoingRequest | Listing | Ping | Start | Subscription
+"""What a side has asked for; each has one ending."""
 
 
-class Actor(Checker):
+class Actor:
     """One side in an exploration, with what its steps need to remember.
 
+    The steps of this module go through `ask` and `call`, so a subclass can look at each verb.
+
     Attributes:
+        connection: The connection of this side.
         asked: What this side has asked, by the names that its steps gave.
+        questioned: The requests of this side that ended with questions which are not answered yet.
         received: Every request of the peer that was delivered, in order.
         served: Every subscription of the peer that was acknowledged, in order.
         positions: How many steps of each script were taken.
     """
 
     def __init__(self, connection: ClientConnection | ServerConnection, n_scripts: int) -> None:
-        super().__init__(connection)
+        self.connection = connection
         self.asked: dict[str, Handle] = {}
+        self.questioned: list[OutgoingRequest] = []
         self.received: list[IncomingRequest] = []
         self.served: list[Listener] = []
         self.positions: list[int] = [0] * n_scripts
 
-    def _see(self, event: Event) -> None:
-        super()._see(event)
-        if isinstance(event, RequestReceived):
-            self.received.append(event.request)
-        elif isinstance(event, ListenerAdded):
-            self.served.append(event.listener)
+    def ask(self, send: Callable[[Any], Handle]) -> Handle:
+        """Call a verb that returns a handle.
+
+        Args:
+            send: Is given the connection, and returns the handle.
+
+        Raises:
+            LocalProtocolError: The verb has refused.
+        """
+        return send(self.connection)
+
+    def call(self, verb: str, *arguments: Any, **options: Any) -> Any:
+        """Call any other verb of the connection, by its name.
+
+        Returns:
+            What the verb returns.
+
+        Raises:
+            LocalProtocolError: The verb has refused.
+        """
+        return getattr(self.connection, verb)(*arguments, **options)
+
+    def take_events(self) -> list[Event]:
+        """Take all events of the connection, and remember what steps need of them."""
+        events = drain(self.connection)
+        for event in events:
+            self.note(event)
+        return events
+
+    def note(self, event: Event) -> None:
+        """Remember what steps need of an event."""
+        match event:
+            case RequestReceived():
+                self.received.append(event.request)
+            case ListenerAdded():
+                self.served.append(event.listener)
+            case InputRequired():
+                self.questioned.append(event.request)
+            case _:
+                pass
 
 
 def _always(_actor: Actor) -> bool:
@@ -79,7 +122,7 @@ Script: TypeAlias = Sequence[Step]
 
 
 def ask(name: str, send: Callable[[Any], Handle], ready: Callable[[Actor], bool] = _always) -> Step:
-    """Send something that returns a handle; where the connection is over, it must raise.
+    """Send something that returns a handle; where the connection is over, do nothing.
 
     Args:
         name: What later steps call it.
@@ -88,16 +131,18 @@ def ask(name: str, send: Callable[[Any], Handle], ready: Callable[[Actor], bool]
     """
 
     def act(actor: Actor) -> None:
-        handle = actor.ask(lambda: send(actor.connection))
-        is_open = actor.connection.state is State.OPEN
-        demand(
-            isinstance(handle, LocalProtocolError) != is_open,
-            f"{name} gave {handle!r} while {actor.connection.state.name}",
-        )
-        if not isinstance(handle, LocalProtocolError):
-            actor.asked[name] = handle
+        _remember(actor, name, lambda: actor.ask(send))
 
     return Step(f"ask {name}", act, ready)
+
+
+def _remember(actor: Actor, name: str, send: Callable[[], Handle]) -> None:
+    """Send something, unless the connection is over, and remember its handle."""
+    try:
+        actor.asked[name] = send()
+    except LocalProtocolError:
+        if actor.connection.state is State.OPEN:
+            raise
 
 
 def _may_ask(actor: Actor) -> bool:
@@ -146,15 +191,8 @@ def provide_input(
 
     def act(actor: Actor) -> None:
         call: Any = actor.asked[name]
-        client: Any = actor.connection
-        handle = actor.provide(call, lambda: client.provide_input(call, responses, **options))
-        is_open = actor.connection.state is State.OPEN
-        demand(
-            isinstance(handle, LocalProtocolError) != is_open,
-            f"{renewed} gave {handle!r} while {actor.connection.state.name}",
-        )
-        if not isinstance(handle, LocalProtocolError):
-            actor.asked[renewed] = handle
+        actor.questioned.remove(call)
+        _remember(actor, renewed, lambda: actor.call("provide_input", call, responses, **options))
 
     def is_asked(actor: Actor) -> bool:
         return any(actor.asked.get(name) is call for call in actor.questioned)
@@ -168,8 +206,7 @@ def cancel(name: str) -> Step:
     def act(actor: Actor) -> None:
         handle = actor.asked.get(name)
         if isinstance(handle, OutgoingRequest | Listing | Subscription):
-            done = actor.cancel(handle)
-            demand(not isinstance(done, LocalProtocolError), f"cancelling raised: {done}")
+            actor.call("cancel", handle)
 
     return Step(f"cancel {name}", act)
 
@@ -182,9 +219,7 @@ def progress(number: int, value: float) -> Step:
     """Send progress for the request of the peer with this number, counted from 0."""
 
     def act(actor: Actor) -> None:
-        handle = actor.received[number]
-        done = actor.progress(handle, lambda: actor.connection.send_progress(handle, value))
-        demand(not isinstance(done, LocalProtocolError), f"progress raised: {done}")
+        actor.call("send_progress", actor.received[number], value)
 
     return Step(f"progress {value} of #{number}", act, _of(number))
 
@@ -193,9 +228,7 @@ def answer(number: int, result: JSONObject) -> Step:
     """Answer the request of the peer with this number, counted from 0."""
 
     def act(actor: Actor) -> None:
-        handle = actor.received[number]
-        done = actor.answer(handle, lambda: actor.connection.send_result(handle, result))
-        demand(not isinstance(done, LocalProtocolError), f"answering raised: {done}")
+        actor.call("send_result", actor.received[number], result)
 
     return Step(f"answer #{number}", act, _of(number))
 
@@ -204,9 +237,7 @@ def refuse(number: int, code: int = -32603, message: str = "no") -> Step:
     """Answer the request of the peer with this number, counted from 0, with an error."""
 
     def act(actor: Actor) -> None:
-        handle = actor.received[number]
-        done = actor.answer(handle, lambda: actor.connection.send_error(handle, code, message))
-        demand(not isinstance(done, LocalProtocolError), f"refusing raised: {done}")
+        actor.call("send_error", actor.received[number], code, message)
 
     return Step(f"refuse #{number}", act, _of(number))
 
@@ -221,25 +252,14 @@ def require_input(number: int, questions: Mapping[str, JSONObject], **options: A
     """
 
     def act(actor: Actor) -> None:
-        handle = actor.received[number]
-        server: Any = actor.connection
-        done = actor.require_input(
-            handle, lambda: server.require_input(handle, questions, **options)
-        )
-        demand(not isinstance(done, LocalProtocolError), f"asking raised: {done}")
+        actor.call("require_input", actor.received[number], questions, **options)
 
     return Step(f"ask about #{number}", act, _of(number))
 
 
 def publish(change: Change) -> Step:
     """`publish` a change, whether or not anybody listens."""
-
-    def act(actor: Actor) -> None:
-        server: Any = actor.connection
-        done = actor.attempt(lambda: server.publish(change))
-        demand(not isinstance(done, LocalProtocolError), f"publishing raised: {done}")
-
-    return Step(f"publish {change}", act)
+    return Step(f"publish {change}", lambda actor: actor.call("publish", change))
 
 
 def acknowledge(number: int, notifications: JSONObject | None = None) -> Step:
@@ -251,10 +271,7 @@ def acknowledge(number: int, notifications: JSONObject | None = None) -> Step:
     """
 
     def act(actor: Actor) -> None:
-        handle = actor.received[number]
-        server: Any = actor.connection
-        done = actor.acknowledge(handle, lambda: server.acknowledge(handle, notifications))
-        demand(not isinstance(done, LocalProtocolError), f"acknowledging raised: {done}")
+        actor.call("acknowledge", actor.received[number], notifications)
 
     return Step(f"acknowledge #{number}", act, _of(number))
 
@@ -263,19 +280,16 @@ def end_listener(number: int) -> Step:
     """End the subscription of the peer with this number, counted from 0."""
 
     def act(actor: Actor) -> None:
-        listener = actor.served[number]
-        server: Any = actor.connection
-        done = actor.end_listener(listener, lambda: server.end_listener(listener))
-        demand(not isinstance(done, LocalProtocolError), f"ending raised: {done}")
+        actor.call("end_listener", actor.served[number])
 
     return Step(f"end listener #{number}", act, lambda actor: len(actor.served) > number)
 
 
 def close() -> Step:
     """Close the connection from this side."""
-    return Step("close", lambda actor: actor.connection.close())
+    return Step("close", lambda actor: actor.call("close"))
 
 
 def fail_sending() -> Step:
     """Find that nothing can be sent any more."""
-    return Step("sending fails", lambda actor: actor.connection.send_failed())
+    return Step("sending fails", lambda actor: actor.call("send_failed"))

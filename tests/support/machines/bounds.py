@@ -8,7 +8,7 @@ from typing import Any, Final
 from sansmcp import ClientConnection, Config, ServerConnection
 from sansmcp._connection.machine import ServerMachine
 from sansmcp.testing._plain import state_of
-from sansmcp.testing._promises import demand
+from tests.support.machines.promises import demand
 
 # Each table of each part of a connection, with what bounds it: settings of `Config` that add up.
 # Requests that the library sends of its own accord come on top of `max_requests`: at most one ping,

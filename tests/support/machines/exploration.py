@@ -8,8 +8,9 @@ from typing import Any
 from sansmcp import ServerConnection, Side, State, Subscription
 from sansmcp.testing import Exploration, Pair, Script, World
 from sansmcp.testing import explore as explore_from_outside
-from sansmcp.testing._promises import demand
 from tests.support.machines.bounds import check_bounds
+from tests.support.machines.checked_actor import CheckedActor
+from tests.support.machines.promises import check_message, demand
 
 
 def explore(
@@ -21,7 +22,7 @@ def explore(
     loses: Callable[[Side, bytes], bool] | None = None,
     **how: Any,
 ) -> Exploration:
-    """`sansmcp.testing.explore`, with these checks in every state besides."""
+    """`sansmcp.testing.explore`, whose sides also keep their promises, bounds and books."""
 
     def look_inside(world: World) -> None:
         for actor in (world.client, world.server):
@@ -31,9 +32,18 @@ def explore(
         if check is not None:
             check(world)
 
-    return explore_from_outside(
-        pair, client=client, server=server, check=look_inside, loses=loses, **how
+    found = explore_from_outside(
+        pair,
+        client=client,
+        server=server,
+        check=look_inside,
+        loses=loses,
+        actor=CheckedActor,
+        **how,
     )
+    for _, message in found.messages:
+        check_message(message)
+    return found
 
 
 def check_agreement(world: World) -> None:

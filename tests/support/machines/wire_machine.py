@@ -27,11 +27,11 @@ from sansmcp import (
 from sansmcp._spec.modern_methods import MODERN_DIALECT
 from sansmcp._spec.registry import DIALECTS
 from sansmcp.testing import Handle, Pair, encoded, wire_lines
-from sansmcp.testing._checker import Checker
 from sansmcp.testing._examples import requests_of
-from sansmcp.testing._promises import check_message, demand
 from tests.support.machines.bounds import check_bounds
+from tests.support.machines.checker import Checker
 from tests.support.machines.choices import CONFIGS, FOREIGN, STARTS
+from tests.support.machines.promises import check_message, demand
 
 SIDES: Final = tuple(Side)
 # Every draw costs, so that a rule makes few of them: a side and a choice come as one.

@@ -18,9 +18,9 @@ from sansmcp import (
     OutgoingRequest,
     Subscription,
 )
-
-from ._books import Books, Handle, remove
-from ._promises import demand
+from sansmcp.testing import Handle
+from tests.support.machines.books import Books, remove
+from tests.support.machines.promises import demand
 
 HandleT = TypeVar("HandleT", bound=Handle)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 from sansmcp import (
     ClientConnection,
@@ -16,13 +16,11 @@ from sansmcp import (
     Listener,
     ListenerAdded,
     ListenerRemoved,
-    Listing,
     ListingEnded,
     LocalProtocolError,
     NotificationReceived,
     OutgoingRequest,
     PageReceived,
-    Ping,
     PingEnded,
     ProgressReceived,
     Ready,
@@ -32,19 +30,12 @@ from sansmcp import (
     RequestReceived,
     ResponseReceived,
     ServerConnection,
-    Start,
     State,
-    Subscription,
     SubscriptionAcknowledged,
     SubscriptionEnded,
 )
-
-from ._pair import drain
-from ._plain import canonical, plain
-from ._promises import demand
-
-Handle: TypeAlias = OutgoingRequest | Listing | Ping | Start | Subscription
-"""What this side has asked for; each has one ending."""
+from sansmcp.testing import Handle, canonical, drain, plain
+from tests.support.machines.promises import demand
 
 
 class Books:

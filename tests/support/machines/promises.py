@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-
-class InvariantBroken(AssertionError):
-    """The library has broken a promise of its own."""
+from sansmcp.testing import InvariantBroken
 
 
 def demand(holds: object, text: str) -> None:
