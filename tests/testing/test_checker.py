@@ -23,6 +23,7 @@ from sansmcp.testing import (
 )
 from tests.support.machines.bounds import check_bounds, check_tables
 from tests.support.machines.checker import Checker
+from tests.support.machines.choices import SMALL_LIMITS
 from tests.support.machines.promises import check_message, demand
 
 CALL: dict[str, Any] = {"name": "slow"}
@@ -279,41 +280,40 @@ def test_a_full_table_is_no_fault_and_a_fuller_one_is() -> None:
     assert isinstance(books.ask(), LocalProtocolError)
     check_bounds(books.pair.client)
 
-    table: Any = books.pair.client._outgoing.calls
-    table.update({"a": None, "b": None})
-    broken(lambda: check_bounds(books.pair.client), "outgoing.calls holds 4, above 3")
-
-
-def test_every_table_has_a_bound_that_is_checked() -> None:
-    """A table that was added and that nobody checks may grow for ever."""
     books = Books()
-    check_tables(books.pair.client)
-    check_tables(books.pair.server)
+    for _ in range(3):
+        books.ask()
+    broken(lambda: check_bounds(books.pair.client, Config(max_requests=1)), "3 pending requests")
 
-    forged: Any = Pair().client
-    forged._core.last_fault = {}
-    broken(lambda: check_tables(forged), "what bounds core.last_fault")
+
+class Part:
+    """What could be a part of a connection: it has a table and a buffer."""
+
+    __slots__ = ("buffer", "table")
+
+    def __init__(self, n_entries: int, n_bytes: int) -> None:
+        self.table = dict.fromkeys(range(n_entries))
+        self.buffer = bytearray(n_bytes)
+
+
+def test_every_table_and_buffer_is_found() -> None:
+    """A table that was added and that nobody checks may grow for ever."""
+    check_tables([Part(9, 3_000)], SMALL_LIMITS)
+    broken(lambda: check_tables([Part(10, 0)], SMALL_LIMITS), "a table holds 10, above 9")
+    broken(lambda: check_tables([Part(0, 3_001)], SMALL_LIMITS), "a buffer holds 3001 bytes")
+    check_tables([[("entry",)] * 84], SMALL_LIMITS)
+    broken(lambda: check_tables([[("entry",)] * 85], SMALL_LIMITS), "a table holds 85, above 84")
 
 
 def test_many_deadlines_that_no_longer_matter_are_thrown_away() -> None:
     """Requests that are answered in time must not fill the memory until their time is over."""
-    books = Books()
+    books = Books(client_config=SMALL_LIMITS, server_config=SMALL_LIMITS)
     for _ in range(300):
         books.pair.client.ping(timeout=1_000)
-    books.pair.deliver()
-    check_bounds(books.pair.client)
-
-    timers: Any = books.pair.client._core.timers
-    for number in range(100):
-        timers.arm(books.pair.client, Idle(), float(number))
-    check_bounds(books.pair.client)
-    for entry in timers._heap:
-        entry[3]._deadline = None
-    broken(lambda: check_bounds(books.pair.client), "timers for 0 deadlines")
-
-
-class Idle:
-    _deadline: float | None = None
+        books.pair.deliver()
+        books.pair.clear_events()
+        check_bounds(books.pair.client)
+        check_bounds(books.pair.server)
 
 
 GOOD = [

@@ -354,7 +354,7 @@ def test_disagreement_on_a_subscription_is_a_failure() -> None:
     pair.deliver_to_server()
     pair.to_client.drop()
 
-    with pytest.raises(ExplorationFailed, match="are subscriptions, but"):
+    with pytest.raises(ExplorationFailed, match="are trusted in, but"):
         explore(pair, eof=False)
 
 

@@ -1,102 +1,107 @@
-"""What bounds each table and each buffer of a connection."""
+"""What a connection holds is bounded: each table and each buffer, whatever part it belongs to.
+
+The tables are found by a walk over all objects that a connection holds, and not by their names. So
+a new table is checked without being entered here.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+import gc
+from collections import deque
+from collections.abc import Collection, Iterator
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
-from sansmcp import ClientConnection, Config, ServerConnection
-from sansmcp._connection.machine import ServerMachine
-from sansmcp.testing._plain import state_of
+from sansmcp import (
+    ClientConnection,
+    Config,
+    IncomingRequest,
+    OutgoingRequest,
+    Peer,
+    ServerConnection,
+)
 from tests.support.machines.promises import demand
 
-# Each table of each part of a connection, with what bounds it: settings of `Config` that add up.
-# Requests that the library sends of its own accord come on top of `max_requests`: at most one ping,
-# or one `initialize`, at a time. Tokens outlive their request where it became a task.
-_BOUNDS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
-    "outgoing": {
-        "calls": ("max_requests",),
-        "late": ("max_late_answers",),
-        "tokens": ("max_requests", "max_requests"),
-        "task_calls": ("max_requests",),
-        "_own_string_ids": ("max_used_ids",),
-    },
-    "incoming": {
-        "requests": ("max_requests",),
-        "tokens": ("max_requests", "max_requests"),
-        "tasks": ("max_requests",),
-    },
-    "core": {"unsent_calls": ("max_requests",), "requests": ("max_requests",)},
-    "listings": {"on_demand": ("max_requests",)},
-    "resource_subscriptions": {"uris": ("max_subscriptions",)},
-    "listeners": {"listeners": ("max_subscriptions",), "of_uri": ("max_subscriptions",)},
-    "publisher": {"held": ("max_held_changes",)},
-}
-# By advice; by their bytes; by what the caller has declared; by the methods that there are.
-_BOUNDED_OTHERWISE: Final = frozenset({"events", "output", "capabilities", "fresh", "of_kind"})
+_TABLES: Final = (dict, set, list, deque)
+_NOT_ENTERED: Final = (type, ModuleType, FunctionType, BuiltinFunctionType, str, bytes, Config)
+_MESSAGES: Final = (Peer, IncomingRequest, OutgoingRequest)
+"""What holds JSON of messages, whose size `max_message_bytes` bounds."""
+_STALE_DEADLINES: Final = 66
+"""Deadlines that were dropped stay until they are the greater part, and some more."""
 
 
-@cache
-def _bounds(config: Config, part: str) -> dict[str, int]:
-    bounds = {
-        name: sum(getattr(config, limit) for limit in limits)
-        for name, limits in _BOUNDS.get(part, {}).items()
-    }
-    if part == "outgoing":
-        bounds["calls"] += 1
-    return bounds
+def held_by(root: object, *, left_out: Collection[type] = ()) -> Iterator[Any]:
+    """All objects that this one holds, itself included.
+
+    Args:
+        root: Where to begin.
+        left_out: Of objects of these types, nothing is looked at that they hold.
+    """
+    seen = {id(root)}
+    left = [root]
+    while left:
+        value: Any = left.pop()
+        kind = value.__class__
+        if isinstance(value, _NOT_ENTERED) or kind.__module__.startswith("sansmcp._spec"):
+            continue
+        yield value
+        if kind in left_out or kind.__base__ is list:
+            continue  # the queue of events is bounded by advice
+        for held in gc.get_referents(value):
+            if id(held) not in seen:
+                seen.add(id(held))
+                left.append(held)
 
 
-def _parts(connection: ClientConnection | ServerConnection) -> dict[str, Any]:
-    """The parts of a connection, by their name in its machine."""
-    return {
-        name: part
-        for name, part in state_of(connection._machine).items()
-        if hasattr(part, "__slots__") and not name.startswith("_")
-    }
+def config_of(connection: ClientConnection | ServerConnection) -> Config:
+    """The settings of a connection."""
+    return next(held for held in gc.get_referents(*held_by(connection)) if type(held) is Config)
 
 
-def check_tables(connection: ClientConnection | ServerConnection) -> None:
-    """Demand that it is known of every table what bounds it; a new one has to be entered here."""
-    for part, holder in _parts(connection).items():
-        for name, table in state_of(holder).items():
-            if isinstance(table, dict | list | set):
-                is_known = name in _BOUNDS.get(part, {}) or name in _BOUNDED_OTHERWISE
-                demand(is_known, f"what bounds {part}.{name}?")
+def check_tables(root: object, config: Config, *, n_queued: int = 0) -> None:
+    """Demand that each table and buffer is within what these settings allow the largest of them.
+
+    Args:
+        root: What holds them.
+        config: The settings.
+        n_queued: How many entries a queue may have besides.
+    """
+    # Tokens outlive their request where it became a task: so there may be twice as many. On top
+    # comes one request that the library sends of its own accord.
+    most = 1 + 2 * max(
+        config.max_requests,
+        config.max_used_ids,
+        config.max_late_answers,
+        config.max_subscriptions,
+        config.max_held_changes,
+    )
+    for held in held_by(root, left_out=_MESSAGES):
+        kind = held.__class__
+        if kind is bytearray:
+            demand(len(held) <= config.max_message_bytes, f"a buffer holds {len(held)} bytes")
+        elif kind in _TABLES:
+            is_queue = kind is not dict and any(type(entry) is tuple for entry in held)
+            bound = most * 2 + _STALE_DEADLINES + n_queued if is_queue else most
+            demand(len(held) <= bound, f"a table holds {len(held)}, above {bound}: {held!r:.200}")
 
 
-def check_bounds(connection: ClientConnection | ServerConnection) -> None:
-    """Demand that every table and buffer is within its limit of `Config`."""
-    machine = connection._machine
-    core = machine.core
-    config = core.config
-    for part, holder in _parts(connection).items():
-        for name, bound in _bounds(config, part).items():
-            n_entries = len(getattr(holder, name) or ())
-            demand(n_entries <= bound, f"{part}.{name} holds {n_entries}, above {bound}")
-    pauses = machine.outgoing.timeout_pauses
-    n_parked = 0 if pauses is None else len(pauses.parked)
-    demand(n_parked <= config.max_requests, f"{n_parked} calls are parked")
-    n_listings = sum(map(len, machine.listings.fresh.values()))
-    demand(n_listings <= config.max_requests, f"{n_listings} listings are kept")
-    if isinstance(machine, ServerMachine):
-        listeners = machine.listeners.listeners
-        n_subscriptions = len(machine.resource_subscriptions.uris) + len(listeners)
-        n_subscriptions += len(machine.listeners.of_uri or ())
-        demand(n_subscriptions <= config.max_subscriptions, f"{n_subscriptions} subscriptions")
-        for listener in listeners.values():
-            n_held = len(listener._held or ())
-            demand(n_held <= config.max_held_changes, f"{n_held} changes wait for {listener!r}")
-    unsent = sum(len(message) for message, _ in core.output)
-    demand(unsent == connection.unsent_bytes, f"unsent_bytes is not {unsent}")
-    demand(unsent <= config.max_unsent_bytes, f"{unsent} unsent bytes")
-    demand(len(connection._lines._partial) <= config.max_message_bytes, "a long line is kept")
-    ids = machine.incoming.used_ids
-    for table in (ids._starts, ids._names, machine.incoming.cancelled_ids._keys):
-        demand(len(table) <= config.max_used_ids, f"{len(table)} used ids are kept")
-    timers = core.timers._heap
-    if len(timers) <= 66:
-        return
-    live = sum(entry[3]._deadline is not None for entry in timers)
-    # Deadlines that were dropped stay until they are the greater part, and some more.
-    demand(len(timers) <= 2 * live + 66, f"{len(timers)} timers for {live} deadlines")
+def check_bounds(
+    connection: ClientConnection | ServerConnection, config: Config | None = None
+) -> None:
+    """Demand that everything that a connection holds is within its limits.
+
+    Args:
+        connection: The connection.
+        config: Other limits than those of the connection.
+    """
+    config = config or config_of(connection)
+    for name, found, bound in (
+        ("pending requests", len(connection.pending_requests), config.max_requests + 1),
+        ("open requests", len(connection.open_requests), config.max_requests),
+        ("unsent bytes", connection.unsent_bytes, config.max_unsent_bytes),
+    ):
+        demand(found <= bound, f"{found} {name}, above {bound}")
+    if isinstance(connection, ServerConnection):
+        n_listeners = len(connection.listeners)
+        demand(n_listeners <= config.max_subscriptions, f"{n_listeners} subscriptions")
+    check_tables(connection, config, n_queued=connection.unsent_bytes)

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sansmcp import ServerConnection, Side, State, Subscription
+from sansmcp import (
+    ClientConnection,
+    IncomingRequest,
+    OutgoingRequest,
+    RequestId,
+    ServerConnection,
+    Side,
+    State,
+    Subscription,
+)
 from sansmcp.testing import Exploration, Pair, Script, World
 from sansmcp.testing import explore as explore_from_outside
-from tests.support.machines.bounds import check_bounds
+from tests.support.machines.bounds import check_bounds, held_by
 from tests.support.machines.checked_actor import CheckedActor
 from tests.support.machines.promises import check_message, demand
 
@@ -53,13 +62,18 @@ def check_agreement(world: World) -> None:
     if not client.state is server.state is State.OPEN:
         return
     for asker, other in ((client, server), (server, client)):
-        asked = set(asker._outgoing.calls)
-        handled = set(other._incoming.requests)
+        asked = open_ids(asker, OutgoingRequest)
+        handled = open_ids(other, IncomingRequest)
         demand(asked == handled, f"{asked} are waited for, but {handled} are handled")
-    told = {
-        call.id
-        for call in client._outgoing.calls.values()
-        if isinstance(call._subject, Subscription) and call._subject.acknowledged is not None
-    }
-    served = {listener.request.id for listener in server.listeners}
-    demand(told == served, f"{told} are subscriptions, but {served} are served")
+    told = [one for one in held_by(client) if isinstance(one, Subscription) and one.open]
+    n_told = sum(one.acknowledged is not None for one in told)
+    n_served = len(server.listeners)
+    demand(n_told == n_served, f"{n_told} subscriptions are trusted in, but {n_served} are served")
+
+
+def open_ids(
+    connection: ClientConnection | ServerConnection,
+    kind: type[IncomingRequest] | type[OutgoingRequest],
+) -> set[RequestId]:
+    """The ids of all open requests that a connection holds, those of the library included."""
+    return {call.id for call in held_by(connection) if isinstance(call, kind) and call.open}
