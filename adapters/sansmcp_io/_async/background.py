@@ -1,4 +1,4 @@
-"""Callbacks of the application: what they raise ends no connection."""
+"""Callbacks of the application. Exceptions that they raise are logged, and end no connection."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .._common.call import NotificationHandler, not_async
 from .loop import Mailbox, Tasks
 
 _MOST_RUNNING: Final = 100
-"""So many notifications are handled at once, where the handler is async."""
+"""How many notifications an async handler handles at once."""
 _MOST_WAITING: Final = 1_000
-"""So many wait for their turn. With one more, the oldest is dropped."""
+"""How many notifications wait. With one more, the oldest is dropped."""
 
 
 @contextmanager
 def logged(what: str) -> Generator[None, None, None]:
-    """Keep what a callback raises from ending the connection."""
+    """Log an exception that a callback raises."""
     try:
         yield
     except Exception as error:
@@ -31,7 +31,7 @@ def logged(what: str) -> Generator[None, None, None]:
 
 
 def call_back(tasks: Tasks, what: str, function: Callable[[], object]) -> None:
-    """Call a function; an async one runs beside all else."""
+    """Call a function; an async one runs in a task of its own."""
     with logged(what):
         outcome = function()
         if inspect.isawaitable(outcome):
@@ -44,10 +44,10 @@ async def _await_logged(what: str, awaitable: Awaitable[object]) -> None:
 
 
 def call_on_progress(event: ProgressReceived) -> None:
-    """Call the `on_progress` of a request. The caller of the request raises what it raises.
+    """Call the `on_progress` of a request. Its exceptions are raised by the caller's `request`.
 
-    A request for a task has ended, and its caller is gone, when progress of the task comes: then
-    the exception is logged.
+    Progress of a task may come after the response to the request for it. The caller no longer waits
+    then, and an exception is logged.
     """
     mailbox: Mailbox = event.request.data
     on_progress = mailbox.on_progress
@@ -74,7 +74,7 @@ class Notifications:
         self._allowance = Allowance(_MOST_WAITING, "notifications")
 
     def handle(self, event: NotificationReceived, tasks: Tasks) -> None:
-        """Handle one notification, now or when it is its turn."""
+        """Handle one notification, at once or after others."""
         size = memory_of(event.params)
         if self._allowance.admit(size, self._drop_oldest):
             self._waiting.append((event, size))

@@ -1,4 +1,4 @@
-"""The request that a handler works on, on a loop with `async`."""
+"""The requests and questions that handlers work on, on a loop with `async`."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Call(CallBase, Requester):
 
 
 _MOST_ANSWERING: Final = 100
-"""So many questions about one request are answered at once; the others wait."""
+"""How many questions about one request are answered at once; the others wait."""
 
 
 class QuestionCall(Question, Call):
-    """What a server asks before it answers a request of ours: it is handled like a request."""
+    """A question of the server about a request of this side, which is handled like a request."""
 
     def __init__(
         self, session: RequestSender, about: OutgoingRequest, question: JSONObject
@@ -59,7 +59,7 @@ class QuestionCall(Question, Call):
 
 
 class Questions:
-    """Has the handler of the peer's requests answer what is asked about ours."""
+    """Calls the handler for questions of the server, several of them at once."""
 
     def __init__(self, session: RequestSender, handler: Callable[[Any], Result]) -> None:
         self._session: Final = session
@@ -67,17 +67,17 @@ class Questions:
         self._answering: set[Workers] = set()
 
     def cancel(self) -> None:
-        """Answer no more: the connection has ended."""
+        """Cancel all answers: the connection has ended."""
         for workers in self._answering:
             workers.cancel()
 
     async def answers(self, asked: InputRequired, deadline: float) -> JSONObject:
-        """What the handler of the server's requests has to say to each question.
+        """Return the answers of the handler to all questions.
 
         Raises:
-            ConnectionLost: The connection has ended, before or meanwhile.
+            ConnectionLost: The connection has ended.
             RequestTimeout: The deadline has come.
-            McpError: The handler could not answer: the request cannot go on.
+            McpError: The handler has failed for a question.
         """
         responses: JSONObject = {}
         failures: list[McpError] = []

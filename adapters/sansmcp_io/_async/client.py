@@ -1,4 +1,4 @@
-"""What an application has of a connection to a server."""
+"""The client that applications use."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ else:
 RequestHandler: TypeAlias = Callable[[Call], Result]
 """Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
 
-It answers what a server of 2026-07-28 asks about a request of the client, too. What it raises then
-comes out of `Client.request` as `McpError`, and what it runs is cancelled when the connection ends.
+It also answers questions that a server of 2026-07-28 asks about a request of the client. What it
+raises then is raised by `Client.request` as `McpError`, and it is cancelled when the connection
+ends.
 """
 
 
@@ -45,7 +46,7 @@ class Client(
         self._restarter = restarter
 
     async def _live(self) -> RequestSender:
-        """The session that requests go to."""
+        """Return the session for a request; a process that has ended is started again."""
         if self._restarter is not None and self._session.side.state is not State.OPEN:
             self._session = await self._restarter.live()
         return self._session

@@ -1,4 +1,4 @@
-"""What is done about each event of a conversation, whatever carries it."""
+"""What is done with each event of a conversation, on any transport."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ ENDINGS: Final = (
     SubscriptionAcknowledged,
     SubscriptionEnded,
 )
-"""The events that somebody may wait for when no task dispatches any more."""
+"""The events that callers may still wait for after the last turn."""
 
 
 class EventDispatcher(RequestSender):
-    """Hands out events: to the handlers, and to the callers that ask."""
+    """Hands events to handlers and to callers that wait."""
 
     _tasks: Any  # those of the loop, which the transport has
     _new_handler_runner: ClassVar[type[HandlerRunner]]
@@ -87,7 +87,7 @@ class EventDispatcher(RequestSender):
         """End the connection, and raise what a handler raised to end the program.
 
         Args:
-            request: The request whose handler has raised it; it was answered.
+            request: The request whose handler has raised it. It was answered.
             failure: SystemExit, KeyboardInterrupt, or a group with one of them.
         """
 
@@ -123,8 +123,8 @@ class EventDispatcher(RequestSender):
                 event.start.data.put(event)
             case ConnectionClosed():
                 self.sending.ended_by = event.cause
-                self._ready.set()  # whoever waits for it learns that it will not be
-                self._room.look()  # there will be none
+                self._ready.set()  # who waits for it learns that it will not come
+                self._room.look()  # there will be no room
                 self._questions.cancel()
             case PingEnded():
                 event.ping.data.put(event)

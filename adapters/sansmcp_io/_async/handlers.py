@@ -1,4 +1,4 @@
-"""From a request that has come to its handler: what is the same on all loops with `async`."""
+"""How handlers are run and their requests answered, the same on all loops with `async`."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Result: TypeAlias = JSONObject | RequireInput | Awaitable[JSONObject | RequireIn
 
 
 class HandlerRunner:
-    """Has the requests of a peer handled: each is begun, and may be cancelled later.
+    """Runs the handler of each request of a peer, and can cancel it.
 
     Args:
-        connection: What the answers are sent on.
-        handler: Called with what `make_call` has made of a request.
-        make_call: Makes what a handler is given.
+        connection: The core object that sends the answers.
+        handler: Called with the call of a request.
+        make_call: Makes the call of a request.
         clock: Tells the time, in seconds.
-        until_room: Waits until an answer may be added to the output, where one output is shared
-            by all; the answers of plain functions do not wait.
-        wake: Called after an answer that came outside of `begin`: there is output.
+        until_room: Waits until an answer may be added to an output that all requests share; the
+            answers of plain functions do not wait.
+        wake: Called when an answer outside of `begin` has added output.
         end_program: Called with SystemExit or KeyboardInterrupt of a handler, after its request was
             answered; the server raises it.
     """
@@ -49,9 +49,9 @@ class HandlerRunner:
         self._end_program: Final = end_program
 
     def begin(self, request: IncomingRequest, tasks: Any) -> None:
-        """Run a plain function here and now; give an async one a task of its own."""
+        """Run a plain function at once; give an async one a task of its own."""
         if request.open:  # else it was cancelled before it began
-            # What one handler puts into its context is not for those that come after it.
+            # What one handler sets in its context is not seen by those that come after it.
             copy_context().run(self._begin, request, tasks)
 
     def _begin(self, request: IncomingRequest, tasks: Any) -> None:
@@ -66,7 +66,7 @@ class HandlerRunner:
             self._start(request, result, tasks)
 
     def _failed(self, request: IncomingRequest, failure: BaseException) -> None:
-        """Answer for a handler that raised something, whatever it was."""
+        """Answer with an error for a handler that has raised an exception."""
         answer_failure(self._connection, request, failure, self._clock())
         if ends_program(failure):
             self._end_program(request, failure)

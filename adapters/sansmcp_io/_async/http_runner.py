@@ -1,7 +1,7 @@
-"""An endpoint at work, as far as no loop is involved: its events come to handlers and callers.
+"""Runs an endpoint on any loop: hands its events to handlers and to callers that wait.
 
-Calls into the core are synchronous and happen in the loop's thread, so there is no lock. Whatever
-carries the exchanges is told by `flush` that there is something to be taken off one of them.
+Calls into the core are synchronous and happen in the loop's thread, so there is no lock. The object
+that carries an exchange is told by `flush` that the exchange has output.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from .loop import Loop
 
 
 class ExchangeWire(Protocol):
-    """What carries the exchange that a client has under way."""
+    """Carries an open exchange of a client."""
 
     def flush(self) -> None:
-        """Write what there is to be written."""
+        """Write the output of the exchange."""
         ...
 
 
@@ -63,13 +63,13 @@ class Cancellable(Protocol):
 
 
 class EndpointRunner:
-    """Runs an endpoint: handlers, and callers that wait.
+    """Runs an endpoint: calls handlers, and wakes callers that wait.
 
     Attributes:
         loop: The primitives of the loop.
-        now: Tells the time that the endpoint is told.
-        tasks: Those of the loop.
-        wires: What carries an exchange, by each that is under way.
+        now: The clock of the endpoint.
+        tasks: The tasks of the loop.
+        wires: The object that carries each open exchange.
     """
 
     loop: Loop
@@ -90,7 +90,7 @@ class EndpointRunner:
         self.companions: CompanionsBase | None = None
         self.context: Final = options.context
         self.wires: Final[dict[ServerExchange, ExchangeWire]] = {}
-        # Each client has an output of its own: nobody's answer waits for room in another's.
+        # Each client has an output of its own: no answer waits for room in that of another client.
         self._handler_runner = self._new_handler_runner(
             endpoint,
             options.handler,
@@ -108,24 +108,24 @@ class EndpointRunner:
 
     @abstractmethod
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
-        """Have the server raise what a handler raised to end the program.
+        """Let the server raise what a handler raised to end the program.
 
         Args:
-            request: The request whose handler has raised it; it was answered.
+            request: The request whose handler has raised it. It was answered.
             failure: SystemExit, KeyboardInterrupt, or a group with one of them.
         """
 
     @abstractmethod
     def _turned(self) -> None:
-        """A turn has passed: the endpoint's deadline may be another."""
+        """Called after each turn: the endpoint's deadline may have changed."""
 
     # ---------------------------------------------------------------------------- turning
 
     def turn(self) -> None:
         """Handle all events, and write what can be written without waiting.
 
-        To be called after any call into the endpoint. In a turn it does nothing: the turn that is
-        under way sees to it.
+        To be called after each call into the endpoint. Within a turn it does nothing, since that
+        turn goes on until all is done.
         """
         if self._is_turning:
             return
@@ -186,7 +186,7 @@ class EndpointRunner:
         serving: IncomingRequest | None,
         session: Session | None,
     ) -> JSONObject:
-        """Ask a client, wait, and cancel the request if the wait is cancelled."""
+        """Send a request to a client, wait, and cancel the request if the wait is cancelled."""
         on_progress = arguments.on_progress
         timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
@@ -224,7 +224,7 @@ class EndpointRunner:
     # ---------------------------------------------------------------------------- telling
 
     def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
-        """Call into the endpoint, with the time, and see to what comes of it."""
+        """Call a method of the endpoint with the time, and handle what follows from it."""
         outcome = function(*args, now=self.now(), **options)
         self.turn()
         return outcome
@@ -234,8 +234,8 @@ class CompanionsBase:
     """Calls a function for each session that is ready; an async one is cancelled with its session.
 
     Args:
-        function: Called with what `make_server` has made of a session.
-        make_server: Makes what stands for a session, from what is known of its client.
+        function: Called with the server of a session.
+        make_server: Makes the server of a session, from its peer.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class CompanionsBase:
 
     @abstractmethod
     def _start(self, awaitable: Awaitable[object], session: Session, tasks: Any) -> Cancellable:
-        """Have a task `_run` this."""
+        """Start a task that runs `_run`."""
 
     def begin(self, session: Session, tasks: Any) -> None:
         """The client of a session is ready."""
@@ -257,7 +257,7 @@ class CompanionsBase:
                 self._running[session] = self._start(outcome, session, tasks)
 
     def end(self, session: Session) -> None:
-        """The session is over."""
+        """The session has ended."""
         if running := self._running.pop(session, None):
             running.cancel()
 

@@ -1,4 +1,4 @@
-"""A server behind HTTP, as far as no loop is involved: what all its connections share."""
+"""What all connections of a server over HTTP share, on any loop."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class HTTPServiceBase(EndpointRunner):
         self._paths = options.paths
         self._connections: Final[set[Any]] = set()  # wires of this loop
         self.end: Callable[[], object] = _nothing  # as `HTTPServer.close`
-        self.failure: BaseException | None = None  # what is to be raised at the end
+        self.failure: BaseException | None = None  # raised at the end
         self._held = 0  # bytes, on all connections
-        self._is_overfull = False  # it was said that they are too many
-        self._is_full = False  # it was said that there are too many connections
+        self._is_overfull = False  # the log says already that they are too many
+        self._is_full = False  # the log says already that there are too many connections
         self.busy: Final = busy_response(endpoint)
 
     # ---------------------------------------------------------------------------- connections
 
     def admits_more(self) -> bool:
-        """Whether there is room for another connection. That there is none is said once."""
+        """Whether there is room for another connection. If there is none, the log says so once."""
         if len(self._connections) < self.limits.connections:
             self._is_full = False
             return True
@@ -67,7 +67,7 @@ class HTTPServiceBase(EndpointRunner):
         return False
 
     def new_connection(self) -> HTTPConnection:
-        """What reads and writes HTTP for a client that has come."""
+        """Make the HTTP side of a new connection."""
         return HTTPConnection(
             self.endpoint,
             paths=self._paths,
@@ -83,9 +83,10 @@ class HTTPServiceBase(EndpointRunner):
         self.end()
 
     def note_held(self, change: int) -> None:
-        """A connection holds so much more, or less. Over the limit, who holds the most is let go.
+        """Note that a connection holds more bytes, or fewer. Above the limit, one is closed.
 
-        To refuse what comes then instead would let a few clients that do nothing shut out all.
+        It is the one that holds the most. If new data were refused instead, a few idle clients
+        could shut out all others.
         """
         self._held += change
         if not self._held:
@@ -98,7 +99,7 @@ class HTTPServiceBase(EndpointRunner):
 
 
 def _nothing() -> None:
-    """There is nothing to be ended yet."""
+    """There is nothing to end yet."""
 
 
 def _held_by(wire: HTTPWireBase) -> int:

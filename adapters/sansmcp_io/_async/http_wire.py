@@ -1,4 +1,4 @@
-"""One HTTP connection between a client and its connection object, as far as no loop is involved."""
+"""One HTTP connection of a server, on any loop."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .http_service import HTTPServiceBase
 
 
 class HTTPWireBase:
-    """What comes goes to the connection object, and its output is handed out.
+    """Hands data of a client to its connection object, and takes output from that.
 
     Args:
-        server: What the connection belongs to.
-        connection: Its object.
+        server: What all connections share.
+        connection: The connection object.
         client: Address and port of the other end, for traces.
 
     Attributes:
-        held: Bytes that wait here, as far as the server was told.
+        held: The bytes held here that the server knows of.
     """
 
     def __init__(self, server: HTTPServiceBase, connection: HTTPConnection, client: str) -> None:
@@ -41,20 +41,20 @@ class HTTPWireBase:
 
     @abstractmethod
     def flush(self) -> None:
-        """Write what there is to be written."""
+        """Write all output."""
 
     @abstractmethod
     def give_up(self) -> None:
-        """Let go of what waits here."""
+        """Drop the request and the output that are held here."""
 
     @abstractmethod
     def _unwritten(self) -> int:
-        """Bytes that were taken to be written, and are not."""
+        """Bytes that were taken from the connection object, and are not written yet."""
 
     # ---------------------------------------------------------------------------- of all loops
 
     def close(self) -> None:
-        """End it as soon as no request is under way."""
+        """Close the connection as soon as no request is open."""
         self._connection.close(now=self._server.now())
         self.flush()
 
@@ -64,7 +64,7 @@ class HTTPWireBase:
                 self._server.trace.received(self._client, data)
 
     def _follow(self) -> None:
-        """Tell the server whose output goes out here now."""
+        """Tell the server which exchange is carried here now."""
         exchange = self._connection.exchange
         if exchange is not self._exchange:
             if self._exchange is not None:
@@ -74,7 +74,7 @@ class HTTPWireBase:
             self._exchange = exchange
 
     def _take(self) -> bytes:
-        """What is to be written next, when all before it was."""
+        """Take what is to be written next. All that was taken before must be written."""
         data = self._connection.data_to_send(now=self._server.now())
         if self._connection.exchange is not self._exchange:
             self._follow()
@@ -90,7 +90,7 @@ class HTTPWireBase:
             self._server.note_held(change)
 
     def _authenticate(self, head: RequestHead) -> Awaitable[None] | None:
-        """Find out who sends a request. What is returned is to be awaited; None: it is known."""
+        """Find the principal of a request. An awaitable that is returned has to be awaited."""
         assert self._server.authenticate is not None
         try:
             principal = self._server.authenticate(head.headers)
@@ -127,7 +127,7 @@ class HTTPWireBase:
             self._connection.refuse(500, "internal error", now=now)
 
     def _lose_client(self) -> None:
-        """Nobody reads any more what there is to be said."""
+        """The client has disconnected: end its exchange."""
         self._connection.receive_eof(now=self._server.now())
         self._follow()
         self._server.turn()

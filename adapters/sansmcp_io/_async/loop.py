@@ -1,7 +1,6 @@
-"""What the parts that all loops with `async` share need of a loop: each brings these primitives.
+"""The primitives that shared code needs of a loop, which each loop provides.
 
-A part that waits for something awaits what it is given here. So it is written once, and none of
-them imports a loop.
+Shared code awaits only these, so it is written once and imports no loop.
 """
 
 from __future__ import annotations
@@ -14,43 +13,43 @@ from .._common.call import ProgressHandler
 
 
 class Event(Protocol):
-    """Something that happens once, and that any number of tasks may wait for."""
+    """An event that is set once, and that any number of tasks may wait for."""
 
     def set(self) -> object:
-        """It has happened."""
+        """Set it, and wake all tasks that wait."""
         ...
 
     def is_set(self) -> bool:
-        """Whether it has."""
+        """Whether it is set."""
         ...
 
     async def wait(self) -> object:
-        """Wait until it has."""
+        """Wait until it is set."""
         ...
 
 
 class Lock(Protocol):
-    """Lets in one task at a time, in the order in which they come."""
+    """A lock, which tasks get in the order in which they ask for it."""
 
     def locked(self) -> bool:
-        """Whether somebody is in."""
+        """Whether a task holds it."""
         ...
 
     async def acquire(self) -> object:
-        """Wait until nobody is in, and go in."""
+        """Wait until no task holds it, and take it."""
         ...
 
     def release(self) -> object:
-        """Come out."""
+        """Release it."""
         ...
 
 
 class Mailbox(Protocol):
-    """Where one caller waits for what the dispatcher has for it.
+    """Items from the dispatcher for one caller that waits.
 
     Attributes:
-        on_progress: Called with the progress of what the caller waits for.
-        is_closed: The caller takes nothing out any more.
+        on_progress: Called with the progress of the request.
+        is_closed: The caller no longer waits.
     """
 
     on_progress: ProgressHandler | None
@@ -61,7 +60,7 @@ class Mailbox(Protocol):
         ...
 
     def fail(self, error: BaseException) -> None:
-        """Have `take` raise this, and wake the caller."""
+        """Let `take` raise this, and wake the caller."""
         ...
 
     async def take(self) -> Any:
@@ -70,14 +69,14 @@ class Mailbox(Protocol):
 
 
 class Workers(Protocol):
-    """Tasks of one caller that work at the same thing; they end with it, or with the deadline."""
+    """Tasks that share the work of one caller. They end with it, or at a deadline."""
 
     def cancel(self) -> None:
         """Cancel them all; `run` returns."""
         ...
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]], number: int) -> None:
-        """Have so many tasks do this, and wait until all have ended or were cancelled."""
+        """Do this in so many tasks, and wait until all have ended or were cancelled."""
         ...
 
 
@@ -130,7 +129,7 @@ class Loop(Protocol):
         ...
 
     async def pause(self) -> None:
-        """Let others run."""
+        """Let other tasks run."""
         ...
 
     def new_event(self) -> Event:
@@ -146,7 +145,7 @@ class Loop(Protocol):
         ...
 
     def new_workers(self, deadline: float) -> Workers:
-        """Workers that have time until then; `math.inf`: for ever."""
+        """Workers with a deadline; `math.inf`: none."""
         ...
 
     def new_scope(self) -> Scope:
@@ -158,8 +157,8 @@ class Loop(Protocol):
         ...
 
     def new_messenger(self) -> Callable[[Callable[[], object]], object]:
-        """What other threads may hand a function to, which then runs in the thread of this loop.
+        """Return a function that calls another one in the thread of this loop, from any thread.
 
-        Here it is called at once. When the loop has ended, nothing happens.
+        In the thread of the loop, it calls at once. After the loop has ended, nothing happens.
         """
         ...

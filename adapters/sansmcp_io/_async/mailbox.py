@@ -18,12 +18,12 @@ Item = TypeVar("Item")
 
 
 class MailboxBase(Generic[Item]):
-    """What the dispatcher leaves for one caller that waits.
+    """Items from the dispatcher for one caller that waits.
 
     Attributes:
-        on_progress: Called with what comes before.
-        is_closed: The caller takes nothing out any more.
-        refusal: Known before the ending that comes of it.
+        on_progress: Called with the progress that comes before the ending.
+        is_closed: The caller no longer waits.
+        refusal: The refusal over HTTP, which is known before the ending that it causes.
     """
 
     def __init__(self, on_progress: ProgressHandler | None = None) -> None:
@@ -43,12 +43,12 @@ class MailboxBase(Generic[Item]):
         self._wake()
 
     def fail(self, error: BaseException) -> None:
-        """Have `take` raise this, and wake the caller."""
+        """Let `take` raise this, and wake the caller."""
         self._failure = error
         self._wake()
 
     def _taken(self) -> Item:
-        """The oldest item; or raise what `fail` was given."""
+        """Return the oldest item, or raise what `fail` was given."""
         if self._failure is not None:
             try:
                 raise self._failure
@@ -58,12 +58,13 @@ class MailboxBase(Generic[Item]):
 
 
 class Changes(WaitingChanges):
-    """What a subscription tells: iterate over it, `async for method, params in changes`.
+    """The changes of a subscription: `async for method, params in changes`.
 
-    Any number of tasks may do so at once: each change is told to one of them, and the end to all.
-    Something that changes again before it was taken is told once. What the server has not
-    acknowledged is not told. A resource may have parts with URIs of their own; if more than a
-    thousand of them wait, or they take more than 256 MiB of memory, the oldest change is dropped.
+    Any number of tasks may iterate at once: each change goes to one of them, and the end to all. A
+    list or resource that changes again before its change was taken counts once. Changes for which
+    the server has not acknowledged the subscription are left out. A resource may have parts with
+    URIs of their own; if changes of more than a thousand of them wait, or take more than 256 MiB of
+    memory, the oldest is dropped.
     """
 
     def __init__(self, loop: Loop, stderr: StderrTail | None) -> None:
@@ -74,13 +75,13 @@ class Changes(WaitingChanges):
     def put(
         self, event: SubscriptionAcknowledged | SubscriptionEnded | NotificationReceived
     ) -> None:
-        """The dispatcher has news."""
+        """Take an event from the dispatcher, and wake all tasks that wait."""
         super().put(event)
         news, self._news = self._news, self._loop.new_event()
         news.set()  # for all: one may be cancelled before it takes anything
 
     async def wait_acknowledged(self) -> None:
-        """Wait until the server has taken the subscription, or raise why it has not."""
+        """Wait until the server has acknowledged the subscription, or raise why it has not."""
         while not self.is_settled:
             await self._news.wait()
         self.check_end()

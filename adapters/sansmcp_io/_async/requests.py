@@ -1,4 +1,4 @@
-"""What callers ask of the peer, and wait for: requests, listings, subscriptions, pings."""
+"""Requests, listings, subscriptions and pings, which callers send and wait for."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from .mailbox import Changes
 
 
 class RequestSender:
-    """Callers ask here. Whoever dispatches the events puts the endings in mailboxes.
+    """Sends requests for callers, which then wait at mailboxes that the dispatcher fills.
 
     Args:
-        side: The core, on whose side this is.
-        options: What it does with what the peer sends.
+        side: The core object.
+        options: What to do with the messages of the peer.
     """
 
     _new_loop: ClassVar[type[Loop]]  # brought by the modules of a loop
@@ -65,7 +65,7 @@ class RequestSender:
         self._on_ready: Callable[[], object] | None = None
 
     def wake(self) -> None:
-        """A verb was called: have its output, events and deadline seen to."""
+        """Handle output, events and deadline soon, after a call into the core."""
         raise NotImplementedError  # the transport's
 
     async def _until_room(self) -> None:
@@ -85,7 +85,7 @@ class RequestSender:
     async def request(
         self, arguments: RequestArguments, serving: IncomingRequest | None
     ) -> JSONObject:
-        """Ask, wait, and cancel the request if the wait is cancelled."""
+        """Send a request, wait, and cancel it if the wait is cancelled."""
         method, on_progress = arguments.method, arguments.on_progress
         timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
@@ -132,7 +132,7 @@ class RequestSender:
         return result_of(outcome, self.sending.stderr)
 
     async def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
-        """Wait for room, and return the seconds that it took. They count like any silence."""
+        """Wait until a request may be sent, and return the seconds that took: its timeout runs."""
         seconds = timeout if max_timeout is None else min(timeout, max_timeout)
         if not seconds > 0:
             return 0.0  # the core says what is wrong with that
@@ -230,7 +230,7 @@ class RequestSender:
             raise ConnectionLost("the connection ended before the handshake was done")
 
     def when_ready(self, function: Callable[[], object]) -> None:
-        """Have this called at the end of the handshake; an async one runs beside all else."""
+        """Call this at the end of the handshake; an async function runs in a task of its own."""
         self._on_ready = function
 
     def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
@@ -242,9 +242,9 @@ class RequestSender:
 
 
 class Room:
-    """Lets tasks that have output in one after the other, in the order in which they came.
+    """Lets tasks add output one after the other, in the order in which they came.
 
-    All at once, they would fill the output far beyond its bound as soon as a little of it is gone.
+    All at once, they would exceed the limit by far as soon as a little output was written.
     """
 
     def __init__(self, sending: SendState, loop: Loop) -> None:
@@ -255,16 +255,16 @@ class Room:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits."""
+        """Whether a task waits."""
         return self._turnstile.locked()
 
     @property
     def is_short(self) -> bool:
-        """Whether whoever comes now has to wait."""
+        """Whether a task that comes now has to wait."""
         return not self._sending.has_room or self._turnstile.locked()
 
     async def wait(self) -> None:
-        """Wait for room, or until there will be none. To be used before anything else runs."""
+        """Wait for room, or until there will be none. The caller must use it before it awaits."""
         await self._turnstile.acquire()
         try:
             while not (self._sending.has_room or self._sending.is_hopeless):
@@ -274,6 +274,6 @@ class Room:
             self._turnstile.release()
 
     def look(self) -> None:
-        """Let the next one in, if there is room now, or never will be."""
+        """Wake the next task, if there is room now, or never will be."""
         if self._sending.has_room or self._sending.is_hopeless:
             self._has_come.set()

@@ -20,7 +20,7 @@ Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[SessionT]]
 
 
 class _Process:
-    """One process from its start to its end, for all who wait for either."""
+    """One process from its start to its end, for tasks that wait for either."""
 
     def __init__(self, loop: Loop) -> None:
         self.is_started = loop.new_event()  # or could not be
@@ -37,7 +37,7 @@ class _Process:
 
     @property
     def is_of_use(self) -> bool:
-        """Whether it runs, or will soon."""
+        """Whether it runs, or is being started."""
         if self.session is None:
             return not self.is_tried
         return self.session.side.state is State.OPEN
@@ -46,18 +46,18 @@ class _Process:
 class Restarter:
     """Keeps one process running, as long as it may be started again.
 
-    A new process is started when something is to be sent, not when the old one ends: a server
-    that crashes whenever it runs must not be run for nobody. The start is not the business of the
-    caller that needed it first: it goes on if that one is cancelled, for those that come next.
+    A process is started for the next request, not when the old one ends: a server that always
+    crashes must not be run without need. If the caller that needed it first is cancelled, the start
+    goes on for those that come next.
 
     Keeps STDIO-017.
 
     Args:
         opening: Starts a process, and ends it when its block is left.
-        restarts: How often that is done again.
-        loop: What there is to wait with.
-        tasks: Where a process is held open: nobody else's.
-        abandon: Cancels these.
+        restarts: How often it may be started again.
+        loop: The primitives of the loop.
+        tasks: Tasks that hold processes open, used for nothing else.
+        abandon: Cancels these tasks.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Restarter:
             raise self._process.error
 
     async def live(self) -> RequestSender:
-        """The session with the process that runs; a new one if it has ended.
+        """Return the session with the running process, which is started again if it has ended.
 
         Raises:
             ConnectionLost: It may not, or could not, be started again; or the block was left.
@@ -117,14 +117,14 @@ class Restarter:
         return process.session
 
     def finish(self) -> None:
-        """Have the process end that runs, or is being started."""
+        """End the process that runs, or is being started."""
         self._is_over = True
         self._process.is_to_end.set()
         if not self._process.is_tried:
             self._abandon()
 
     async def close(self) -> None:
-        """The same, and wait for its end."""
+        """End the process, and wait until it has ended."""
         self.finish()
         await self._process.has_ended.wait()
 

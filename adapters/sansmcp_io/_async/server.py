@@ -60,7 +60,7 @@ class Server(ServerBase[Coroutine[Any, Any, float]], Requester):
         return await self._session.ping(timeout)
 
     def _new_messenger(self) -> Callable[[Callable[[], object]], object]:
-        """What other threads hand a function to, for the loop's thread."""
+        """Return a function that calls another one in the loop's thread, from any thread."""
         return self._session.loop.new_messenger()
 
 
@@ -69,19 +69,19 @@ class ServerCall(Call, ServerCallBase):
 
     @property
     def server(self) -> Server:
-        """The connection that the call came on, for what outlives the call."""
+        """The server's connection, which can be used after the call has ended."""
         return Server(self._session)
 
     def close_stream(self, *, retry_ms: int | None = None) -> bool:
-        """Let the client go, and come back for the answer: it need not hold a connection.
+        """Close the stream of the response; the client reconnects later to get the response.
 
-        Behind HTTP, and in sessions with an event log, from revision 2025-11-25 on.
+        Possible over HTTP, in sessions with an event log, from revision 2025-11-25 on.
 
         Args:
-            retry_ms: Milliseconds that the client is to wait before it comes back.
+            retry_ms: Milliseconds that the client is to wait before it reconnects.
 
         Returns:
-            Whether it was done. Elsewhere it cannot be, and the call goes on as before.
+            Whether the stream was closed. If not, the call goes on as before.
         """
         return False
 
@@ -101,8 +101,8 @@ class LogHandler(LogHandlerBase):
     """A `logging.Handler` that sends records to the client as `notifications/message`.
 
     It may be used from any thread, and never blocks; the client's level decides what is sent. The
-    server must have declared `logging`. To be made in the loop's thread, and taken from its logger
-    when the connection is over.
+    server must have declared `logging`. Make it in the loop's thread, and remove it from its logger
+    when the connection has ended.
 
     Args:
         server: The connection to send on.
@@ -125,7 +125,7 @@ class LogHandler(LogHandlerBase):
 
 
 class SessionServer(SessionServerBase[Coroutine[Any, Any, float]], Server):
-    """The server as a handler of one client sees it."""
+    """The server over HTTP, for the handlers of one client."""
 
     def __init__(self, service: EndpointRunner, peer: Peer) -> None:
         self._service = service
@@ -136,7 +136,7 @@ class SessionServer(SessionServerBase[Coroutine[Any, Any, float]], Server):
         return self._service.verb(function, *args, **options)
 
     async def wait_ready(self) -> None:
-        """Return at once: whoever has sent a request is ready."""
+        """Return at once: a client that has sent a request is ready."""
         await self._service.loop.pause()
 
     async def _send_request(self, arguments: RequestArguments) -> JSONObject:
@@ -166,11 +166,11 @@ class HTTPServerCall(ServerCall):
 
     @property
     def server(self) -> Server:
-        """The server, and the client's session, for what outlives the call."""
+        """The server and the client's session, which can be used after the call has ended."""
         return SessionServer(self._service, self._request.peer)
 
     def close_stream(self, *, retry_ms: int | None = None) -> bool:
-        """Let the client go, and come back for the answer; as `ServerCall.close_stream`."""
+        """Close the stream of the response, as `ServerCall.close_stream`."""
         closed = self._service.endpoint.close_stream(
             self._request, retry_ms=retry_ms, now=self._service.now()
         )
@@ -182,7 +182,7 @@ class HTTPServerCall(ServerCall):
 
 
 BACKLOG: Final = 1024
-"""So many connections may wait to be accepted."""
+"""How many connections may wait to be accepted."""
 Address: TypeAlias = tuple[str, int]
 
 
@@ -203,7 +203,7 @@ class HTTPServer(AllClients):
 
     @property
     def port(self) -> int:
-        """The port on which it listens; the first one, should there be several."""
+        """The port on which it listens; the first one, if there are several."""
         return self._addresses[0][1]
 
     @property
@@ -214,5 +214,5 @@ class HTTPServer(AllClients):
         return self._service.verb(function, *args, **options)
 
     def close(self) -> None:
-        """Accept no more, and have `serve_http` return when what is under way has ended."""
+        """Accept no more connections; `serve_http` returns when open requests have ended."""
         self._close()

@@ -1,4 +1,4 @@
-"""One connection on one stream: what comes is handled, as far as there is room for answers.
+"""Dispatches the events of a stream, as long as there is room for answers.
 
 Calls into the core are synchronous and happen in the loop's thread, so there is no lock.
 """
@@ -25,7 +25,7 @@ from .dispatch import ENDINGS, EventDispatcher
 
 
 class StreamDispatcher(EventDispatcher):
-    """Dispatches the events of one connection; what cannot be answered yet is held back."""
+    """Dispatches the events of one connection, and holds back requests that find no room."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class StreamDispatcher(EventDispatcher):
         self._held_back: OrderedDict[IncomingRequest, None] = OrderedDict()
 
     def _write_now(self) -> None:
-        """Write what goes without waiting, and see to it that the rest is written."""
+        """Write what can be written without waiting; the rest is written later."""
         raise NotImplementedError  # the transport's
 
     def _connection_closed(self) -> None:
@@ -69,7 +69,7 @@ class StreamDispatcher(EventDispatcher):
             self._connection_closed()
 
     def _dispatch_endings(self) -> None:
-        """Tell those who wait. No function of the application is called: it may have failed."""
+        """Hand endings to callers. No function of the application is called: it may have failed."""
         while (event := self.connection.next_event()) is not None:
             if isinstance(event, ENDINGS):
                 self._handle_event(event)
@@ -79,7 +79,7 @@ class StreamDispatcher(EventDispatcher):
         if self.connection.unsent_bytes > UNSENT_BYTES:
             self._write_now()
             if self.connection.unsent_bytes > UNSENT_BYTES:
-                self._held_back[request] = None  # whoever writes comes back to it
+                self._held_back[request] = None  # it begins when there is room
                 return
         if self._held_back:
             self._held_back[request] = None  # those that came before it are first

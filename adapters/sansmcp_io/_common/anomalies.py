@@ -1,4 +1,4 @@
-"""What is odd goes to the logger `sansmcp`: rate limited, and never with the peer's data."""
+"""Anomalies go to the logger `sansmcp`, at a limited rate and without the peer's data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 class AnomalyLog:
-    """Writes at most `RECORDS_PER_WINDOW` anomalies of one connection per window, and counts."""
+    """Logs `RECORDS_PER_WINDOW` anomalies of a connection per window, and counts the others."""
 
     def __init__(self) -> None:
         self._since = 0.0

@@ -15,11 +15,11 @@ from .anomalies import LOGGER
 from .trace import Trace
 
 MOST_BYTES: Final = 268_435_456
-"""Memory, by estimate, of what waits and of what is being handled."""
+"""The estimated memory that messages may take which wait or are being handled."""
 
 
 def memory_of(value: object) -> int:
-    """Bytes of memory that a JSON value takes, by estimate; counted up to `MOST_BYTES`."""
+    """Estimate the bytes of memory that a JSON value takes, counting up to `MOST_BYTES`."""
     total = 0
     values: list[Any] = [value]
     while values and total <= MOST_BYTES:
@@ -35,16 +35,16 @@ def memory_of(value: object) -> int:
 
 
 class Allowance:
-    """Bounds what waits for the application, in number and in memory, and what is being handled.
+    """Limits the number of messages that wait for the application, and the memory of all of them.
 
     A peer may send notifications, progress and changes faster than they are handled, and unlike
-    requests nothing limits them. To stop reading would keep back the answers and cancellations
-    behind them, so what is too much is dropped: the oldest that waits, because of two notices that
-    something has changed the newer one counts, and the new one where that is not enough.
+    requests nothing limits them. Reading must go on, since responses and cancellations may come
+    behind them, so messages are dropped: first the oldest that wait, since a newer notice of a
+    change replaces an older one; then the new one, if that is not enough.
 
     Args:
-        most: So many may wait.
-        what: A noun for them, for the log, which says once that some were dropped.
+        most: How many may wait.
+        what: A noun for the messages. The log says once that some of them were dropped.
     """
 
     def __init__(self, most: int, what: str) -> None:
@@ -55,14 +55,14 @@ class Allowance:
         self._has_dropped = False
 
     def admit(self, size: int, drop_oldest: Callable[[], int]) -> bool:
-        """Let one more wait, which takes so many bytes.
+        """Let one more message wait, if there is room for it.
 
         Args:
             size: Its memory in bytes; see `memory_of`.
             drop_oldest: Removes the oldest that waits, and returns the memory that it took.
 
         Returns:
-            Whether it may wait; it is to be dropped if not.
+            Whether it may wait; if not, the caller drops it.
         """
         while self._waiting and (self._waiting == self._most or not self._has_memory_for(size)):
             self.begin()
@@ -76,15 +76,15 @@ class Allowance:
         return True
 
     def begin(self) -> None:
-        """One that waited is being handled now."""
+        """A message that waited is being handled now."""
         self._waiting -= 1
 
     def end(self, size: int) -> None:
-        """One that took so many bytes is not needed any more."""
+        """A message of this size was handled or dropped."""
         self._held_bytes -= size
 
     def _has_memory_for(self, size: int) -> bool:
-        """Whether so many bytes may be held; a single one always may."""
+        """Whether this many more bytes may be held; a single message may have any size."""
         return self._held_bytes == 0 or self._held_bytes + size <= MOST_BYTES
 
     def _say_dropped(self) -> None:
@@ -94,20 +94,20 @@ class Allowance:
 
 
 UNSENT_BYTES: Final = 1_048_576
-"""While more output than this waits, none is added that can wait as well."""
+"""While there is more unsent output than this, output that can wait is not added."""
 FLUSH_SECONDS: Final = 1.0
 """How long the end of a connection waits for a peer that reads nothing of the last output."""
 FLUSH_SECONDS_AT_EOF: Final = 5.0
 """The same where the peer has ended its stream and reads on, as a shell's pipeline does."""
 
 _JOINED_BYTES: Final = 262_144
-"""Output up to this is written as one buffer; of more, each message is, which copies nothing."""
+"""Output up to this size is one buffer; of more, each message is one, which copies nothing."""
 
 
 def take_output(
     connection: ClientConnection | ServerConnection, trace: Trace | None
 ) -> list[bytes]:
-    """Take all output of the core: little as one buffer, much without copying it."""
+    """Take all output of the core as buffers."""
     if connection.unsent_bytes <= _JOINED_BYTES:
         buffers = [connection.data_to_send()]
     else:
@@ -119,22 +119,22 @@ def take_output(
 
 
 DEFAULT_REQUEST_TIMEOUT: Final = 60.0
-"""Seconds of silence after which a request is given up; progress for it starts them anew."""
+"""Seconds without a response after which a request fails; progress restarts them."""
 DEFAULT_START_TIMEOUT: Final = 30.0
 """Seconds in which the server must have answered `initialize`."""
 DEFAULT_PROBE_TIMEOUT: Final = 10.0
-"""Seconds after which a server that does not answer `server/discover` is taken for an older one."""
+"""Seconds after which a server that does not answer `server/discover` is taken for a legacy one."""
 DEFAULT_DRAIN: Final = 1.0
-"""Seconds in which a server finishes what it has read when its input ends."""
+"""Seconds that handlers of a server have to finish after its input has ended."""
 
 
 def limit_of(seconds: float) -> float | None:
-    """The core's form of a timeout: `math.inf` means none."""
+    """Return the core's form of a timeout: None for `math.inf`."""
     return None if seconds == math.inf else seconds
 
 
 def check_limit(_instance: object, attribute: attrs.Attribute[Any], value: float) -> None:
-    """The validator of a limit: an integer or a time above zero, and `math.inf` for none."""
+    """Validate a limit: an integer or a number above zero, or `math.inf` for no limit."""
     is_whole = attribute.type in (int, "int") and value != math.inf
     if not is_number(value) or not value > 0 or (is_whole and not isinstance(value, int)):
         kind = "an integer" if is_whole else "a number"

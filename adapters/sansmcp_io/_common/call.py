@@ -32,27 +32,27 @@ if TYPE_CHECKING:
 ServerSide: TypeAlias = "ServerConnection | ServerEndpoint"
 ClientSide: TypeAlias = "ClientConnection | ClientEndpoint"
 Side: TypeAlias = "ServerSide | ClientSide"
-"""What answers requests: it has the same verbs wherever it is."""
+"""A core object that answers requests. All of them have the same methods for that."""
 RequestingSide: TypeAlias = "ClientSide | ServerConnection"
-"""What asks requests, with the same verbs wherever it is."""
+"""A core object that sends requests. All of them have the same methods for that."""
 
 _NO_LOCK: Final = nullcontext()
 INTERNAL_ERROR = "internal error"
-"""All that the peer is told of an exception which is no `McpError`."""
+"""The only text that the peer gets for an exception that is no `McpError`."""
 
 
 @attrs.frozen
 class RequireInput:
-    """What a handler returns that has to ask the client before it can answer.
+    """Returned by a handler that has to ask the client before it can answer.
 
-    The handler is called again when the answers are there: they are `call.input_responses` then,
-    and the state is `call.state`. Clients of every revision are asked in the way they know.
+    The handler is called again with the answers in `call.input_responses` and the state in
+    `call.state`. Each client is asked in the way of its revision.
 
     Attributes:
-        questions: By keys of your choice, objects with `method` (`elicitation/create`,
+        questions: By keys that the handler chooses: objects with `method` (`elicitation/create`,
             `sampling/createMessage` or `roots/list`) and `params`.
-        state: A text to have again when the answers come. It goes through the client's hands:
-            see `sansmcp.Config.state_keys`.
+        state: A text that comes back with the answers. The client can read and change it, unless
+            it is sealed: see `sansmcp.Config.state_keys`.
     """
 
     questions: Mapping[str, JSONObject] = attrs.field(factory=dict[str, JSONObject])
@@ -60,10 +60,10 @@ class RequireInput:
 
 
 class CallBase:
-    """A request of the peer, and what can be said about it while it is being handled.
+    """A request of the peer that is being handled.
 
     Attributes:
-        context: What the application gave to be handed to every call.
+        context: The `context` that the application gave to the adapter.
     """
 
     context: Any
@@ -75,11 +75,11 @@ class CallBase:
 
     @property
     def _lock(self) -> AbstractContextManager[object]:
-        """Held while the connection is used; for one that is used in one thread only, nothing."""
+        """The lock of the connection; it does nothing where only one thread uses that."""
         return _NO_LOCK
 
     def _flush(self) -> None:
-        """Write what was queued, where nobody else does that."""
+        """Write queued output, where no other task or thread does so."""
 
     @property
     def method(self) -> str:
@@ -109,16 +109,16 @@ class CallBase:
 
     @property
     def principal(self) -> object:
-        """Who the peer is, as the transport found out; None where it did not."""
+        """The principal that the transport has found for the peer; None if there is none."""
         return self._request.principal
 
     def progress(
         self, progress: float, *, total: float | None = None, message: str | None = None
     ) -> bool:
-        """Tell the peer how far this has come. Never blocks; below WSGI it is written at once.
+        """Report progress to the peer. Never blocks; below WSGI it is written at once.
 
         Returns:
-            Whether it will be sent: not if the peer asked for no progress, or the call is over.
+            Whether it will be sent: not if the peer asked for no progress, or the call has ended.
 
         Raises:
             LocalProtocolError: `progress` does not increase, or a number is not finite.
@@ -136,7 +136,7 @@ class CallBase:
 
 
 class ServerCallBase(CallBase):
-    """A client's request. Only servers send log messages, and ask before they answer."""
+    """A client's request, with what only servers do: log, and ask before they answer."""
 
     @property
     def input_responses(self) -> JSONObject:
@@ -145,15 +145,15 @@ class ServerCallBase(CallBase):
 
     @property
     def log_level(self) -> str | None:
-        """The least severe level the client wants logged, or None for no wish."""
+        """The least severe level of log messages that the client wants; None if it did not say."""
         return self._request.log_level
 
     @property
     def state(self) -> str | None:
-        """The state of the `RequireInput` that came before; None at first.
+        """The state of the `RequireInput` that the handler returned before; None in the first call.
 
-        Where it is sealed and the seal is bad, it is None, the client is told that its request is
-        not valid, and what the handler answers is not sent.
+        If a sealed state has no valid seal, this is None, the client gets an error for its request,
+        and the result of the handler is not sent.
         """
         connection = cast(ServerSide, self._connection)
         with self._lock:
@@ -172,7 +172,7 @@ class ServerCallBase(CallBase):
             logger: The name of the logger.
 
         Returns:
-            Whether it will be sent: not if it is below the client's level, or the call is over.
+            Whether it will be sent: not if it is below the client's level, or the call has ended.
 
         Raises:
             LocalProtocolError: The level is unknown, or `logging` is not among the capabilities.
@@ -193,7 +193,7 @@ def answer(
     result: JSONObject | RequireInput,
     now: float,
 ) -> None:
-    """Send what a handler returned. A result that cannot be sent is the handler's fault."""
+    """Send what a handler returned. A result that cannot be sent is a failure of the handler."""
     if not request.open:
         return  # it was cancelled, or refused because of its state
     try:
@@ -218,7 +218,7 @@ def answer(
 
 
 def ends_program(failure: BaseException) -> bool:
-    """Whether a handler raised what is meant for the program: SystemExit or KeyboardInterrupt."""
+    """Whether an exception of a handler ends the program: SystemExit or KeyboardInterrupt."""
     if isinstance(failure, BaseExceptionGroup):
         group = cast(BaseExceptionGroup[BaseException], failure)
         return any(map(ends_program, group.exceptions))
@@ -231,10 +231,10 @@ def answer_failure(
     failure: BaseException,
     now: float,
 ) -> None:
-    """Send what a handler raised: an `McpError` as it is, of anything else only that it was.
+    """Answer with an error for an exception of a handler: an `McpError` as it is, others as -32603.
 
-    What is meant for the program gets one line in the log, without a traceback: the caller raises
-    it again, and whoever runs the server needs to see why it has ended.
+    An exception that ends the program is logged in one line, without a traceback: the caller raises
+    it again, and the log says why the server has ended.
     """
     if isinstance(failure, McpError):
         if not request.open:
@@ -255,7 +255,7 @@ def answer_failure(
 
 
 def failure_of(method: str, failure: Exception) -> McpError:
-    """What a handler has raised, as its asker is told: only an `McpError` says more than that."""
+    """Return the error for a question whose handler has failed: its `McpError`, or -32603."""
     if isinstance(failure, McpError):
         return failure
     LOGGER.error("the handler of %.80r failed", method, exc_info=failure)
@@ -311,14 +311,14 @@ def not_async(outcome: Returned, what: str) -> Returned:
 
 
 def serves_nothing(call: object) -> JSONObject:
-    """The handler of a client that was given none."""
+    """The handler of a client without `on_request`: it refuses all requests."""
     raise McpError(ErrorCode.METHOD_NOT_FOUND, "this client serves no requests")
 
 
 class Question(CallBase):
-    """To be mixed into the `Call` of a loop: it is handled like a request of the server.
+    """A question in an input-required result of the server, with the methods of a call.
 
-    Whoever makes one sets `_question`, `_about` and `_asker`, besides what the loop needs.
+    It is mixed into the `Call` of an adapter, which sets `_question`, `_about` and `_asker`.
     """
 
     _question: JSONObject
@@ -333,7 +333,7 @@ class Question(CallBase):
 
     @property
     def params(self) -> JSONObject:
-        """Its params, `{}` where there are none."""
+        """The params of the question, `{}` where there are none."""
         params: JSONObject = self._question.get("params") or {}
         return params
 
@@ -349,13 +349,13 @@ class Question(CallBase):
 
     @property
     def principal(self) -> object:
-        """Who the server is, as the transport found out; None where it did not."""
+        """The principal that the transport has found for the server; None if there is none."""
         return self._asker.peer.principal
 
     def progress(
         self, progress: float, *, total: float | None = None, message: str | None = None
     ) -> bool:
-        """Nobody waits for it: a question is no request."""
+        """Do nothing: a question is no request, so the server expects no progress."""
         return False
 
     @property

@@ -1,4 +1,4 @@
-"""The changes of a subscription that nobody has taken yet, as far as no loop is involved."""
+"""The changes of a subscription that wait for the application. No event loop is involved."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .stderr import StderrTail
 _UPDATED: Final = "notifications/resources/updated"
 _CHANGES: Final = "changes"
 _MOST_OTHERS: Final = 1_004
-"""Changes that wait beside one for each resource that was asked for: of lists, and of resources
-below those."""
+"""How many changes may wait besides one for each resource in the filter: those of lists, and of
+resources below those in the filter."""
 
 
 class WaitingChanges:
-    """What is put in comes out in order, each change of one thing once."""
+    """A queue of changes, in which each list and each resource stands only once."""
 
     def __init__(self, stderr: StderrTail | None) -> None:
         self.refusal: Refusal = Refusal()  # as a mailbox has it
@@ -32,23 +32,23 @@ class WaitingChanges:
 
     @property
     def notifications(self) -> JSONObject:
-        """The filter, as far as the server honours it."""
+        """The part of the filter that the server has accepted."""
         return self._acknowledged or {}
 
     @property
     def is_settled(self) -> bool:
-        """Whether the server has taken the subscription, or ended it."""
+        """Whether the server has acknowledged the subscription, or ended it."""
         return self._acknowledged is not None or self._ended is not None
 
     @property
     def has_news(self) -> bool:
-        """Whether there is a change to be taken, or the end."""
+        """Whether there is a change to take, or the end."""
         return bool(self._waiting) or self._ended is not None
 
     def put(
         self, event: SubscriptionAcknowledged | SubscriptionEnded | NotificationReceived
     ) -> None:
-        """Take in what the core reports of the subscription."""
+        """Take an event of the subscription from the core."""
         match event:
             case SubscriptionAcknowledged():
                 self._acknowledged = event.notifications
@@ -65,7 +65,7 @@ class WaitingChanges:
                 self._put_change((event.method, uri), event.params)
 
     def _put_change(self, key: tuple[str, str], params: JSONObject) -> None:
-        """A change waits to be taken. What changes again keeps its place, with the new params."""
+        """Let a change wait. One that waits already keeps its place and gets the new params."""
         if key in self._waiting:
             self._allowance.begin()
             self._allowance.end(self._waiting[key][1])
@@ -80,12 +80,12 @@ class WaitingChanges:
         return self._waiting.pop(oldest)[1]
 
     def check_end(self) -> None:
-        """Raise if the subscription has ended for a reason that nobody wanted."""
+        """Raise if the subscription has ended by a failure."""
         if self._ended is not None:
             check_subscription(self._ended, self._stderr)
 
     def next_change(self) -> tuple[str, JSONObject] | None:
-        """The oldest change; where there is none, None is the end, if that is a proper one."""
+        """Take the oldest change; None if the subscription was ended on purpose."""
         if not self._waiting:
             self.check_end()
             return None

@@ -1,7 +1,7 @@
-"""The two ends of a stream as descriptors that are moved without blocking, whatever they are.
+"""The two ends of a stream as descriptors, which are read and written without blocking.
 
 The blocking mode of a descriptor belongs to the open file, which other processes share, and often
-standard error too: to set it would break their writes. So it is never changed here.
+standard error too. Changing it would break their writes, so it is never changed here.
 
 - A pipe is opened once more through `/proc`, which gives an open file of our own that may be
   non-blocking while the inherited one stays as it was. This is what makes large messages fast:
@@ -32,14 +32,15 @@ READ_BYTES: Final = 65_536
 LARGE_BYTES: Final = 262_144
 """What one read asks for when there is more, and the size that a pipe is then given.
 
-Less needs more turns, more falls out of the processor's cache: both were measured to cost more.
+A smaller size needs more turns, and a larger one does not fit into the processor's cache: both
+were measured to be slower.
 """
 
 _NO_WAIT: Final[int] = getattr(socket, "MSG_DONTWAIT", 0)
 
 
 def has_data(stream: object) -> bool:
-    """Whether something is there to be read; the end is nothing. False where nobody can tell."""
+    """Whether there is data to read, which the end is not. False where the system cannot tell."""
     fileno: Callable[[], int] | None = getattr(stream, "fileno", None)
     if fileno is None or not hasattr(select, "poll"):
         return False
@@ -49,7 +50,7 @@ def has_data(stream: object) -> bool:
 
 
 def wait_for_room(descriptor: int) -> None:
-    """Wait until something can be written, or will never be; the number may be any."""
+    """Wait until something can be written, or writing fails. The descriptor may be any number."""
     if hasattr(select, "poll"):
         poller = select.poll()
         poller.register(descriptor, select.POLLOUT)
@@ -63,8 +64,8 @@ class _End:
 
     Attributes:
         fd: The descriptor, which belongs to this object.
-        pollable: Whether to wait until it is ready, and then to move data here and now. If not,
-            moving may block, and is left to a thread.
+        pollable: Whether it can be waited for, and then moves data without blocking. If not, a
+            thread moves the data.
     """
 
     fd: int
@@ -89,7 +90,7 @@ class _End:
         self._cannot_be_told_not_to_wait()
 
     def _cannot_be_told_not_to_wait(self) -> None:
-        """Neither a pipe of our own nor a socket."""
+        """Called for a descriptor that is neither a reopened pipe nor a socket."""
 
     def _expect_large_messages(self) -> None:
         """Give a pipe room for more, so that a large message needs fewer turns of both sides.
@@ -112,14 +113,14 @@ class _End:
 
 
 class Source(_End):
-    """Where bytes come from."""
+    """The end that bytes are read from."""
 
     def __init__(self, descriptor: int) -> None:
         self._bytes = READ_BYTES
         super().__init__(descriptor, os.O_RDONLY)
 
     def read(self) -> bytes:
-        """What is there; `b""` is the end.
+        """Read what is there; `b""` is the end.
 
         Raises:
             BlockingIOError: Nothing is there now.
@@ -139,7 +140,7 @@ class Source(_End):
 
 
 class Sink(_End):
-    """Where bytes go."""
+    """The end that bytes are written to."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, os.O_WRONLY)
@@ -161,7 +162,7 @@ class Sink(_End):
         return os.write(self.fd, data)
 
     def write_waiting(self, data: Data) -> int:
-        """The same for threads: wait until there is room."""
+        """Write some of it as `write` does, but wait for room. For threads."""
         while True:
             try:
                 return self.write(data)

@@ -1,4 +1,4 @@
-"""From the endings that the core reports to results and exceptions."""
+"""Results and exceptions for the endings that the core reports."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NOT_OPENED: Final = (
 )
 
 _LEAST_ERROR_STATUS: Final = 400
-"""Statuses of HTTP from here on are errors."""
+"""HTTP statuses from this one on are errors."""
 
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
 
@@ -72,7 +72,7 @@ _STARTS: Final[Mapping[FailureCause, type[Exception]]] = {
 
 
 def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
-    """The result of a request, or the exception that says why there is none."""
+    """Return the result of a request, or raise the exception that says why there is none."""
     match outcome:
         case ResponseReceived():
             return outcome.result
@@ -88,7 +88,7 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
 
 
 def seconds_of(ended: PingEnded, stderr: StderrTail | None = None) -> float:
-    """How long a ping took, or the exception that says why it did not come back."""
+    """Return the seconds that a ping took, or raise the exception that says why it has failed."""
     if ended.failure is not None:
         text = f"ping: {ended.text}"
         raise _failure(_REQUESTS[ended.failure], text, ended.ping.data, stderr)
@@ -97,7 +97,7 @@ def seconds_of(ended: PingEnded, stderr: StderrTail | None = None) -> float:
 
 
 def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None:
-    """Raise unless the listing came to its proper end: half a list must not look like a whole."""
+    """Raise unless the listing is complete: half a list must not look like a whole one."""
     if ended.reason is ListingEnd.COMPLETE:
         return
     if ended.code is not None:
@@ -108,7 +108,7 @@ def check_listing(ended: ListingEnded, stderr: StderrTail | None = None) -> None
 
 
 def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = None) -> None:
-    """Raise unless somebody has ended the subscription on purpose."""
+    """Raise unless the subscription was ended on purpose."""
     if ended.code is not None:
         raise _peer_error(ended, ended.code)
     if ended.reason in _SUBSCRIPTIONS:
@@ -118,7 +118,7 @@ def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = Non
 
 
 def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> Exception:
-    """Why a client could not be opened."""
+    """Return the exception that says why a client could not be opened."""
     if failed.code is not None:
         return _peer_error(failed, failed.code, failed.text)
     kind = _STARTS.get(failed.cause, StartFailed)
@@ -130,7 +130,7 @@ def start_error(failed: ConnectionFailed, stderr: StderrTail | None = None) -> E
 
 
 def tell_opening_failed(event: object, opening: ConnectionFailed) -> None:
-    """Have the caller of what was lost with its session know why there is no other session."""
+    """Note for a request that was lost with its session why no other session could be opened."""
     may_have_run = False  # listings and pings may be repeated whatever has become of them
     match event:
         case RequestFailed(reason=FailureReason.LOST):
@@ -146,11 +146,11 @@ def tell_opening_failed(event: object, opening: ConnectionFailed) -> None:
 
 
 def not_sent_error(method: str, opening: ConnectionFailed | None) -> Exception:
-    """What to raise where there is no session to send a request in.
+    """Return the exception for a request that cannot be sent, since there is no session.
 
     Args:
         method: That of the request.
-        opening: Why no session could be opened; None: one was, and was lost at once.
+        opening: Why no session could be opened; None if one was opened, and lost at once.
     """
     if opening is None:
         return ConnectionLost(f"{method} was not sent: {_NOT_KEPT}")
@@ -160,10 +160,10 @@ def not_sent_error(method: str, opening: ConnectionFailed | None) -> Exception:
 def _opening_error(
     text: str, opening: ConnectionFailed, *, may_have_run: bool = False
 ) -> Exception:
-    """What to raise where a lost session could not be replaced: it has the status, if any.
+    """The exception where a lost session could not be replaced, with the HTTP status if any.
 
-    `RequestRefused` invites to ask again. A request that the server may have run is therefore
-    `ConnectionLost`, and the status is in its cause.
+    `RequestRefused` invites callers to send the request again. For a request that the server may
+    have run, it is therefore `ConnectionLost`, and the status is in its cause.
     """
     cause = start_error(opening)
     error: Exception = ConnectionLost(text)
@@ -181,7 +181,7 @@ def _peer_error(
     code: int,
     text: str | None = None,
 ) -> PeerError:
-    """What to raise for an error of the peer."""
+    """The exception for an error of the peer."""
     return PeerError(
         code,
         ended.message or "",
@@ -195,7 +195,7 @@ def _peer_error(
 def _failure(
     kind: type[Exception], text: str, waiting: Any, stderr: StderrTail | None
 ) -> Exception:
-    """What to raise where somebody waits, with all that is known of the reason."""
+    """The exception for a caller that waits, with all that is known of the reason."""
     refusal: Refusal = waiting.refusal
     if kind is ConnectionLost and refusal.opening is not None:
         return _opening_error(text, refusal.opening, may_have_run=refusal.may_have_run)
@@ -209,13 +209,13 @@ def _failure(
 
 
 def ended_text(cause: CloseCause | None) -> str:
-    """That a connection is over, and why, as far as that is known by now."""
+    """A text that says that the connection has ended, and why if that is known."""
     text = "the connection has ended"
     return text if cause is None else f"{text}: {cause.value}"
 
 
 def with_stderr(error: Exception, stderr: StderrTail | None) -> Exception:
-    """What a process wrote last often says why it is gone."""
+    """Give an error the end of standard error, which often says why a process has ended."""
     if isinstance(error, ConnectionLost):
         error._tail = stderr
     return error

@@ -1,4 +1,4 @@
-"""What adapters raise, the same on every loop."""
+"""The exceptions of all adapters, the same on every loop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class McpError(Exception):
 
 
 class PeerError(Exception):
-    """The peer answered a request of ours with an error.
+    """The peer answered a request of this side with an error.
 
     Attributes:
         code: The JSON-RPC error code.
@@ -43,7 +43,7 @@ class PeerError(Exception):
         data: What the peer added, or None.
         text: One sentence on what the error means to this side, where there is more to say.
         status: The HTTP status of the response that brought the error; None elsewhere.
-        retry_after: Seconds after which it may be asked again, where it said so (`Retry-After`).
+        retry_after: Seconds after which the request may be sent again, if the server said so.
     """
 
     def __init__(
@@ -69,11 +69,11 @@ class PeerError(Exception):
 
 
 class InvalidAnswer(Exception):
-    """The peer's answer is not valid, or its listing was given up before its end.
+    """The peer's response is not valid, or its listing does not end.
 
     Attributes:
-        result: The `result` member of the answer that was refused, where a request of ours has
-            failed by it and the answer has one; else None.
+        result: The `result` member of the response, if a request has failed by it and it has
+            one; else None.
     """
 
     def __init__(self, text: str, result: JSONValue = None) -> None:
@@ -82,11 +82,11 @@ class InvalidAnswer(Exception):
 
 
 class RequestTimeout(TimeoutError):
-    """A request of ours, or the start, was not answered in time."""
+    """A request, or the start, was not answered in time."""
 
 
 class ConnectionLost(ConnectionError):
-    """The connection ended before a request of ours was answered: the peer may have run it.
+    """The connection ended before a request was answered: the peer may have run it.
 
     Where the session was lost over HTTP and no new one could be opened, the cause (`__cause__`) is
     what the start would have raised, such as `RequestRefused`.
@@ -96,7 +96,7 @@ class ConnectionLost(ConnectionError):
 
     @property
     def stderr(self) -> str:
-        """What the server process has written to standard error last, as far as it was captured.
+        """The end of what the server process has written to standard error, if that was captured.
 
         It may grow after the connection has ended, until the process has.
         """
@@ -106,21 +106,21 @@ class ConnectionLost(ConnectionError):
     def exit_status(self) -> int | None:
         """The exit status of the server process, or minus the signal that has ended it.
 
-        None where there is no process, or as long as it has not been waited for: that is done
+        None if there is no process, or as long as it has not been waited for: that is done
         when the block of `connect_stdio` is left, or a new process is started.
         """
         return None if self._tail is None else self._tail.exit_status
 
 
 class Refusal(NamedTuple):
-    """How a server behind HTTP has refused what somebody waits for, as far as it is known.
+    """What is known about the refusal of a request by a server over HTTP.
 
     Attributes:
         status: The status of the response.
-        challenges: Those of `WWW-Authenticate`.
-        retry_after: Seconds, of `Retry-After`.
-        cause: What `on_unauthorized` has raised.
-        opening: Why the session that was to take the place of a lost one could not be opened.
+        challenges: The challenges of `WWW-Authenticate`.
+        retry_after: The seconds of `Retry-After`.
+        cause: The exception that `on_unauthorized` has raised.
+        opening: Why no session could be opened in the place of a lost one.
         may_have_run: The server may have run the request before its session was lost.
     """
 
@@ -133,15 +133,15 @@ class Refusal(NamedTuple):
 
 
 class RequestRefused(ConnectionError):
-    """A server behind HTTP has refused the request with a status that says no more than that.
+    """A server over HTTP has refused the request with a status, and without a JSON-RPC error.
 
-    Or its session was lost before the server has run it, and the server has refused to open a new
-    one. Where `on_unauthorized` has raised something, that is the cause (`__cause__`).
+    Or the session was lost before the server ran the request, and the server has refused to open a
+    new one. An exception that `on_unauthorized` has raised is the cause (`__cause__`).
 
     Attributes:
         status: The status; None where it is not known.
-        challenges: What it wants to be shown, where it wants to know who asks (401, 403).
-        retry_after: Seconds after which it may be asked again, where it said so.
+        challenges: The challenges of `WWW-Authenticate`, with 401 and 403.
+        retry_after: Seconds after which the request may be sent again, if the server said so.
     """
 
     def __init__(
@@ -158,9 +158,9 @@ class RequestRefused(ConnectionError):
 
 
 class CallCancelled(Exception):
-    """The peer has cancelled the call that a handler works on, or is gone: nobody wants the answer.
+    """The peer has cancelled the call that a handler works on, or has disconnected.
 
-    Raised on loops without cancel scopes, by what the handler asks on behalf of the call.
+    Raised without a loop, by methods of the call that wait.
     """
 
 
@@ -172,8 +172,8 @@ class Unauthorized(Exception):
     """Raised by `authenticate` for a request that must not be served.
 
     Attributes:
-        challenge: The field `WWW-Authenticate`, such as `Bearer resource_metadata="https://..."`.
-        status: 401 where the client does not say who it is, or not credibly; 403 where it may not.
+        challenge: The header `WWW-Authenticate`, such as `Bearer resource_metadata="https://..."`.
+        status: 401 if credentials are missing or not valid; 403 if they do not suffice.
         text: One sentence, for the client.
     """
 
@@ -202,7 +202,7 @@ def check_extra(name: str) -> None:
 
 
 def without_extra(name: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
-    """What to raise where the package of an extra cannot be imported."""
+    """Return the exception for the package of an extra that cannot be imported."""
     if error.name != name:
         return error  # it is installed, and lacks a package itself
     text = f"this part of sansmcp needs {name}: pip install 'sansmcp[{name}]'"

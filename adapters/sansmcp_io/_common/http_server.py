@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from sansmcp.http import Sessions
 
 Authenticate: TypeAlias = Callable[[Mapping[str, str]], Any | Awaitable[Any]]
-"""From the fields of a request, by names in lower case, to whoever sends it; or `Unauthorized`."""
+"""Takes the headers of a request, by names in lower case, and returns the principal, or raises
+`Unauthorized`."""
 
 PrincipalKey: TypeAlias = Callable[[Any], str]
-"""From what `authenticate` returned to a string that stands for that principal and nobody else."""
+"""Takes what `authenticate` returned, and returns a string that stands for that principal only."""
 
 
 def check_principal_key(
@@ -38,10 +39,10 @@ def check_principal_key(
 
 
 def key_of(principal: object, principal_key: PrincipalKey | None) -> str | None:
-    """The string that stands for a principal; None where there is nobody, or none is needed.
+    """Return the string that stands for a principal; None if there is none, or it is not needed.
 
     Raises:
-        TypeError: What the application returned is no string.
+        TypeError: `principal_key` returned something other than a string.
     """
     if principal is None or principal_key is None:
         return None
@@ -52,11 +53,11 @@ def key_of(principal: object, principal_key: PrincipalKey | None) -> str | None:
 
 
 def check_addresses(host: str | None, addresses: Iterable[str], hosts: Sequence[str]) -> None:
-    """Refuse to be open to others by accident.
+    """Refuse to listen for other machines unless `hosts` is given.
 
-    A server on this machine only is called by the names that this machine has for itself. One that
-    others can reach is called by names that it cannot know; without them, any web page could
-    reach it by a name of its own (DNS rebinding).
+    A server that only this machine can reach is called by the loopback names. A server that other
+    machines can reach is called by names that it cannot know by itself; without them, any web page
+    could reach it under a name of its own (DNS rebinding).
 
     Raises:
         ValueError: One of the addresses is not a loopback one, and `hosts` is empty.
@@ -76,42 +77,42 @@ def check_addresses(host: str | None, addresses: Iterable[str], hosts: Sequence[
 @final
 @attrs.frozen(kw_only=True)
 class HTTPLimits:
-    """Limits on connections; times are in seconds, and `math.inf` is no limit, for any of them.
+    """Limits on the connections of a server. Times are in seconds; `math.inf` means no limit.
 
-    How large a body may be, and how much of the output may wait, is for `sansmcp.Config` to say.
+    The size of a body and the amount of unsent output are limited by `sansmcp.Config`.
     """
 
     connections: int = attrs.field(default=1000, validator=check_limit)
-    """Connections at a time; one over it gets 503."""
+    """Connections at a time; a further one gets 503."""
     head_bytes: int = attrs.field(default=16_384, validator=check_limit)
-    """Of a request line with its fields, and of the line before a chunk; over it: 431."""
+    """Bytes of a request line with its headers, and of the line before a chunk; more gets 431."""
     head: float = attrs.field(default=10.0, validator=check_limit)
-    """For a head, from its first byte on, and for the first byte on a new connection: 408."""
+    """Seconds for a head from its first byte on, and for the first byte of a client; then 408."""
     body: float = attrs.field(default=60.0, validator=check_limit)
-    """For a body, from the end of the head on: 408."""
+    """Seconds for a body, from the end of the head on; then 408."""
     idle: float = attrs.field(default=75.0, validator=check_limit)
-    """Between a response and the next request; then the connection is closed."""
+    """Seconds between a response and the next request; then the connection is closed."""
     stall: float = attrs.field(default=30.0, validator=check_limit)
-    """In which a client must have read something of what waits to be sent, or it is given up."""
+    """Seconds in which a client must read some unsent output; else its connection is closed."""
     linger: float = attrs.field(default=2.0, validator=check_limit)
-    """In which a client whose request was cut short can read why, while it still sends."""
+    """Seconds to read the response for a client that is refused while it still sends."""
     held_bytes: int = attrs.field(default=256 * 1024 * 1024, validator=check_limit)
-    """Of bodies that are not complete and of output that is not read, on all connections together.
-    Over it, the connection that holds the most is given up, with 503 where that is possible."""
+    """Bytes of incomplete bodies and unsent output, on all connections together. Above this, the
+    connection that holds the most is closed, with 503 where that is possible."""
     drained_bytes: int = attrs.field(default=65_536, validator=check_limit)
-    """A body of no use is read if it has no more than this; of a longer one, the connection is
+    """Bytes of a body that are read though it is not needed; with a longer one, the connection is
     closed."""
 
 
 def session_settings(sessions: bool | Sessions, revisions: Sequence[str]) -> Sessions | None:
-    """The usual settings for True, where there is a revision that has sessions; None: no sessions.
+    """Return the settings for sessions; None if there are no sessions.
 
     Args:
-        sessions: What the application said.
-        revisions: The revisions that are spoken.
+        sessions: True for the usual settings, False for no sessions, or settings.
+        revisions: The revisions to speak; only legacy ones have sessions.
 
     Raises:
-        ValueError: What the application said is neither.
+        ValueError: `sessions` is none of these.
     """
     # Here, since programs on stdio need none of it.
     from sansmcp.http import Sessions
@@ -126,5 +127,5 @@ def session_settings(sessions: bool | Sessions, revisions: Sequence[str]) -> Ses
 
 
 def new_session_id() -> str:
-    """A session id that nobody can guess."""
+    """Return a session id that cannot be guessed."""
     return secrets.token_urlsafe(24)

@@ -53,8 +53,8 @@ class RequestArguments:
         """Send the request.
 
         Args:
-            send_request: That of the core.
-            timeout: In place of `timeout`, which may be None; `max_timeout` likewise.
+            send_request: The method of the core.
+            timeout: Used in place of the attribute, which may be None; `max_timeout` likewise.
             max_timeout: Seconds allowed in all.
             more: Arguments of `send_request` that not every side has.
         """
@@ -92,8 +92,9 @@ class Requester:
             method: The method name.
             params: The params object.
             meta: Merged into `params._meta`.
-            timeout: Seconds of silence allowed, with the time that the request waits for others
-                to be sent; None: the default of the connection; `math.inf`: no limit.
+            timeout: Seconds allowed without a response or progress, with the time that the request
+                waits for others to be sent; None: the default of the connection; `math.inf`: no
+                limit.
             max_timeout: Seconds allowed in all, with or without progress, and with the time that
                 `on_request` takes to answer what the server asks before it answers.
             log_level: The least severe level of log messages about this request, which then come

@@ -217,18 +217,18 @@ def mcp_level(level: int) -> str:
 class LogHandlerBase(logging.Handler):
     """Sends records as `notifications/message`, and never waits.
 
-    Without a formatter only the message is sent: a traceback is not the client's business. What
-    the library itself logs is not sent, since sending may be what it complains of.
+    Without a formatter only the message is sent, and no traceback. Records of the library itself
+    are not sent, since they may be about a failure to send.
     """
 
     lock: Any  # None; how it is typed differs between versions of Python
 
     def createLock(self) -> None:
-        """None: whoever held it would wait for the connection, and who has that may log."""
+        """Use no lock: its holder would wait for the connection, whose holder may log."""
         self.lock = None
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """As any handler, but several threads at once."""
+        """Handle a record, in several threads at once."""
         kept: Any = self.filter(record)
         if kept:  # another record, perhaps, since Python 3.12
             self.emit(kept if isinstance(kept, logging.LogRecord) else record)
@@ -246,7 +246,7 @@ class LogHandlerBase(logging.Handler):
 
     @abstractmethod
     def _send(self, record: logging.LogRecord, text: str) -> None:
-        """Hand it to the connection, from whatever thread this is.
+        """Send one record. Called in any thread.
 
-        What goes wrong later than this call is for `handleError`, too.
+        A failure after this call is reported to `handleError`, too.
         """

@@ -1,4 +1,4 @@
-"""The standard error of a server process: cut into lines, and its end remembered."""
+"""The standard error of a server process: its lines are handed on, and its end is kept."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .anomalies import LOGGER
 STDERR_SECONDS: Final = 2.0
 """How long the end of standard error is waited for after the process has ended."""
 LAST_WORDS_SECONDS: Final = 0.5
-"""How long what a process has left in its output may lie there before it is read."""
+"""How long to wait for the rest of the output of a process that has ended."""
 LOOK_AGAIN_SECONDS: Final = 0.01
-"""How often to look whether what it has left behind has ended."""
+"""How often to look whether the processes that it has left behind have ended."""
 TAIL_BYTES: Final = 4096
 """How much of the end of standard error is kept, to be shown with errors."""
 _LINE_BYTES: Final = 65_536
@@ -22,7 +22,7 @@ LineHandler = Callable[[str], object]
 
 
 class StderrTail:
-    """What is left of a server process: the last it wrote to standard error, and its status.
+    """The end of the standard error of a server process, and its exit status.
 
     Attributes:
         exit_status: None while it runs; the negative number of a signal that has ended it.
@@ -33,25 +33,25 @@ class StderrTail:
         self._data = b""
 
     def add(self, data: bytes | bytearray) -> None:
-        """Keep the end of what was there and of this."""
+        """Add data, and keep the last `TAIL_BYTES`."""
         self._data = (self._data + data[-TAIL_BYTES:])[-TAIL_BYTES:]
 
     @property
     def text(self) -> str:
-        """It as text, control characters made visible but for line breaks and tabs."""
+        """The kept data as text. Control characters but newlines and tabs are made visible."""
         text = self._data.decode("utf-8", "replace").replace("\r\n", "\n")
         return "".join(c if c in "\n\t" or c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 class StderrLines:
-    """Hands on whole lines. What the handler raises is logged and harms nobody."""
+    """Hands whole lines to a handler. Exceptions that it raises are logged."""
 
     def __init__(self, handler: LineHandler) -> None:
         self._handler: Final = handler
         self._rest = b""
 
     def add(self, data: bytes | bytearray) -> None:
-        """Hand on the lines that this completes."""
+        """Hand on the lines that this data completes."""
         *lines, rest = (self._rest + data).split(b"\n")
         if len(rest) > _LINE_BYTES:
             lines.append(rest)
@@ -61,7 +61,7 @@ class StderrLines:
             self._hand_on(line)
 
     def end(self) -> None:
-        """Hand on what has no newline."""
+        """Hand on the last line, if it has no newline."""
         if self._rest:
             self._hand_on(self._rest)
             self._rest = b""

@@ -1,4 +1,4 @@
-"""TLS without sockets: bytes of one side in, bytes of the other out. Nothing here waits."""
+"""TLS without sockets: encrypted bytes in, encrypted bytes out. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _READ_BYTES: Final = 65_536
 class TLS:
     """One side of one TLS connection.
 
-    Whatever was called, `take` what is to be written then.
+    After each call, write what `take` returns.
 
     Args:
-        context: How the other side is checked, and what it is shown.
+        context: The certificates of this side, and how those of the other side are verified.
         host: The name of the server, for a client; None: this is the server.
     """
 
@@ -29,13 +29,13 @@ class TLS:
         self.is_open = False
         """Whether the handshake is done."""
         self.is_over = False
-        """Whether the other side has said that it sends no more."""
+        """Whether the other side has ended its data."""
 
     def receive(self, data: bytes) -> bytes:
-        """What the other side has said, as far as it can be read now. No bytes begin it, too.
+        """Take encrypted bytes, and return their content. No bytes begin the handshake.
 
         Raises:
-            ssl.SSLError: It is not to be trusted, or does not speak TLS.
+            ssl.SSLError: The other side is not trusted, or does not speak TLS.
         """
         self._incoming.write(data)
         parts: list[bytes] = []
@@ -53,14 +53,14 @@ class TLS:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def send(self, data: bytes) -> None:
-        """Say something, as soon as the handshake is done."""
+        """Encrypt data, as soon as the handshake is done."""
         if not self.is_open:
             self._waiting.append(data)
         elif data:
             self._object.write(data)
 
     def close(self) -> None:
-        """Say good-bye; nobody need wait for the other side's (as HTTP does without)."""
+        """Send the closing alert. That of the other side is not waited for: HTTP needs none."""
         if self.is_open:
             with suppress(ssl.SSLError):
                 self._object.unwrap()
@@ -71,7 +71,7 @@ class TLS:
         return self._outgoing.pending > 0
 
     def take(self) -> bytes:
-        """What is to be written now."""
+        """Take the encrypted bytes that are to be written now."""
         return self._outgoing.read()
 
     def _read(self) -> bytes:

@@ -1,4 +1,4 @@
-"""A way to watch a connection at work, for people who look for a fault."""
+"""Traces, which are told of all that a connection does: for finding faults."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def takes(
 def init_takes(
     options: Callable[P, OptionsT],
 ) -> Callable[[Callable[[SelfT, OptionsT], None]], Callable[Concatenate[SelfT, P], None]]:
-    """The same for `__init__` of a class, whose docstring has `described` arguments."""
+    """Give `__init__` of a class the parameters of its options, as `takes` does for a function."""
 
     def decorate(
         function: Callable[[SelfT, OptionsT], None],
@@ -81,7 +81,7 @@ _ARGUMENT: Final = re.compile(r"^    (\w+): (?:.*\n?)(?:     +.*\n?)*", re.MULTI
 
 @contextmanager
 def _errors_of(name: str, options: Callable[..., object]) -> Generator[None, None, None]:
-    """What is said of wrong arguments is said of the function that was called."""
+    """Let the text of a `TypeError` name the function that was called."""
     try:
         yield
     except TypeError as error:
@@ -94,7 +94,7 @@ def _class_of(options: Callable[..., object]) -> Any:
 
 
 def _signature_of(options: Callable[..., object]) -> inspect.Signature:
-    """The signature of a class of options; type variables read like what they stand for."""
+    """The signature of a class of options, without the `T` of type variables."""
     signature = inspect.signature(_class_of(options))
     parameters = [
         parameter.replace(annotation=_TYPE_VARIABLE.sub(r"\1", parameter.annotation))

@@ -1,4 +1,4 @@
-"""What every session is told, and how options are looked at."""
+"""Checks of options, and the options of every session."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .._common.call import NotificationHandler
 
 @attrs.frozen
 class SessionOptions:
-    """What a session does with what its peer sends.
+    """The options of a session: what to do with the messages of its peer.
 
     Attributes:
         handler: Serves the peer's requests.
-        call_type: From the session and a request to what the handler is called with.
+        call_type: Makes the call that the handler gets, from the session and a request.
         on_notification: Called with method and params of each notification.
         context: Becomes `context` of each call.
-        request_timeout: For requests to the peer that say nothing else; seconds.
+        request_timeout: The default timeout of requests to the peer, in seconds.
     """
 
     handler: Callable[[Any], Any]
@@ -34,15 +34,15 @@ class SessionOptions:
 
 
 class Checked:
-    """Options that are looked at before anything is opened or started."""
+    """Options that are checked before anything is opened or started."""
 
     __slots__ = ()
 
     def check(self) -> None:
-        """Look at the options by their names.
+        """Check the options by their names.
 
         Raises:
-            ValueError: One is of another kind than its name stands for.
+            ValueError: An option has a wrong type or value.
         """
         kind: Any = type(self)  # which attrs has made
         given = {field.name: getattr(self, field.name) for field in attrs.fields(kind)}
@@ -70,7 +70,7 @@ def check_times(**times: float) -> None:
 
 
 def check_waits(**times: float) -> None:
-    """Raise `ValueError` unless each is a time; 0 is none."""
+    """Raise `ValueError` unless each is a number of seconds, which may be 0."""
     for name, seconds in times.items():
         if not is_number(seconds) or not seconds >= 0:
             raise ValueError(
@@ -91,11 +91,10 @@ def check_limits(limits: object, kind: type[object]) -> None:
 
 
 def check_given(**given: object) -> None:
-    """Look at arguments of the adapters by their names, before anything is opened or started.
+    """Check the types of arguments by their names.
 
     Raises:
-        ValueError: One is of another kind than its name stands for. What is in it is for others to
-            look at.
+        ValueError: An argument has a wrong type. Its content is checked elsewhere.
     """
     for name, value in given.items():
         is_accepted, accepted = _KINDS[name]
@@ -115,7 +114,7 @@ def check_path(path: object) -> None:
 
 
 def kept(value: Any) -> Any:
-    """Several items as a tuple, which can be read once more; anything else as it is."""
+    """Return several items as a tuple, which can be read again; anything else as it is."""
     return tuple(value) if _is_several(value) else value
 
 
@@ -124,7 +123,7 @@ def _is_several(value: object) -> bool:
 
 
 def _is_reread(value: object) -> bool:
-    """Whether it has several items, and has them again when it is read once more."""
+    """Whether it has several items, and can be read again."""
     return _is_several(value) and isinstance(value, Collection)
 
 

@@ -44,22 +44,22 @@ class ClientOptions(Checked, Generic[RequestHandlerT]):
 
     Args:
         info: The client's `Implementation` object: `name` and `version` at least.
-        capabilities: What `on_request` can do for the server. Without `on_request` none is
+        capabilities: What `on_request` does for the server. Without `on_request`, none is
             declared.
         revisions: The revisions to speak.
         requires: Capabilities that the server must declare, as dotted paths.
-        on_request: Serves the server's requests; without a loop, in whichever thread waits for
-            something.
+        on_request: Serves the server's requests; without a loop, it is called in a thread that
+            waits.
         on_notification: Called with method and params of each notification; async (on a loop) or
             plain.
         context: Becomes `Call.context`.
         config: Limits and policies.
         request_timeout: Default for `timeout` of each request, in seconds; `math.inf`: no limit.
         start_timeout: Seconds that the opening may take.
-        probe_timeout: Seconds of them after which a server that does not answer
-            `server/discover` is taken for one that knows a handshake only.
-        hint: The revision of `peer` when this server was last opened; it spares the probe, or
-            the fear of it.
+        probe_timeout: Seconds, as a part of these, after which a server that does not answer
+            `server/discover` is taken for a legacy one.
+        hint: The `peer.revision` of the last connection to this server. With it, the client
+            need not find out again whether the server is legacy.
     """
 
     info: JSONObject
@@ -80,7 +80,7 @@ class ClientOptions(Checked, Generic[RequestHandlerT]):
         object.__setattr__(self, "requires", kept(self.requires))
 
     def new_connection(self) -> ClientConnection:
-        """A client's side of a connection."""
+        """Make the client's side of a connection."""
         return ClientConnection(
             info=self.info,
             capabilities=None if self.on_request is None else self.capabilities,
@@ -90,7 +90,7 @@ class ClientOptions(Checked, Generic[RequestHandlerT]):
         )
 
     def for_session(self, call_type: Callable[[Any, IncomingRequest], Any]) -> SessionOptions:
-        """What a session has to know of it."""
+        """The options that a session needs."""
         handler: Any = serves_nothing if self.on_request is None else self.on_request
         return SessionOptions(
             handler, call_type, self.on_notification, self.context, self.request_timeout
@@ -126,8 +126,8 @@ class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
         env: Variables for the server, besides those that are safe to inherit
             (`sansmcp_io.stdio.SAFE_VARIABLES`).
         cwd: The server's working directory.
-        stderr: What becomes of the server's standard error: `"inherit"`, `"capture"` or
-            `"ignore"`. What is captured last can be read from `ConnectionLost.stderr`.
+        stderr: What happens to the server's standard error: `"inherit"`, `"capture"` or
+            `"ignore"`. The end of what is captured can be read from `ConnectionLost.stderr`.
         on_stderr: Called with each line of the server's standard error, which is captured then.
         terminate_after: Seconds that the server has to end after its input was closed.
         kill_after: Seconds that it has to end after SIGTERM.
@@ -154,7 +154,7 @@ class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
     restarts: int = attrs.field(default=0, kw_only=True)
 
     def of_process(self) -> dict[str, Any]:
-        """The arguments of `subprocess.Popen` but for the command."""
+        """The arguments of `subprocess.Popen` other than the command."""
         # With a callback, standard error is captured.
         stderr: StderrMode = self.stderr if self.on_stderr is None else "capture"
         return process_options(env=self.env, cwd=self.cwd, stderr=stderr)
@@ -179,15 +179,16 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
         url: Where the server is, `http` or `https`.
         revisions: The revisions to speak. With 2024-11-05 among them, servers of HTTP+SSE are
             recognised, too.
-        headers: Fields of every request, such as `{"Authorization": "Bearer ..."}`. They go to
+        headers: Headers of every request, such as `{"Authorization": "Bearer ..."}`. They go to
             the origin of `url` only.
-        on_unauthorized: Called when the server wants to be shown something else; without a loop,
-            in whichever thread waits for something. Without it, that is `RequestRefused`.
-        get_stream: Open a stream for what belongs to no request, in the revisions that have one.
-        tls: How HTTPS is checked; None: by the system's certificates.
+        on_unauthorized: Called when the server refuses the credentials; without a loop, in a
+            thread that waits. Without it, the request fails with `RequestRefused`.
+        get_stream: Open a GET stream for messages that belong to no request, in the revisions
+            that have one.
+        tls: How the server's certificate is verified; None: by the system's certificates.
         proxies: What if the environment names a proxy for this URL: `"refuse"` to go around it, or
             `"ignore"` it. There is no way through one.
-        limits: What to put up with.
+        limits: Limits on connections and times.
         trace: Told of everything that happens on this side.
 
     Raises:
@@ -207,10 +208,10 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
     trace: HTTPClientTrace | None = attrs.field(default=None, kw_only=True)
 
     def new_endpoint(self) -> ClientEndpoint:
-        """A client's side of HTTP.
+        """Make the client's endpoint.
 
         Raises:
-            ValueError: An option is unusable, or a proxy was to be used.
+            ValueError: An option is not usable, or a proxy is configured for the URL.
             ModuleNotFoundError: The extra `h11` is not installed.
         """
         # Here, since programs on stdio need none of it, and not all have h11.

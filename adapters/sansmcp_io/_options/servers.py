@@ -61,7 +61,7 @@ class AnyServerOptions(Checked):
     def for_session(
         self, handler: Callable[[Any], Any], call_type: Callable[[Any, IncomingRequest], Any]
     ) -> SessionOptions:
-        """What a session has to know of it."""
+        """The options that a session needs."""
         return SessionOptions(
             handler, call_type, self.on_notification, self.context, self.request_timeout
         )
@@ -74,7 +74,8 @@ class ServerOptions(AnyServerOptions, Generic[ReadyHandlerT]):
     Args:
         on_ready: Called with the `Server` once, when the client is first ready; an async function
             (on a loop) runs for as long as the connection.
-        drain: Seconds to finish what was read when the input ends; then it is cancelled.
+        drain: Seconds that handlers have to finish after the input has ended; then they are
+            cancelled.
         trace: Told of everything that happens on this side.
     """
 
@@ -83,7 +84,7 @@ class ServerOptions(AnyServerOptions, Generic[ReadyHandlerT]):
     trace: Trace | None = None
 
     def new_connection(self) -> ServerConnection:
-        """A server's side of a connection."""
+        """Make the server's side of a connection."""
         return ServerConnection(
             info=self.info,
             capabilities=self.capabilities,
@@ -112,19 +113,20 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
     """The options of any server of many clients.
 
     Args:
-        hosts: Names in `Host` that are served, beside the loopback ones: `"api.example"`.
+        hosts: Names in the header `Host` that are served besides the loopback names, such as
+            `"api.example"`.
         origins: Origins of web pages that may call: see `sansmcp.http.ServerEndpoint`.
-        authenticate: Called with the fields of each request, by names in lower case; returns the
+        authenticate: Called with the headers of each request, by names in lower case; returns the
             principal, or raises `Unauthorized`. Plain or async. Sessions are open only to the
             principal that has opened them. Preflights are not authenticated.
         principal_key: Called with what `authenticate` returned; returns a string that stands for
-            that principal and for nobody else, such as an account's id. Needed with `authenticate`
+            that principal only, such as an account's id. Needed with `authenticate`
             where `config` has `state_keys`: sealed states are bound to it. Plain.
-        sessions: Whether clients of the revisions with a handshake have sessions, in this process;
-            settings for them, if they are not to be the usual ones.
-        answers: `auto` answers with JSON where nothing comes before it; `sse` with a stream.
-        keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
-        tool_schema: Gives the `inputSchema` of a tool, to check `Mcp-Param-*` fields.
+        sessions: Whether legacy clients have sessions, in this process; or settings for them.
+        answers: With `auto`, a response is JSON unless other messages come before it; with `sse`,
+            it is always a stream.
+        keep_alive: Seconds without output on a stream after which a comment is sent; None: never.
+        tool_schema: Returns the `inputSchema` of a tool, to check `Mcp-Param-*` headers.
     """
 
     hosts: Sequence[str] = ()
@@ -137,10 +139,10 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
     tool_schema: ToolSchema | None = None
 
     def new_endpoint(self, **more: Any) -> ServerEndpoint:
-        """A server's side of HTTP.
+        """Make the server's endpoint.
 
         Args:
-            more: Arguments that not every kind of server has.
+            more: Arguments that only some kinds of servers have.
 
         Raises:
             ValueError: Options contradict each other.
@@ -177,7 +179,7 @@ class LoopHTTPServerOptions(
         old_paths: Where clients of 2024-11-05 are served, beside `path`.
         on_ready: Called with the `Server` of each session when its client is ready; an async
             function runs for as long as the session. Clients without one cause no call.
-        drain: Seconds that requests have to come to their end when the server does.
+        drain: Seconds that open requests have to finish when the server ends.
     """
 
     old_paths: OldPaths | None = None
@@ -201,11 +203,11 @@ class ListeningServerOptions(
 
     Args:
         handler: Serves the clients' requests, as for `serve_stdio`.
-        host: Where to listen: an address, a name, or None for all addresses. What others can
-            reach needs `hosts`.
-        port: The port; 0: any that is free, see `HTTPServer.port`.
-        path: The path of the endpoint; at others there is nothing.
-        tls: For HTTPS. Without it credentials can be read by whoever is on the way.
+        host: Where to listen: an address, a name, or None for all addresses. An address that
+            other machines can reach needs `hosts`.
+        port: The port; 0: any free one, see `HTTPServer.port`.
+        path: The path of the endpoint; other paths get 404.
+        tls: For HTTPS. Without it, credentials can be read on their way.
         limits: Limits on connections.
         trace: Told of everything that happens on this side.
 
@@ -230,7 +232,7 @@ class ListeningServerOptions(
         return (self.path, *self.paths_of_old)
 
     def new_endpoint(self, **more: Any) -> ServerEndpoint:
-        """A server's side of HTTP.
+        """Make the server's endpoint.
 
         Raises:
             ValueError: Options contradict each other.

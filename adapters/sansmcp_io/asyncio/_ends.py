@@ -1,8 +1,8 @@
-"""The two ends of a byte stream on asyncio: what comes is handed on, and what goes is written.
+"""The two ends of a byte stream on asyncio: input is handed on, and output is written.
 
-They are descriptors that the loop watches. What it cannot watch, a regular file or a terminal that
-would block, is moved in threads: one call each, so that one which is left behind moves no more
-than it had begun to.
+The loop watches their descriptors. A descriptor that it cannot watch, such as that of a regular
+file or of a terminal, is read or written in threads: one call in each, so that a thread that is
+left behind moves no other data.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .._common.descriptors import Data, Sink, Source
 
 
 class Reads(Protocol):
-    """What a connection asks of the end that it reads from."""
+    """The end that a connection reads from."""
 
     def start(self, receive: Callable[[bytes], object]) -> None:
-        """From now on call this with what comes; with `b""` at the end, and then no more."""
+        """Call this with all data that comes from now on, and with `b""` once at the end."""
         ...
 
     def stop(self) -> None:
@@ -30,14 +30,14 @@ class Reads(Protocol):
 
 
 class Writes(Protocol):
-    """What it asks of the end that it writes to."""
+    """The end that a connection writes to."""
 
     def send(self, data: Data) -> int:
         """Write as much as goes without waiting, or raise `BlockingIOError`."""
         ...
 
     def send_later(self, data: Data, moved: Callable[[int, OSError | None], object]) -> None:
-        """Wait for room, and then call this, with the number of bytes that were written of it."""
+        """Wait for room, then call `moved` with the number of bytes that were written."""
         ...
 
     def stop(self) -> None:
@@ -46,7 +46,7 @@ class Writes(Protocol):
 
 
 class _End:
-    """What both have in common."""
+    """What both ends have in common."""
 
     def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
@@ -56,7 +56,7 @@ class _End:
     def _in_thread(
         self, function: Callable[[], Any], done: Callable[[Any, OSError | None], None]
     ) -> None:
-        """Call a function in a thread, and then another one in this."""
+        """Call a function in a thread, and then `done` with its outcome in this one."""
         self._is_in_thread = True
 
         def back(outcome: Any, error: OSError | None) -> None:
@@ -80,7 +80,7 @@ class StdioInput(_End):
     """Hands on what can be read from a source, as soon as it is there.
 
     Attributes:
-        source: It belongs to this object.
+        source: Belongs to this object, which closes it.
     """
 
     def __init__(self, source: Source) -> None:
@@ -89,11 +89,11 @@ class StdioInput(_End):
         self._receive: Callable[[bytes], object] | None = None
 
     def fileno(self) -> int:
-        """What it reads from."""
+        """The descriptor that it reads from."""
         return self.source.fd
 
     def start(self, receive: Callable[[bytes], object]) -> None:
-        """From now on call this with what comes; with `b""` at the end, and then no more."""
+        """Call this with all data that comes from now on, and with `b""` once at the end."""
         self._receive = receive
         if self.source.pollable:
             try:
@@ -104,7 +104,7 @@ class StdioInput(_End):
             self._in_thread(self.source.read, self._has_read)
 
     def end(self) -> None:
-        """Say that the end has come, unless it was said already."""
+        """Report the end of the data, unless it was reported already."""
         receive = self._receive
         if receive is not None:
             self.stop()
@@ -129,7 +129,7 @@ class StdioInput(_End):
         """Hand on what is there."""
         try:
             data = self.source.read()
-        except BlockingIOError:  # somebody else took it
+        except BlockingIOError:  # another process took it
             return
         except OSError as error:
             LOGGER.info("reading has failed: %s", error)
@@ -173,7 +173,7 @@ class StdioOutput(_End):
         return self._sink.write(data)
 
     def send_later(self, data: Data, moved: Callable[[int, OSError | None], object]) -> None:
-        """Wait for room, and then call this, with the number of bytes that were written of it."""
+        """Wait for room, then call `moved` with the number of bytes that were written."""
         self._moved = moved
         if self._sink.pollable:
             self._loop.add_writer(self._sink.fd, self._has_room)

@@ -11,10 +11,10 @@ from ._tasks import Tasks, finished
 
 
 class Guard:
-    """Cancels the block that it was made for, and knows that it did.
+    """Cancels the block that it was made for, and remembers that it did.
 
     Attributes:
-        failure: What is to be raised in place of the cancellation.
+        failure: Raised in place of the cancellation.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Guard:
         self.cancel()
 
     def leave(self) -> bool:
-        """The block is left: return whether it is cancelled by this guard, and by nobody else."""
+        """Note that the block is left, and return whether only this guard has cancelled it."""
         self._is_over = True
         return self.has_cancelled and self._task.uncancel() <= self._cancelled_before
 
@@ -48,7 +48,7 @@ class Guard:
 async def guarded() -> AsyncGenerator[Guard, None]:
     """A block that can be cancelled; if it was, the failure that was the cause is raised.
 
-    Nothing is raised in place of a cancellation that somebody else wants as well.
+    If another cancellation was requested as well, that one is raised.
     """
     guard = Guard()
     try:
@@ -69,17 +69,17 @@ class Runs(Protocol):
     """A session."""
 
     async def run(self) -> None:
-        """Do all that it has to do, until it is finished."""
+        """Run until it is finished."""
         ...
 
     def finish(self) -> None:
-        """Have it end."""
+        """Let it end."""
         ...
 
 
 @asynccontextmanager
 async def running(session: Runs) -> AsyncGenerator[None, None]:
-    """A block beside which a session runs, which is finished with it, and cancelled if it fails."""
+    """A block in which a session runs: the session ends with it, and cancels it if it fails."""
     async with guarded() as guard:
 
         async def run() -> None:

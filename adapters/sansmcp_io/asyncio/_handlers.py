@@ -31,7 +31,7 @@ class HandlerRunner(handlers.HandlerRunner):
         awaitable: Awaitable[JSONObject | RequireInput],
         tasks: Tasks,
     ) -> None:
-        # With a name of ours, asyncio does not put one together.
+        # With a name, asyncio does not make one up.
         request.data = tasks.start_soon(self._finish, request, awaitable, name=request.method)
 
     async def _finish(

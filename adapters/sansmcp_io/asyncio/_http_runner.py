@@ -65,7 +65,7 @@ class AsyncioRunner(EndpointRunner):
     # ---------------------------------------------------------------------------- ending
 
     async def _end_requests(self, drain: float) -> None:
-        """Let what is under way end within `drain` seconds, then end it; nobody is served then."""
+        """Give open requests `drain` seconds to finish, then end them, and serve no more."""
         with suppress(TimeoutError):
             async with asyncio.timeout(drain):
                 while self.endpoint.open_requests:
@@ -74,7 +74,7 @@ class AsyncioRunner(EndpointRunner):
         self.turn()
 
     async def _flush(self, rest: Collection[object]) -> None:
-        """Wait until nothing of this is left, and not for longer than somebody reads."""
+        """Wait until this collection is empty, for at most `FLUSH_SECONDS`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(FLUSH_SECONDS):
                 while rest:

@@ -1,4 +1,4 @@
-"""A server behind HTTP, on asyncio: who comes is accepted, and the end is waited for."""
+"""A server over HTTP on asyncio: it accepts connections, and waits for their ends."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
         """Accept connections and serve them, until `shut_down` has come to its end.
 
         Returns:
-            Where.
+            The addresses.
 
         Raises:
-            OSError: It is not possible to listen there.
+            OSError: It is not possible to listen at this address.
         """
         new_wire = partial(HTTPWire, self, tls)
         # Begun later: it would wait with sockets that nobody would close, were it cancelled then.
@@ -56,19 +56,19 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
         return [socket.getsockname()[:2] for socket in self._listener.sockets]
 
     def add(self, wire: HTTPWire) -> bool:
-        """A client has come; whether there is room for it."""
+        """Add a new connection, and return whether there is room for it."""
         if self._is_closing or not self.admits_more():
             return False
         self._connections.add(wire)
         return True
 
     def remove(self, wire: HTTPWire) -> None:
-        """A client has gone."""
+        """Remove a connection that is closed."""
         self._connections.discard(wire)
         self._has_changed.set()
 
     async def shut_down(self, drain: float) -> None:
-        """Accept no more, let what is under way end within `drain` seconds, then end it."""
+        """Accept no more, give open requests `drain` seconds to finish, then end them."""
         self._is_closing = True
         self._listener.close()
         for wire in list(self._connections):

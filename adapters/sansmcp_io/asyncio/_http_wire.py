@@ -1,7 +1,8 @@
 """The bytes of one HTTP connection on one transport of asyncio.
 
-There is no task for it: what comes is handled where it comes, and what goes is handed to the
-transport. That takes more as soon as it has written all that it had, so what waits is counted.
+There is no task for it: input is handled in the callbacks of the transport, and output is handed to
+the transport. More output is taken only when the transport has written everything, so unsent output
+is counted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
-    """Moves bytes between a client and its connection object, and tells that the time."""
+    """Moves bytes between a client and its connection object, and keeps the time of both."""
 
     _server: HTTPService
     _transport: asyncio.Transport
@@ -50,7 +51,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
     # ---------------------------------------------------------------------------- of the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there."""
+        """A client has connected."""
         self._transport = cast(asyncio.Transport, transport)
         if not self._server.add(self):
             self._is_over = True
@@ -64,11 +65,11 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._look_at_time()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where to read to."""
+        """The buffer to read into."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """It says something."""
+        """Data has come."""
         if self._is_over:
             return
         try:
@@ -78,7 +79,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             self._break_off()
 
     def eof_received(self) -> bool:
-        """It says nothing more: for HTTP, it is gone. What is being written is written."""
+        """The client has ended its data, so for HTTP it is gone. Output is still written."""
         if not self._is_over:
             self._note_received(b"")
             self._lose_client()
@@ -100,7 +101,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._server.remove(self)
 
     def pause_writing(self) -> None:
-        """Not all was written: the client must read."""
+        """Some output waits until the client reads."""
         self._is_writing = True
         self._unread = self._transport.get_write_buffer_size()
         self._stalling = self._loop.call_later(self._server.limits.stall, self._look_at_stall)
@@ -157,7 +158,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
                 self._go_on()
 
     def _go_on(self) -> None:
-        """Something has come."""
+        """Handle what the client has sent."""
         self._follow()
         self._is_due = True
         self._server.turn()
@@ -176,7 +177,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             self._timer = self._loop.call_at(deadline, self._handle_timeout)
 
     def _handle_timeout(self) -> None:
-        """It may be earlier than anybody has asked for: a deadline that moves leaves its timer."""
+        """It may be too early: when a deadline moves to later, its timer stays."""
         self._timer, self._alarm = None, math.inf
         try:
             self._connection.handle_timeout(self._loop.time())
@@ -200,7 +201,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
     # ---------------------------------------------------------------------------- writing
 
     def flush(self) -> None:
-        """Write what there is to be written."""
+        """Write all output."""
         self._is_due = False
         if not self._is_writing and not self._is_over:
             try:
@@ -229,7 +230,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._look_at_time()
 
     def _close(self) -> None:
-        """All is said. What the transport has taken meanwhile, it still writes."""
+        """Close when all output was handed to the transport, which still writes it."""
         self._is_over = True
         if self._tls is not None:
             self._tls.close()
@@ -237,7 +238,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._transport.close()
 
     def give_up(self) -> None:
-        """Let go of what waits here."""
+        """Drop the request and the output that are held here."""
         if self._is_writing:
             self._break_off()
         else:
@@ -246,7 +247,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             self._note_held()
 
     def abort(self) -> None:
-        """End it here and now."""
+        """Close the connection at once."""
         self._is_over = self._is_unwritable = True
         self._transport.abort()
 

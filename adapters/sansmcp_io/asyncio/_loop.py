@@ -1,4 +1,4 @@
-"""What the shared parts need of a loop, as asyncio has it."""
+"""The primitives of `_async.loop`, on asyncio."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._tasks import end_all
 
 
 class AsyncioLoop:
-    """The event loop that runs where this is made."""
+    """The primitives of the event loop that is running."""
 
     new_event = asyncio.Event
     new_lock = asyncio.Lock
@@ -30,7 +30,7 @@ class AsyncioLoop:
         return Mailbox(on_progress)
 
     def new_workers(self, deadline: float) -> Workers:
-        """Workers that have time until then."""
+        """Workers with a deadline."""
         return Workers(deadline)
 
     def new_scope(self) -> Scope:
@@ -38,7 +38,7 @@ class AsyncioLoop:
         return Scope(self._loop)
 
     async def pause(self) -> None:
-        """Let others run."""
+        """Let other tasks run."""
         await asyncio.sleep(0)
 
     async def wait_until(self, deadline: float, wait: Callable[[], Awaitable[object]]) -> bool:
@@ -54,7 +54,7 @@ class AsyncioLoop:
         return True
 
     def new_messenger(self) -> Callable[[Callable[[], object]], object]:
-        """What any thread may hand a function to, for this one."""
+        """Return a function that calls another one in this thread, from any thread."""
         here, loop = threading.get_ident(), self._loop
 
         def hand_over(function: Callable[[], object]) -> None:
@@ -131,7 +131,7 @@ class Scope:
 
 
 class Workers:
-    """Tasks of one caller that work at the same thing."""
+    """Tasks that share the work of one caller."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -145,7 +145,7 @@ class Workers:
             task.cancel()
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]], number: int) -> None:
-        """Have so many tasks do this, and wait for their ends."""
+        """Do this in so many tasks, and wait for their ends."""
         loop = asyncio.get_running_loop()
         alarm = None if self._deadline == math.inf else loop.call_at(self._deadline, self.cancel)
         try:
@@ -163,7 +163,7 @@ class Workers:
 
 
 class Mailbox(MailboxBase[Item]):
-    """What the dispatcher leaves for one caller that waits."""
+    """Items from the dispatcher for one caller that waits."""
 
     _waiter: asyncio.Future[None] | None = None
 

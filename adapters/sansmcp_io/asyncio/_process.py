@@ -54,7 +54,7 @@ class Child:
         self._watch_end()
 
     def _forward(self, data: bytes) -> None:
-        """Take what came of standard error."""
+        """Take data from standard error."""
         self.stderr.add(data)
         if self._lines is not None:
             if data:
@@ -67,7 +67,7 @@ class Child:
     # ---------------------------------------------------------------------------- its end
 
     def _watch_end(self) -> None:
-        """Have `_has_ended` set when the process has."""
+        """Set `_has_ended` when the process has ended."""
         loop = asyncio.get_running_loop()
         try:
             descriptor = os.pidfd_open(self.process.pid)
@@ -96,9 +96,9 @@ class Child:
         return True
 
     async def watch(self) -> None:
-        """See to it that the output of the server ends with its process.
+        """End the output of the server when its process has ended.
 
-        What it has started may hold the other end open, but will not answer in its place.
+        Processes that it has started may hold the other end open, but do not answer in its place.
         """
         await self._has_ended.wait()
         await asyncio.sleep(LAST_WORDS_SECONDS)  # what it wrote last is still to be read

@@ -1,9 +1,9 @@
 """One connection on two ends of asyncio: its bytes, and its clock.
 
 It needs no tasks: the loop calls it when there is something to read or room to write, and when a
-deadline has come. Plain handlers run there and then, and what they answer is written in one go,
-as far as that goes without waiting. Whoever calls a verb from outside has `wake` called, and then
-all that was queued in one turn of the loop is seen to together.
+deadline has come. Plain handlers run at once, and their answers are written together, as far as
+that needs no waiting. A method that is called from outside calls `wake`; all that was queued in one
+turn of the loop is then handled together.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
     """Moves bytes between a connection and two ends, and tells it the time. It runs once.
 
     Attributes:
-        around: What is cancelled if something of the application fails where nothing may.
+        around: Cancelled if a trace or a log handler of the application fails.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         self._output: Final[Writes] = output
         self._drain: Final = drain
         self._tasks = Tasks(self._fail)
-        # What whoever wakes has in its context is not the business of the handlers.
+        # Handlers do not get the context of the task that calls `wake`.
         self._context: Final = contextvars.copy_context()
         self.around: Final[list[Any]] = []
         self._failure: BaseException | None = None
         self._exit: BaseException | None = None  # what is to be raised when all was written
         self._over = asyncio.Event()  # closed, or failed
         self._flushed = asyncio.Event()
-        self._all_served = asyncio.Event()  # set when nothing waits for room, if somebody asks
+        self._all_served = asyncio.Event()  # set when nothing waits for room any more
         self._flush_seconds = FLUSH_SECONDS
         self._patient_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -86,12 +86,12 @@ class StreamSession(StreamDispatcher, EventDispatcher):
             if failure is not None:
                 raise failure
         except BaseException:
-            # Before the requests are lost by it: who is cancelled anyway raises nothing of his own.
+            # Before the requests end by it: a task that is cancelled raises no other exception.
             for guard in self.around:
                 guard.cancel()
             raise
         finally:
-            # However it has ended: nobody who has asked something may wait for ever.
+            # However it has ended, no caller may wait for ever.
             self._has_stopped = True
             self._input.stop()
             if self._timer is not None:
@@ -120,7 +120,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         self.finish()
 
     def wake(self) -> None:
-        """A verb was called: have its output, events and deadline seen to, once for many.
+        """Handle output, events and deadline soon, once for many calls into the core.
 
         This takes the place of the core's own `wake`, which would cost each message a little.
         """
@@ -135,7 +135,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         self._over.set()
 
     def _fail(self, failure: BaseException) -> None:
-        """Something of the application has failed where nothing may: have `run` raise it."""
+        """A function of the application has failed that must not: let `run` raise it."""
         if self._failure is None:
             self._failure = failure
         for event in (self._over, self._flushed, self._all_served):
@@ -151,7 +151,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
             self._fail(error)
 
     def _turn(self) -> None:
-        """Handle what has happened, write what goes without waiting, have the rest done."""
+        """Handle all events, and write what can be written without waiting."""
         if self._has_stopped or self._failure is not None:
             if self._writes_the_rest:
                 self._write_now()
@@ -203,7 +203,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
             self._fail(error)
 
     def _input_ended(self) -> None:
-        # It is ended below: the core would count the time in which an answer waits for room only.
+        # It is ended below: the core would also count the time in which answers wait for room.
         self.connection.receive_eof(
             drain=math.inf if self._drain else 0.0, at=time.time(), now=self.clock()
         )
@@ -222,7 +222,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
     # ---------------------------------------------------------------------------- writing
 
     def _write_now(self) -> None:
-        """Write what goes without waiting; for the rest, wait until more goes."""
+        """Write what can be written without waiting, and wait for room for the rest."""
         if self._waits_for_output:
             return
         connection, taken, output = self.connection, self._taken, self._output
@@ -241,7 +241,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         self._taken.extend(take_output(self.connection, self._trace))
 
     def _written(self, sent: int) -> None:
-        """So much of the oldest buffer is out."""
+        """Note how much of the oldest buffer was written."""
         data = self._taken[0]
         if sent < len(data):
             self._taken[0] = memoryview(data)[sent:]
@@ -258,11 +258,11 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         self._guard_turn()
 
     def _writing_failed(self, error: OSError) -> None:
-        """Part of a line may be out: nothing can follow it."""
+        """A part of a line may have been written: nothing can follow it."""
         self._taken.clear()
         self.connection.send_failed(now=self.clock())
         if isinstance(self.connection, ServerConnection):
-            # Answers to a client may still come; a server that cannot speak is of no use.
+            # A client may still get responses; a server that cannot write is of no use.
             self.connection.close(now=self.clock())
         LOGGER.info("writing has failed: %s", error)
         self._turn_soon()
@@ -287,14 +287,14 @@ class StreamSession(StreamDispatcher, EventDispatcher):
             await self._room.wait()
 
     async def _while_somebody_waits(self) -> None:
-        """Wait until what was read waits no longer for room, as long as the peer reads."""
+        """Wait until no request that was read waits for room, as long as the peer reads."""
         self._all_served = asyncio.Event()
         self.wake()
         if self._held_back or self._room.is_awaited:
             await self._while_peer_reads(self._all_served)
 
     async def _while_peer_reads(self, event: asyncio.Event) -> None:
-        """Wait for this, as long as the peer goes on reading, be it slowly."""
+        """Wait for an event, as long as the peer goes on reading, however slowly."""
         self._patient_until = self.clock() + self._flush_seconds
         until = 0.0
         while not event.is_set() and until < self._patient_until:

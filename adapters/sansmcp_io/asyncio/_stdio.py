@@ -58,7 +58,7 @@ class _ServerOptions(ServerOptions[ReadyHandler]):
 @takes(_ClientOptions)
 @asynccontextmanager
 async def connect(options: _ClientOptions) -> AsyncGenerator[Client, None]:
-    """A client on a stream that somebody else has opened, and closes.
+    """A client on a stream that the application opens and closes.
 
     Leaving the block cancels what is still open, flushes, and ends the sending side of the stream,
     where it has such an end.
@@ -119,7 +119,7 @@ async def connect_stdio(
 
 @takes(_ServerOptions)
 async def serve(options: _ServerOptions) -> None:
-    """Serve one client on a stream that somebody else has opened, and closes."""
+    """Serve one client on a stream that the application opens and closes."""
     options.check()
     async with ends_of(options.reader, options.writer) as (input, output):
         await _serve(input, output, options.handler, options)

@@ -1,6 +1,6 @@
-"""A pair of asyncio's streams, which somebody else has opened, and closes, as two ends.
+"""A reader and a writer of asyncio, which the application opens and closes, as two ends.
 
-Here a task reads, and another waits for room: streams tell nobody who does not await them.
+A task reads, and another waits for room, since such streams have no callbacks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StreamInput:
         self.task: asyncio.Task[None] | None = None
 
     def start(self, receive: Callable[[bytes], object]) -> None:
-        """From now on call this with what comes; with `b""` at the end, and then no more."""
+        """Call this with all data that comes from now on, and with `b""` once at the end."""
         self.task = asyncio.get_running_loop().create_task(self._read(receive))
 
     def stop(self) -> None:
@@ -42,7 +42,7 @@ class StreamInput:
 
 
 class StreamOutput:
-    """Gives a writer no more than a little at once: what waits is to wait where it is counted."""
+    """Gives a writer only a little at once, so that the rest waits in the core, which counts it."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer: Final = writer
@@ -67,7 +67,7 @@ class StreamOutput:
         return len(piece)
 
     def send_later(self, data: Data, moved: Callable[[int, OSError | None], object]) -> None:
-        """Wait for room, and then call this: nothing was written of it."""
+        """Wait for room, then call `moved`: nothing was written of this data."""
         self.task = asyncio.get_running_loop().create_task(self._wait(moved))
 
     def stop(self) -> None:
@@ -97,7 +97,7 @@ class StreamOutput:
 async def ends_of(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> AsyncGenerator[tuple[StreamInput, StreamOutput], None]:
-    """Both ends for as long as the block lasts. What was written then has gone out, if it can."""
+    """Both ends for as long as the block lasts. At its end, output is written if possible."""
     input, output = StreamInput(reader), StreamOutput(writer)
     try:
         yield input, output

@@ -12,11 +12,11 @@ Returned = TypeVar("Returned")
 
 _CREATED: Final = inspect.CORO_CREATED
 _AGAIN_SECONDS: Final = 1.0
-"""A task that goes on after it was cancelled is cancelled again, so often."""
+"""How often a task is cancelled again that goes on after it was cancelled."""
 
 
 def cancel(task: asyncio.Task[Any]) -> None:
-    """Cancel a task as soon as it has begun: what it does in the end is done in any case."""
+    """Cancel a task, but not before it has begun, so that its `finally` blocks run."""
     coroutine = task.get_coro()
     if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == _CREATED:
         task.get_loop().call_soon(task.cancel)
@@ -25,7 +25,7 @@ def cancel(task: asyncio.Task[Any]) -> None:
 
 
 async def finished(coroutine: Coroutine[Any, Any, Returned]) -> Returned:
-    """Run this to its end. Whoever is cancelled meanwhile learns of it then."""
+    """Run this to its end. A cancellation that comes meanwhile is raised then."""
     task = asyncio.get_running_loop().create_task(coroutine)
     cancelled = await _outlast([task])
     if cancelled is not None:
@@ -34,10 +34,10 @@ async def finished(coroutine: Coroutine[Any, Any, Returned]) -> Returned:
 
 
 async def end_all(tasks: Collection[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they have ended. Whoever is cancelled learns of it then.
+    """Cancel tasks and wait until they have ended. A cancellation meanwhile is raised then.
 
-    asyncio tells a task once that it is cancelled. One that goes on all the same is told again,
-    each second: it has time to clean up, and cannot hold up the end for ever.
+    asyncio cancels a task once. A task that goes on is cancelled again each second: it has time to
+    clean up, and cannot go on for ever.
     """
     for task in tasks:
         cancel(task)
@@ -65,7 +65,7 @@ async def _outlast(
 
 
 class Tasks:
-    """Tasks that nobody waits for, until all of them are ended.
+    """Tasks that run until all of them are ended; nobody waits for one of them.
 
     Args:
         fail: Called with what one of them raises.
@@ -80,7 +80,7 @@ class Tasks:
     def start_soon(
         self, function: Callable[..., Coroutine[Any, Any, Any]], /, *args: Any, name: object = None
     ) -> asyncio.Task[Any]:
-        """Start one more. What it is to await is among its arguments."""
+        """Start a task. A coroutine that it is to await is among its arguments."""
         task = self._create_task(function(*args), name=None if name is None else str(name))
         self._running.add(task)
         task.add_done_callback(partial(self._ended, args))
@@ -110,9 +110,9 @@ class Tasks:
             cancel(task)
 
     async def join(self) -> None:
-        """Wait until they have ended, be it because others have cancelled them before they began.
+        """Wait until all tasks have ended.
 
-        Nothing that a task does can be waited for instead: it may never begin.
+        Nothing that a task does can be waited for instead: one that is cancelled may never begin.
         """
         while self._running:
             await asyncio.wait(self._running)

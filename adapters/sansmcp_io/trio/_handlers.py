@@ -33,7 +33,7 @@ class HandlerRunner(handlers.HandlerRunner):
         tasks: trio.Nursery,
     ) -> None:
         scope = request.data = trio.CancelScope()
-        # With a name of ours, trio does not put one together.
+        # With a name, trio does not make one up.
         tasks.start_soon(self._finish, request, awaitable, scope, name=request.method)
 
     async def _finish(
@@ -63,10 +63,10 @@ class HandlerRunner(handlers.HandlerRunner):
 def _split(
     error: BaseException, task: trio.lowlevel.Task
 ) -> tuple[BaseException | None, BaseException | None]:
-    """What trio has to see of what a handler raised, and what the handler is answered for.
+    """Split an exception of a handler: the part that trio gets, and the part that is answered.
 
-    trio has to see `Cancelled` where it has cancelled the task. Without that, the handler has kept
-    a `Cancelled` of an inner scope and raised it outside, which would end the whole server.
+    trio has to get `Cancelled` if it has cancelled the task. Otherwise the handler has kept a
+    `Cancelled` of an inner scope and raised it outside, which would end the whole server.
     """
     if isinstance(error, GeneratorExit) and not _is_running(task):
         return error, None  # the loop has ended, and Python throws away what is left of it

@@ -1,4 +1,4 @@
-"""A server behind HTTP, on trio: who comes is accepted, and the end is waited for."""
+"""A server over HTTP on trio: it accepts connections, and waits for their ends."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class HTTPService(HTTPServiceBase):
             self._has_changed.set()
 
     async def shut_down(self, drain: float) -> None:
-        """Accept no more, let what is under way end within `drain` seconds, then end it."""
+        """Accept no more, give open requests `drain` seconds to finish, then end them."""
         self._accepting.cancel()
         for wire in list(self._connections):
             wire.close()

@@ -1,8 +1,8 @@
 """The bytes of one HTTP connection on one trio stream.
 
-One task reads, for as long as the connection lasts: that is how it learns that a client is gone.
-What can be written without waiting is written by whichever task has caused it; for the rest a task
-is started, which ends when all of it was written. So an idle connection has one task.
+One task reads as long as the connection lasts, and so notices a disconnect. Output that needs no
+waiting is written by the task that has caused it. For the rest a task is started, which ends when
+everything was written. So an idle connection has one task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
 class HTTPWire(HTTPWireBase):
-    """Moves bytes between a client and its connection object, and tells that the time."""
+    """Moves bytes between a client and its connection object, and keeps the time of both."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class HTTPWire(HTTPWireBase):
                 await self._stream.aclose()
 
     def give_up(self) -> None:
-        """Let go of what waits here."""
+        """Drop the request and the output that are held here."""
         if self._is_writing:
             self._writing.cancel()
             self._rest = b""  # now, and not when the task that writes comes to its end
@@ -117,7 +117,7 @@ class HTTPWire(HTTPWireBase):
     # ---------------------------------------------------------------------------- writing
 
     def flush(self) -> None:
-        """Write what there is to be written, here if it goes without waiting."""
+        """Write all output, at once if that needs no waiting."""
         self._is_due = False
         if not self._is_writing:
             try:

@@ -1,4 +1,4 @@
-"""What the shared parts need of a loop, as trio has it."""
+"""The primitives of `_async.loop`, on trio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._common.call import ProgressHandler
 
 
 class TrioLoop:
-    """trio, as long as it runs."""
+    """The primitives of trio."""
 
     now = staticmethod(trio.current_time)
     new_event = trio.Event
@@ -26,11 +26,11 @@ class TrioLoop:
         return Mailbox(on_progress)
 
     def new_workers(self, deadline: float) -> Workers:
-        """Workers that have time until then."""
+        """Workers with a deadline."""
         return Workers(deadline)
 
     async def pause(self) -> None:
-        """Let others run."""
+        """Let other tasks run."""
         await trio.lowlevel.checkpoint()
 
     async def wait_until(self, deadline: float, wait: Callable[[], Awaitable[object]]) -> bool:
@@ -40,7 +40,7 @@ class TrioLoop:
         return not scope.cancelled_caught
 
     def new_messenger(self) -> Callable[[Callable[[], object]], object]:
-        """What any thread may hand a function to, for this one."""
+        """Return a function that calls another one in this thread, from any thread."""
         here, token = threading.get_ident(), trio.lowlevel.current_trio_token()
 
         def hand_over(function: Callable[[], object]) -> None:
@@ -54,7 +54,7 @@ class TrioLoop:
 
 
 class Workers:
-    """Tasks of one caller that work at the same thing."""
+    """Tasks that share the work of one caller."""
 
     def __init__(self, deadline: float) -> None:
         self._scope = trio.CancelScope(deadline=deadline)
@@ -64,7 +64,7 @@ class Workers:
         self._scope.cancel()
 
     async def run(self, work: Callable[[], Awaitable[None]], number: int) -> None:
-        """Have so many tasks do this, and wait for their ends."""
+        """Do this in so many tasks, and wait for their ends."""
         with self._scope:
             async with trio.open_nursery() as nursery:
                 for _ in range(number):
@@ -88,7 +88,7 @@ class Sleeper:
             trio.lowlevel.reschedule(task)
 
     async def sleep(self) -> None:
-        """Wait until somebody wakes."""
+        """Wait until `wake` is called."""
         if self._was_woken:
             self._was_woken = False
             await trio.lowlevel.checkpoint()
@@ -104,7 +104,7 @@ class Sleeper:
 
 
 class Mailbox(MailboxBase[Item]):
-    """What the dispatching task leaves for one caller that waits."""
+    """Items from the dispatcher for one caller that waits."""
 
     def __init__(self, on_progress: ProgressHandler | None = None) -> None:
         super().__init__(on_progress)
@@ -126,8 +126,8 @@ class Mailbox(MailboxBase[Item]):
 async def unwrapped() -> AsyncGenerator[None, None]:
     """Take one exception out of the group that a nursery inside has put around it.
 
-    Callers write `except PeerError`; that a nursery of ours lies between is our affair. Several
-    exceptions at once stay a group.
+    Callers write `except PeerError`, and need not know of the nursery. Several exceptions at once
+    stay a group.
     """
     try:
         yield

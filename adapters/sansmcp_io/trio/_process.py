@@ -30,7 +30,7 @@ class Child:
         self._forwarded = trio.Event()
 
     async def forward(self) -> None:
-        """Take standard error until it ends or `stop` has waited long enough."""
+        """Read standard error until it ends, or `stop` has waited long enough."""
         assert self.process.stderr is not None
         on_stderr = self._options.on_stderr
         lines = None if on_stderr is None else StderrLines(on_stderr)
@@ -46,9 +46,9 @@ class Child:
             self._forwarded.set()
 
     async def watch(self) -> None:
-        """See to it that the output of the server ends with its process.
+        """End the output of the server when its process has ended.
 
-        What it has started may hold the other end open, but will not answer in its place.
+        Processes that it has started may hold the other end open, but do not answer in its place.
         """
         output = self.process.stdout
         assert output is not None

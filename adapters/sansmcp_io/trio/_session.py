@@ -1,6 +1,6 @@
 """One connection on one trio stream: its bytes, and its clock.
 
-There are three tasks. One reads, has what came handled (plain handlers run there and then) and
+There are three tasks. One reads, handles what came (plain handlers run at once) and
 writes what can be written without waiting. One writes the rest, and what other tasks have queued,
 as much at once as there is. The clock has one of its own, because a write that blocks must stop
 neither reading nor timeouts. Waking a task costs more than a small message, so each is woken only
@@ -60,7 +60,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         self._flushed = trio.Event()
         self._flush_seconds = FLUSH_SECONDS
         self._patience = trio.CancelScope()
-        self._all_served = trio.Event()  # set when nothing waits for room, if somebody asks
+        self._all_served = trio.Event()  # set when nothing waits for room any more
         self._stopped = trio.Event()
         self._writer = Sleeper()
         self._clock = Sleeper()
@@ -82,12 +82,12 @@ class StreamSession(StreamDispatcher, EventDispatcher):
                         raise self._exit
                     self._tasks.cancel_scope.cancel()
         except BaseException:
-            # Before the requests are lost by it: who is cancelled anyway raises nothing of his own.
+            # Before the requests end by it: a task that is cancelled raises no other exception.
             for scope in self.around:
                 scope.cancel()
             raise
         finally:
-            # However it has ended: nobody who has asked something may wait for ever.
+            # However it has ended, no caller may wait for ever.
             self.connection.close(now=trio.current_time())
             self._dispatch_endings()
             self._room.look()
@@ -116,7 +116,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         self._scope.shield = True
 
     def wake(self) -> None:
-        """A verb was called outside of a turn: have its output, events and deadline seen to.
+        """Handle output, events and deadline soon, after a call into the core outside of a turn.
 
         This takes the place of the core's own `wake`, which would cost each message a little.
         """
@@ -132,7 +132,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
     # ---------------------------------------------------------------------------- turning
 
     def _turn(self) -> None:
-        """Handle what has happened, write what goes without waiting, have the rest done."""
+        """Handle all events, write what can be written without waiting, and wake the writer."""
         self._dispatch()
         connection = self.connection
         if connection.unsent_bytes:
@@ -162,7 +162,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
                 self._trace.received(data)
             connection.receive_data(data, at=time.time(), now=trio.current_time())
             self._turn()
-        # It is ended below: the core would count the time in which an answer waits for room only.
+        # It is ended below: the core would also count the time in which answers wait for room.
         connection.receive_eof(
             drain=math.inf if self._drain else 0.0, at=time.time(), now=trio.current_time()
         )
@@ -186,7 +186,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
 
     @trio.lowlevel.enable_ki_protection  # else Ctrl-C may come before it is noted what is out
     def _write_now(self) -> None:
-        """Write from the task that is running anyway; what does not go is the writer's."""
+        """Write in the task that is running; the writer writes what has to wait."""
         stream = self._no_wait
         taken = self._taken
         if stream is None or self._is_writing or taken:
@@ -274,14 +274,14 @@ class StreamSession(StreamDispatcher, EventDispatcher):
             await self._room.wait()
 
     async def _while_somebody_waits(self) -> None:
-        """Wait until what was read waits no longer for room, as long as the peer reads."""
+        """Wait until no request that was read waits for room, as long as the peer reads."""
         self._all_served = trio.Event()
         self._writer.wake()
         if self._begin_held_back() or self._room.is_awaited:
             await self._while_peer_reads(self._all_served)
 
     async def _while_peer_reads(self, event: trio.Event) -> None:
-        """Wait for this, as long as the peer goes on reading, be it slowly."""
+        """Wait for an event, as long as the peer goes on reading, however slowly."""
         with trio.CancelScope() as self._patience:
             self._be_patient()
             await event.wait()
@@ -291,11 +291,11 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         self._patience.deadline = trio.current_time() + self._flush_seconds
 
     def _writing_failed(self, error: BaseException) -> None:
-        """Part of a line may be out: nothing can follow it."""
+        """A part of a line may have been written: nothing can follow it."""
         self._taken.clear()
         self.connection.send_failed(now=trio.current_time())
         if isinstance(self.connection, ServerConnection):
-            # Answers to a client may still come; a server that cannot speak is of no use.
+            # A client may still get responses; a server that cannot write is of no use.
             self.connection.close(now=trio.current_time())
         if isinstance(error, BROKEN):
             LOGGER.info("writing has failed: %s", error)

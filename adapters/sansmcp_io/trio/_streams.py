@@ -16,7 +16,7 @@ Buffer: TypeAlias = bytes | memoryview
 
 
 class ByteStream(Protocol):
-    """What the adapter asks of a stream; every `trio.abc.Stream` has it."""
+    """What a server needs of a stream; every `trio.abc.Stream` has it."""
 
     async def receive_some(self) -> bytes | bytearray:
         """The next bytes, as many as there are; `b""` is the end."""
@@ -28,7 +28,7 @@ class ByteStream(Protocol):
 
 
 class HalfCloseableByteStream(ByteStream, Protocol):
-    """What a client asks of a stream; every `trio.abc.HalfCloseableStream` has it."""
+    """What a client needs of a stream; every `trio.abc.HalfCloseableStream` has it."""
 
     async def send_eof(self) -> None:
         """End the sending side: the server sees the end of its input."""
@@ -61,7 +61,7 @@ class DescriptorStream:
         self._source = source
         self._sink = sink
         self._abandoned: set[Source | Sink] = set()
-        # Threads of our own, not out of the stock that handlers may have used up.
+        # Threads of their own: handlers may have used up the limit that all share.
         self._limiters: dict[Source | Sink, trio.CapacityLimiter] = {
             source: trio.CapacityLimiter(1),
             sink: trio.CapacityLimiter(1),
@@ -76,7 +76,7 @@ class DescriptorStream:
             except OSError:  # a regular file, or a system that can wait for sockets only
                 source.pollable = False
                 break
-            with contextlib.suppress(BlockingIOError):  # somebody else took it
+            with contextlib.suppress(BlockingIOError):  # another process took it
                 return source.read()
         return await self._in_thread(source, source.read)
 
