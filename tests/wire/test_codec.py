@@ -1,11 +1,15 @@
 """JSON in and out: two codecs that agree."""
 
+from __future__ import annotations
+
 import copy
 import datetime
 import decimal
 import enum
 import json
+import json.encoder
 import math
+import sys
 import uuid
 from typing import Any
 
@@ -184,3 +188,18 @@ def test_a_copy_of_a_codec_is_itself(codec: Codec) -> None:
     """Connections are copied with all their state; what never changes is shared."""
     assert copy.deepcopy(codec) is codec
     assert copy.deepcopy(config := Config(codec=codec)) is config
+
+
+def test_without_the_compiled_encoder_texts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other interpreters lack it; there the slow way must write the very same bytes."""
+    from sansmcp import StandardCodec
+
+    value = {"a": [1, 2.5, None, True, "é\ud800"], "b": {"c": ""}}
+    compiled = StandardCodec().encode(value)
+    monkeypatch.setattr(json.encoder, "c_make_encoder", None)
+    for name in [name for name in sys.modules if name.startswith("sansmcp")]:
+        monkeypatch.delitem(sys.modules, name)
+    from sansmcp import StandardCodec as Anew
+
+    assert Anew is not StandardCodec
+    assert Anew().encode(value) == compiled
