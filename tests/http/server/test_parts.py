@@ -44,6 +44,7 @@ from sansmcp.http._server.event_log import History
 from sansmcp.http._server.exchange import Accepted, ServerExchangeCore
 from sansmcp.http._server.head import RequestHeadJudge
 from sansmcp.http._server.hosted_connections import HostedConnections
+from sansmcp.http._server.lookups import Lookups
 from sansmcp.http._server.methods import Methods
 from sansmcp.http._server.modern_headers import judge_headers
 from sansmcp.http._server.origins import Origins
@@ -568,6 +569,12 @@ class Store:
     def over(self, connection: SessionConnection) -> None:
         self.calls.append("over")
 
+    def ask_to_replay(
+        self, exchange: ServerExchangeCore, session: Session, stream: int, after: int, upto: int
+    ) -> bool:
+        self.calls.append(f"replay {stream} {after} {upto}")
+        return True
+
     def subscribed(self, uri: str, connection: SessionConnection) -> None:
         self.calls.append(f"subscribed {uri}")
 
@@ -639,7 +646,9 @@ def new_store(core: ServerEndpointCore, service: Service) -> SessionStore:
         "config": core.config,
     }
     assert service.sessions is not None
-    return SessionStore(core, service, service.sessions, new_shared(core).core, settings)
+    return SessionStore(
+        core, service, service.sessions, new_shared(core).core, settings, Lookups(core)
+    )
 
 
 def test_the_store_opens_finds_and_forgets_sessions() -> None:
@@ -666,7 +675,7 @@ def test_the_store_opens_finds_and_forgets_sessions() -> None:
 
 def new_hosted(core: ServerEndpointCore, service: Service) -> HostedConnections:
     settings: dict[str, Any] = {"instructions": None, "config": core.config}
-    return HostedConnections(core, service, new_shared(core), settings)
+    return HostedConnections(core, service, new_shared(core), settings, Lookups(core))
 
 
 def test_connections_are_hosted_for_each_way_to_be_served() -> None:
@@ -694,7 +703,9 @@ class Served:
         self.service = service_of(**settings)
         self.hosted = new_hosted(self.core, self.service)
         self.heads = new_judge(self.core, self.service)
-        self.post = PostReceiver(self.core, self.service, self.hosted, self.heads)
+        self.post = PostReceiver(
+            self.core, self.service, self.hosted, self.heads, Lookups(self.core)
+        )
         self.methods = Methods(self.core, self.service, self.hosted.store, self.heads, self.post)
 
     def receive(

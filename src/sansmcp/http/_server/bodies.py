@@ -87,6 +87,10 @@ class HeldMemory:
 
     # ------------------------------------------------------------------------------ requests
 
+    def has_room_for(self, size: int) -> bool:
+        """Whether so many bytes more can be held, as they always can where they are few."""
+        return size <= 2 * SMALL_NOTIFICATION or self.bytes + size <= self.limit
+
     def weigh(self, body: bytes | bytearray, value: Any) -> bool:
         """Note how much a message holds once it is decoded; return whether there is room for it."""
         size = len(body)

@@ -38,6 +38,7 @@ class Service(Record):
         answers: Whether a response is a stream only where it has to be, or wherever it can be.
         tool_schema: Gives the `inputSchema` of a tool; None: `Mcp-Param-*` fields are not checked.
         old_paths: Where clients of 2024-11-05 are served; None: nowhere.
+        asks_tool_schema: Whether the application is asked for schemas of tools by an event.
 
     Raises:
         ValueError: Some of these contradict each other.
@@ -51,6 +52,7 @@ class Service(Record):
     answers: Literal["auto", "sse"] = "auto"
     tool_schema: ToolSchema | None = None
     old_paths: OldPaths | None = None
+    asks_tool_schema: bool = False
 
     def __attrs_post_init__(self) -> None:
         """Sessions need a legacy revision, and paths of 2024-11-05 need sessions and streams."""

@@ -38,18 +38,31 @@ from ..._wire.setting_checks import (
 )
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing
 from .._headers import Fields, GivenHeaders, Headers, Text
+from .answers import LookupAnswers
 from .connection import RoutedConnection
 from .core import ServerEndpointCore, Service
-from .events import HTTPEvent, SessionEnd
+from .events import (
+    CredentialsReceived,
+    EventToStore,
+    HTTPEvent,
+    Question,
+    ReplayWanted,
+    SessionEnd,
+    SessionRequested,
+    SessionWanted,
+    ToolSchemaWanted,
+)
 from .exchange import ServerExchange, ServerExchangeCore
 from .head import RequestHeadJudge
 from .hosted_connections import HostedConnections, without_streams
+from .lookups import Lookups
 from .methods import Methods
 from .modern_headers import ToolSchema
 from .origins import Origins
 from .post import PostReceiver
+from .relay import CarriedRequest
 from .session_connection import SessionConnection
-from .sessions import OldPaths, Session, Sessions, state_of
+from .sessions import ASK, OldPaths, Session, Sessions, state_of
 from .shared_connection import SharedConnection
 from .streams import Stream
 
@@ -86,7 +99,11 @@ class ServerEndpoint:
         keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
         tool_schema: Gives the `inputSchema` of a tool, to check its `Mcp-Param-*` fields; None:
             they are not checked. An exception that it raises comes out of the exchange's
-            `receive_end`, after the request was answered with 500.
+            `receive_end`, after the request was answered with 500. `"ask"`: the application is
+            asked by the event `ToolSchemaWanted`, and may take its time.
+        credentials: `given`: a principal is given with a request, or set before its body is
+            complete. `ask`: the application is asked who sends a request, by the event
+            `CredentialsReceived`, and may take its time.
         old_paths: Where clients of 2024-11-05 are served; needs `sessions`.
         config: Limits and policies. Each session has the limits of a connection.
         wake: Called when output, an event or an earlier deadline appears where none was.
@@ -97,7 +114,16 @@ class ServerEndpoint:
         LocalProtocolError: `info`, `capabilities` or `instructions` have no JSON form.
     """
 
-    __slots__ = ("__weakref__", "_core", "_heads", "_hosted", "_methods")
+    __slots__ = (
+        "__weakref__",
+        "_answers",
+        "_asks_credentials",
+        "_core",
+        "_heads",
+        "_hosted",
+        "_lookups",
+        "_methods",
+    )
 
     def __init__(
         self,
@@ -112,7 +138,8 @@ class ServerEndpoint:
         streams: bool = True,
         answers: Literal["auto", "sse"] = "auto",
         keep_alive: float | None = 15.0,
-        tool_schema: ToolSchema | None = None,
+        tool_schema: ToolSchema | Literal["ask"] | None = None,
+        credentials: Literal["given", "ask"] = "given",
         old_paths: OldPaths | None = None,
         config: Config | None = None,
         wake: Callable[[], None] | None = None,
@@ -122,7 +149,10 @@ class ServerEndpoint:
         check_kind("sessions", sessions, Sessions, optional=True)
         check_kind("old_paths", old_paths, OldPaths, optional=True)
         check_object("capabilities", capabilities, optional=True)
-        check_function("tool_schema", tool_schema, optional=True)
+        check_choice("credentials", credentials, ("given", ASK))
+        asks_tool_schema = tool_schema == ASK
+        schema_of = None if tool_schema == ASK else tool_schema
+        check_function("tool_schema", schema_of, optional=True)
         check_function("wake", wake, optional=True)
         if keep_alive is not None:
             check_seconds("keep_alive", keep_alive)
@@ -153,16 +183,21 @@ class ServerEndpoint:
             sessions=sessions,
             streams=streams,
             answers=answers,
-            tool_schema=tool_schema,
+            tool_schema=schema_of,
             old_paths=old_paths,
+            asks_tool_schema=asks_tool_schema,
         )
-        hosted = HostedConnections(core, service, whole, settings)
+        lookups = Lookups(core)
+        hosted = HostedConnections(core, service, whole, settings, lookups)
         heads = RequestHeadJudge(core, service, served_from)
-        post = PostReceiver(core, service, hosted, heads)
+        post = PostReceiver(core, service, hosted, heads, lookups)
         self._core: Final = core
         self._heads: Final = heads
         self._hosted: Final = hosted
+        self._lookups: Final = lookups
         self._methods: Final = Methods(core, service, hosted.store, heads, post)
+        self._answers: Final = LookupAnswers(core, lookups, self._methods, post, hosted.store)
+        self._asks_credentials: Final = credentials == ASK
 
     # -------------------------------------------------------------------- from the transport
 
@@ -207,8 +242,52 @@ class ServerEndpoint:
         )
         handle = ServerExchange(exchange, self._methods)
         self._heads.judge(exchange)
+        if self._asks_credentials and principal is None and handle.needs_principal:
+            self._answers.ask_for_credentials(exchange)
         if core.wake is not None:
             core.settle()
+        return handle
+
+    def receive_carried(
+        self,
+        request: CarriedRequest,
+        *,
+        context: Any = None,
+        at: float | None = None,
+        now: float | None = None,
+    ) -> ServerExchange:
+        """Serve a whole request that another process has received, and carried here by `carry`.
+
+        It is served as any other, but that nobody is asked for its credentials again, nor for a
+        session that it names and that is not open here: that gets 404.
+
+        Args:
+            request: The request.
+            context: Anything; it becomes `IncomingRequest.context`.
+            at: As for `ServerExchange.receive_end`.
+            now: The caller's clock in seconds.
+
+        Returns:
+            The exchange. Its output goes back to the other process, which relays it.
+        """
+        core = self._core
+        if now is not None:
+            core.tell(now)
+        exchange = ServerExchangeCore(
+            core,
+            request.method,
+            request.target,
+            Fields(list(request.headers)),
+            request.principal,
+            request.principal_key,
+            context,
+        )
+        exchange.is_carried = True
+        handle = ServerExchange(exchange, self._methods)
+        self._heads.judge(exchange)
+        handle.receive_data(request.body)
+        handle.receive_end(at=at)
+        core.settle()
         return handle
 
     def refusal(
@@ -581,6 +660,217 @@ class ServerEndpoint:
         self._settle()
         return told
 
+    # ------------------------------------------------------------------ answers to questions
+
+    def admit(
+        self,
+        asked: CredentialsReceived,
+        principal: Any,
+        principal_key: str | None = None,
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Say who sends a request; it is served when its body is there, too.
+
+        `ServerExchange.refuse` refuses it instead.
+
+        Args:
+            asked: The event that has asked.
+            principal: As for `exchange`.
+            principal_key: As for `exchange`.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the request goes on. False: it was ended meanwhile.
+
+        Raises:
+            LocalProtocolError: The question was answered already, or there are
+                `Config.state_keys`, and a principal without a `principal_key`: then the request
+                was answered with 500.
+        """
+        return self._settled(self._answers_at(now).admit(asked, principal, principal_key))
+
+    def provide_tool_schema(
+        self, wanted: ToolSchemaWanted, schema: JSONObject | None, *, now: float | None = None
+    ) -> bool:
+        """Give the `inputSchema` of a tool, and serve the call that waits for it.
+
+        Args:
+            wanted: The event that has asked.
+            schema: The schema; None: there is no such tool, or nothing is to be checked.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the request goes on. False: it was ended meanwhile.
+
+        Raises:
+            LocalProtocolError: The question was answered already.
+        """
+        return self._settled(self._answers_at(now).provide_tool_schema(wanted, schema))
+
+    def open_session(
+        self,
+        requested: SessionRequested,
+        session_id: str | None = None,
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Open the session that a client has asked for; `SessionStarted` follows if it begins.
+
+        `ServerExchange.refuse` refuses it instead.
+
+        Args:
+            requested: The event that has asked.
+            session_id: The id of the session, which nobody can guess, of visible ASCII; None: one
+                of `Sessions.new_id`.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the request goes on. False: it was ended meanwhile.
+
+        Raises:
+            LocalProtocolError: The question was answered already, or no session can have this id.
+        """
+        return self._settled(self._answers_at(now).open_session(requested, session_id))
+
+    def refuse_session(self, wanted: SessionWanted, *, now: float | None = None) -> bool:
+        """Say that a session does not exist: the request gets 404, and its client opens another.
+
+        Returns:
+            Whether it was said. False: the request was ended meanwhile.
+
+        Raises:
+            LocalProtocolError: The question was answered already.
+        """
+        return self._settled(self._answers_at(now).refuse_session(wanted))
+
+    def carry(self, wanted: SessionWanted, *, now: float | None = None) -> CarriedRequest | None:
+        """Take a request away, to carry it to the process that has its session.
+
+        The response comes back by `wanted.exchange`: `relay_head`, `relay_body`, `relay_end`, or
+        `relay_failed`. If the client is gone before, `RelayEnded` says so.
+
+        Returns:
+            The whole request, for `receive_carried` of the other process; None: it was ended
+            meanwhile.
+
+        Raises:
+            LocalProtocolError: The question was answered already.
+        """
+        request = self._answers_at(now).carry(wanted)
+        self._settle()
+        return request
+
+    def replay_ended(
+        self,
+        wanted: SessionWanted,
+        events: Sequence[tuple[int, bytes]],
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Send the stored rest of a stream whose session is over, as a response that ends with it.
+
+        Args:
+            wanted: The event that has asked, which names the stream.
+            events: Number and message of each event after `wanted.after`, oldest first.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether it is sent. False: the request was ended meanwhile.
+
+        Raises:
+            LocalProtocolError: The question was answered already, or names no stream, or the events
+                do not follow in order, or have more than `Config.max_unsent_bytes`.
+        """
+        return self._settled(self._answers_at(now).replay_ended(wanted, events))
+
+    def replay(
+        self,
+        wanted: ReplayWanted,
+        events: Sequence[tuple[int, bytes]] | None,
+        *,
+        more: bool = False,
+        now: float | None = None,
+    ) -> bool:
+        """Give stored events to a client that resumes a stream. New ones follow behind them.
+
+        Args:
+            wanted: The event that has asked.
+            events: Number and message of each event after `wanted.after`, oldest first; None:
+                nothing is known of the stream, for which the client gets 400 if the stream is over.
+            more: Whether there are others: `ReplayWanted` comes again when these were taken. If
+                not, those that are missing are reported as lost (OWN-033).
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the question was open. False: the request was ended meanwhile.
+
+        Raises:
+            LocalProtocolError: The question was answered already, or the events do not follow in
+                order, or there are none and `more` is True.
+        """
+        return self._settled(self._answers_at(now).replay(wanted, events, more))
+
+    def fail_lookup(
+        self,
+        asked: Question,
+        text: str = "the server could not look up what this request needs",
+        *,
+        status: int = 500,
+        retry_after: int | None = None,
+        now: float | None = None,
+    ) -> bool:
+        """Say that a question cannot be answered now: its request gets an error.
+
+        A response that has begun, as a stream that goes on with another one, is ended instead: its
+        client may resume it. `LookupEnded` follows.
+
+        Args:
+            asked: The event that has asked.
+            text: One sentence for the client.
+            status: From 500 to 599: 503 where the client had better try again.
+            retry_after: Seconds after which it may do so; None: that is not said.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the question was open. False: the request was ended meanwhile.
+
+        Raises:
+            LocalProtocolError: The question was answered already.
+            ValueError: The status is none of a server's error.
+        """
+        return self._settled(self._answers_at(now).fail(asked, text, status, retry_after))
+
+    def store_failed(self, event: EventToStore, text: str, *, now: float | None = None) -> bool:
+        """Say that an event could not be stored. That is reported (OWN-033).
+
+        A request of this side that no client has read ends in `NO_STREAM` with its event.
+
+        Args:
+            event: The event.
+            text: What has failed, for the report.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the session is still open.
+        """
+        return self._settled(self._answers_at(now).store_failed(event, text))
+
+    def store_dropped(self, session: Session, count: int, *, now: float | None = None) -> bool:
+        """Say that the oldest stored events of a session were dropped. That is reported (OWN-033).
+
+        Requests of this side that no client has read end in `NO_STREAM` with their events.
+
+        Args:
+            session: The session.
+            count: How many of its events were dropped since this was said last.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the session is still open.
+        """
+        return self._settled(self._answers_at(now).store_dropped(session, count))
+
     # -------------------------------------------------------------------------- subscriptions
 
     def acknowledge(
@@ -629,6 +919,7 @@ class ServerEndpoint:
             core.tell(now)
         core.closing = True
         self._heads.forget()
+        self._lookups.close()
         for shared in self._hosted.shared():
             shared.core.now = core.now
             shared.end_all()
@@ -671,6 +962,16 @@ class ServerEndpoint:
         return tuple(one for one in self.listeners if one.request.principal == principal)
 
     @property
+    def open_questions(self) -> tuple[Question, ...]:
+        """The questions that the application has not answered, oldest first."""
+        return self._lookups.questions
+
+    @property
+    def carried(self) -> tuple[ServerExchange, ...]:
+        """The exchanges whose responses come from another process, oldest first."""
+        return self._lookups.carried
+
+    @property
     def held_bytes(self) -> int:
         """Memory, by estimate, that requests hold: see `Config.max_held_bytes`.
 
@@ -689,6 +990,15 @@ class ServerEndpoint:
 
     def _settle(self) -> None:
         self._core.settle()
+
+    def _settled(self, outcome: bool) -> bool:
+        self._core.settle()
+        return outcome
+
+    def _answers_at(self, now: float | None) -> LookupAnswers:
+        if now is not None:
+            self._core.tell(now)
+        return self._answers
 
     def _own(
         self, connection: RoutedConnection | None, what: object, now: float | None

@@ -161,7 +161,7 @@ class History:
                 del self._calls[oldest]
             self._calls[call] = self._kept, stream, stream.events
         if dropped:
-            self._give_up(dropped)
+            self.dropped(dropped)
         return True
 
     def after(self, number: int, event: int) -> Sequence[tuple[int, bytes]] | None:
@@ -174,9 +174,9 @@ class History:
         self.has_failed = False
         return events
 
-    def _give_up(self, dropped: int) -> None:
+    def dropped(self, count: int) -> None:
         """The oldest events are gone: requests of the server among them that were not read end."""
-        self._dropped += dropped
+        self._dropped += count
         if not self._was_full:
             self._was_full = True
             self._owner.report_log("is full: its oldest events were dropped")
@@ -189,6 +189,21 @@ class History:
             del calls[call]
             if call.open and event >= stream.unseen:
                 self._owner.lose(call)
+
+    def store_failed(self, number: int, event: int, text: str) -> None:
+        """The application could not store an event: a request of the server that waited ends.
+
+        Args:
+            number: The number of the stream.
+            event: The number of the event.
+            text: What has failed.
+        """
+        self._owner.report_log(f"has failed: {text}")
+        for call, (_, stream, place) in tuple(self._calls.items()):
+            if stream.number == number and place == event:
+                del self._calls[call]
+                if call.open and event >= stream.unseen:
+                    self._owner.lose(call)
 
     def report_lost(self, events: int) -> None:
         """Report that a client has resumed a stream too late for so many events."""

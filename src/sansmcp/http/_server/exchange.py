@@ -7,6 +7,7 @@ and the response that they put together piece by piece.
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypeAlias, final
@@ -15,7 +16,7 @@ import attrs
 
 from ..._connection.timers import Timed
 from ..._rules.sending import Breach
-from ..._spec.errors import ErrorCode
+from ..._spec.errors import ErrorCode, LocalProtocolError
 from ..._wire.setting_checks import check_clock
 from ..._wire.values import Record, RequestId
 from .._headers import NO_FIELDS, Fields, Headers, Text, pairs_of, text_of
@@ -25,7 +26,7 @@ from .core import ServerEndpointCore
 
 _NAME: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-_RETRY_AFTER: Final[Headers] = ((b"retry-after", b"5"),)
+RETRY_AFTER: Final[Headers] = ((b"retry-after", b"5"),)
 _OURS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
 """Fields about the body of a response: they are written with the body."""
 _JSON: Final = (b"content-type", b"application/json")
@@ -122,8 +123,67 @@ class MissedEvents(Protocol):
     over: bool
     listens: bool
 
+    @property
+    def asks(self) -> bool:
+        """Whether the application is asked for the events."""
+        ...
+
     def missed(self) -> bytes:
         """The next portion of the events that the exchange has missed; it may be empty."""
+        ...
+
+
+class LookupEnd(enum.Enum):
+    """Why an exchange ended while it waited for the application, or while it was carried."""
+
+    DISCONNECTED = "the client is gone"
+    REFUSED = "the request was refused meanwhile, or its stream resumed in another exchange"
+    UNREAD = "the client stopped reading, and the limit on unsent output was reached"
+    FAILED = "the application said that it cannot be served now"
+    CLOSED = "the endpoint was closed"
+
+
+class ExchangeRelay(Protocol):
+    """The response to an exchange that was carried to another process."""
+
+    def head(self, status: int, headers: Headers) -> bool:
+        """Take the head of the response."""
+        ...
+
+    def body(self, data: bytes) -> bool:
+        """Take bytes of the body."""
+        ...
+
+    def end(self) -> bool:
+        """The response is complete."""
+        ...
+
+    def fail(self, cause: LookupEnd, text: str) -> bool:
+        """End the exchange without the rest of the response."""
+        ...
+
+
+class ExchangeLookup(Protocol):
+    """What an exchange waits for: something that the application looks up.
+
+    Attributes:
+        is_waiting: Whether the exchange still waits.
+        body: The body of the request, where it is complete; else empty.
+        id: The id of the request, where it is known; else None.
+        relay: The response, where the request was carried away; else None.
+    """
+
+    is_waiting: bool
+    body: bytes | bytearray
+    id: Any
+    relay: ExchangeRelay | None
+
+    def keep_body(self, body: bytes | bytearray, at: float | None) -> None:
+        """The body of the request is complete, and the exchange waits."""
+        ...
+
+    def ended(self, cause: LookupEnd) -> None:
+        """The exchange does not wait any more. Spare calls do nothing."""
         ...
 
 
@@ -133,6 +193,11 @@ class BodyReceiver(Protocol):
     def receive(self, exchange: ServerExchangeCore, body: bytes | bytearray) -> None:
         """Serve a request whose body is complete."""
         ...
+
+
+def has_bad_field(headers: Headers) -> bool:
+    """Whether a name or a value is none that a header may have."""
+    return any(not _NAME.fullmatch(name) or _CONTROLS.search(value) for name, value in headers)
 
 
 def plain_response(status: int, text: str, common: Headers) -> tuple[int, Headers, bytes]:
@@ -157,6 +222,8 @@ class ServerExchangeCore:
         json_first: Whether the response is one JSON object if no message comes before the answer.
         body: What came of the body; None: more of it is of no use.
         is_complete: Whether the whole body was received.
+        is_carried: Whether another process has received the request, and carried it here.
+        lookup: What the exchange waits for, or has waited for last; None: for nothing yet.
         route: Where the messages of its conversation leave, while the response is open.
         ledger: What counts the output that waits here; None: nothing does.
         status: The status of the response; 0 before there is one.
@@ -183,11 +250,13 @@ class ServerExchangeCore:
         "fields",
         "handle",
         "headers",
+        "is_carried",
         "is_complete",
         "is_resting",
         "is_stream",
         "json_first",
         "ledger",
+        "lookup",
         "method",
         "over",
         "pieces",
@@ -231,6 +300,8 @@ class ServerExchangeCore:
         self.context: Any = context
         self.body: bytes | bytearray | None = b""
         self.is_complete: bool = False
+        self.is_carried: bool = False
+        self.lookup: ExchangeLookup | None = None
         self.route: ResponseRoute | None = None
         self.ledger: Ledger | None = None
         self.status: int = 0
@@ -250,6 +321,11 @@ class ServerExchangeCore:
     def query(self) -> str:
         """The query of the target."""
         return text_of(self.target).partition("?")[2]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the exchange waits for something that the application looks up."""
+        return self.lookup is not None and self.lookup.is_waiting
 
     @property
     def takes_stream(self) -> bool:
@@ -304,6 +380,34 @@ class ServerExchangeCore:
         self.written_at = self.core.now
         self._has_output()
 
+    def start_ended(self, pieces: list[bytes]) -> None:
+        """Make the whole response: a stream that ends with these pieces."""
+        self.is_stream = True
+        self.status = 200
+        self.headers = _STREAM + self.common
+        self._deadline = None
+        self.pieces += pieces
+        self.over = True
+        self._has_output()
+
+    def start_relayed(self, status: int, headers: Headers) -> None:
+        """Begin a response that another process has composed."""
+        self.is_stream = any(field == _STREAM[0] for field in headers)
+        self.status = status
+        self.headers = headers + self.common
+        self.written_at = self.core.now
+        self._deadline = None  # the other process keeps the stream alive
+        self._has_output()
+
+    def keep(self, data: bytes) -> None:
+        """Add a piece to a response that another process has composed; without a head it waits."""
+        if self.status:
+            self.write(data)
+        else:
+            assert self.ledger is not None  # as long as the response goes on
+            self.pieces.append(data)
+            self.ledger.waits(len(data))
+
     def end(self, status: int = 200, id: RequestId | None = None) -> None:
         """End the response: no message follows.
 
@@ -325,6 +429,8 @@ class ServerExchangeCore:
         """Add nothing more to the response."""
         self.over = True
         self.route = None
+        if self.lookup is not None:
+            self.lookup.ended(LookupEnd.REFUSED)
         if self.is_stream:
             self.core.timers.drop(self)
 
@@ -379,10 +485,12 @@ class ServerExchangeCore:
         self.drop_body()
         text = "the server has too much to hold: try again later"
         body = core.error_body(text, ErrorCode.INTERNAL_ERROR, id)
-        self.answer(503, body, _RETRY_AFTER)
+        self.answer(503, body, RETRY_AFTER)
 
     def drop_body(self) -> None:
-        """Take nothing more of the body."""
+        """Take nothing more of the body, and wait for nothing: the request is not served."""
+        if self.lookup is not None:
+            self.lookup.ended(LookupEnd.REFUSED)
         body, self.body = self.body, None
         if body is not None and len(body) > SMALL_BODY:
             self.core.held.body_is_over(self)
@@ -416,6 +524,9 @@ class ServerExchangeCore:
             behind = self.behind
             if behind is None or self.pieces:
                 return self.next_output()  # perhaps the end of the response
+            if behind.asks:
+                self.core.settle()
+                return None  # until the application has given the events
             stream = behind  # one stream after another whose events are lost
         self.is_resting = self.behind is not None
         self.written_at = self.core.now
@@ -431,7 +542,11 @@ class ServerExchangeCore:
             and not self.behind.listens
             and not self.taken
         ):
-            self.pieces.append(self.behind.missed())
+            data = self.behind.missed()
+            if self.waits:
+                self.core.settle()
+                return None
+            self.pieces.append(data)
         if not self.over or self.status == 0 or self.taken:
             return None
         self.retire()
@@ -529,9 +644,13 @@ class ServerExchange:
         if len(body) > SMALL_BODY:
             core.held.body_is_over(exchange)
         exchange.is_complete = True
-        core.at = at
-        self._receiver.receive(exchange, body)
-        exchange.fields = NO_FIELDS  # the response may be open for long
+        if exchange.lookup is not None and exchange.lookup.is_waiting:
+            exchange.lookup.keep_body(body, at)
+        else:
+            core.at = at
+            self._receiver.receive(exchange, body)
+            if exchange.lookup is None:
+                exchange.fields = NO_FIELDS  # the response may be open for long
         if core.wake is not None:
             core.settle()
 
@@ -545,6 +664,8 @@ class ServerExchange:
         core = exchange.core
         if now is not None:
             core.tell(now)
+        if exchange.lookup is not None:
+            exchange.lookup.ended(LookupEnd.DISCONNECTED)
         exchange.drop_body()
         route = exchange.route
         if route is not None and route.over and not exchange.is_stream:
@@ -571,7 +692,9 @@ class ServerExchange:
     ) -> bool:
         """Answer for the transport, which has found that this request must not be served.
 
-        A client is told in this way to authenticate: 401 or 403, with `WWW-Authenticate`.
+        A client is told in this way to authenticate: 401 or 403, with `WWW-Authenticate`. The
+        application refuses so, too, what it is asked for by `CredentialsReceived`,
+        `ToolSchemaWanted`, `SessionRequested` and `SessionWanted`.
 
         Args:
             status: From 400 to 599. From 500 on the JSON-RPC error in the body is -32603, since
@@ -591,22 +714,118 @@ class ServerExchange:
             (name.lower().encode("ascii"), value.encode("latin-1"))
             for name, value in pairs_of(headers)
         )
-        if not 400 <= status <= 599 or any(
-            not _NAME.fullmatch(name) or name in _OURS or _CONTROLS.search(value)
-            for name, value in more
-        ):
+        if not 400 <= status <= 599 or has_bad_field(more) or _OURS & {name for name, _ in more}:
             raise ValueError(f"no response can have status {status} and the fields {more!r}")
         exchange = self._exchange
         core = exchange.core
         if now is not None:
             core.tell(now)
-        if exchange.over or exchange.is_complete:
+        if exchange.over or exchange.route is not None:
             return False
+        id = None if exchange.lookup is None else exchange.lookup.id
         exchange.drop_body()
         code = ErrorCode.INVALID_REQUEST if status < 500 else ErrorCode.INTERNAL_ERROR
-        exchange.answer(status, core.error_body(text, code), more)
+        exchange.answer(status, core.error_body(text, code, id), more)
         core.settle()
         return True
+
+    # --------------------------------------------------------------- from another process
+
+    def relay_head(
+        self,
+        status: int,
+        headers: Mapping[str, str] | Iterable[tuple[Text, Text]],
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """Give the head of the response to a request that `ServerEndpoint.carry` has taken away.
+
+        A response with a `content-length` goes out when it is complete, and 503 instead if it never
+        is; any other one goes out as it comes. Headers of the connection and of CORS are left out:
+        this endpoint sends its own.
+
+        Args:
+            status: From 200 to 599.
+            headers: As the other process has them: a mapping, or pairs.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether the rest is wanted. False: the exchange was ended (`RelayEnded`).
+
+        Raises:
+            ValueError: The status is none of a response, or a header is not valid.
+            LocalProtocolError: The request was not carried, or its head was given before.
+        """
+        given = tuple(
+            (text_of(name).lower().encode("latin-1"), text_of(value).encode("latin-1"))
+            for name, value in pairs_of(headers)
+        )
+        if not 200 <= status <= 599 or has_bad_field(given):
+            raise ValueError(f"no response can have status {status} and the headers {given!r:.200}")
+        return self._settled(self._relay(now).head(status, given))
+
+    def relay_body(self, data: bytes, *, now: float | None = None) -> bool:
+        """Give bytes of the body of a relayed response.
+
+        Args:
+            data: Any number of bytes.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether more is wanted. False: the exchange was ended (`RelayEnded`), perhaps just now,
+            since more than `Config.max_unsent_bytes` would wait for a client that does not read.
+
+        Raises:
+            LocalProtocolError: The request was not carried, there is no head yet, the response is
+                complete, or the body is longer than its `content-length`.
+        """
+        return self._settled(self._relay(now).body(data))
+
+    def relay_end(self, *, now: float | None = None) -> bool:
+        """End a relayed response.
+
+        Returns:
+            Whether the response is complete. False: it lacks a part, for which 503 goes out, or the
+            exchange was ended before.
+
+        Raises:
+            LocalProtocolError: The request was not carried, there is no head yet, or the response
+                is complete already.
+        """
+        return self._settled(self._relay(now).end())
+
+    def relay_failed(
+        self,
+        text: str = "the process that serves this session has not answered: try again later",
+        *,
+        now: float | None = None,
+    ) -> bool:
+        """End a relayed response whose rest will not come: 503, or the end of what was begun.
+
+        Args:
+            text: One sentence for the client, where the response is 503.
+            now: The caller's clock in seconds.
+
+        Returns:
+            Whether it was open until now.
+
+        Raises:
+            LocalProtocolError: The request was not carried.
+        """
+        return self._settled(self._relay(now).fail(LookupEnd.FAILED, text))
+
+    def _relay(self, now: float | None) -> ExchangeRelay:
+        exchange = self._exchange
+        if now is not None:
+            exchange.core.tell(now)
+        relay = None if exchange.lookup is None else exchange.lookup.relay
+        if relay is None:
+            raise LocalProtocolError("OWN-064", "the request was not carried to another process")
+        return relay
+
+    def _settled(self, outcome: bool) -> bool:
+        self._exchange.core.settle()
+        return outcome
 
     # ------------------------------------------------------------------------- to the caller
 
@@ -699,8 +918,13 @@ class ServerExchange:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes that wait here: of a body that is not complete, and of output not yet taken."""
-        return sum(map(len, self._exchange.pieces)) + len(self._exchange.body or b"")
+        """Bytes that wait here: of a body, and of output not yet taken.
+
+        A body counts until it is complete, or as long as the application is asked about it.
+        """
+        exchange = self._exchange
+        waiting = len(exchange.lookup.body) if exchange.lookup is not None else 0
+        return sum(map(len, exchange.pieces)) + len(exchange.body or b"") + waiting
 
     @property
     def has_output(self) -> bool:
@@ -710,6 +934,11 @@ class ServerExchange:
             return exchange.status != 0
         return (
             bool(exchange.pieces)
-            or exchange.behind is not None
+            or (exchange.behind is not None and not exchange.waits)
             or (exchange.over and exchange.taken == 1)
         )
+
+
+def core_of(exchange: ServerExchange) -> ServerExchangeCore:
+    """The object behind the handle of an exchange, for the parts of an endpoint."""
+    return exchange._exchange

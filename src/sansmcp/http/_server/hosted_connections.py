@@ -8,6 +8,7 @@ from ..._wire.values import JSONObject, is_object
 from .._headers import Fields, Text
 from .connection import RoutedConnection
 from .core import ASSUMED, VERSION_FIELD, ServerEndpointCore, Service
+from .lookups import Lookups
 from .session_connection import SessionConnection
 from .session_store import SessionStore
 from .shared_connection import SharedConnection
@@ -38,6 +39,7 @@ class HostedConnections:
         service: What the endpoint serves.
         whole: The connection with all revisions, which has judged what the server says of itself.
         settings: What the other connections are made with: `instructions` and `config`.
+        lookups: The exchanges that wait for the application.
 
     Attributes:
         modern: The connection of all clients of 2026-07-28; None where that is not served.
@@ -54,6 +56,7 @@ class HostedConnections:
         service: Service,
         whole: SharedConnection,
         settings: dict[str, Any],
+        lookups: Lookups,
     ) -> None:
         # What the server says of itself never changes; the caller's dicts are not kept.
         capabilities = whole.core.capabilities
@@ -76,7 +79,9 @@ class HostedConnections:
         self.openings: dict[SharedConnection, None] = {}
         self.store: SessionStore | None = None
         if service.sessions is not None:
-            self.store = SessionStore(core, service, service.sessions, whole.core, settings)
+            self.store = SessionStore(
+                core, service, service.sessions, whole.core, settings, lookups
+            )
 
     def known_stateless(self, fields: Fields) -> SharedConnection | None:
         """The connection of the legacy revision that the fields name, if there is one already."""

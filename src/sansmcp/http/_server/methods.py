@@ -9,7 +9,6 @@ Source: MCP 2025-11-25, basic/transports.
 from __future__ import annotations
 
 from ..._connection.request_state import check_principal_key
-from ..._rules.sending import Breach
 from ..._spec.errors import ErrorCode, LocalProtocolError
 from .core import ServerEndpointCore, Service
 from .events import SessionEnd
@@ -17,6 +16,7 @@ from .exchange import ServerExchangeCore
 from .head import CLOSING, RequestHeadJudge
 from .post import PostReceiver
 from .session_store import SessionStore
+from .streams import UNKNOWN_EVENT
 
 
 class Methods:
@@ -84,7 +84,10 @@ class Methods:
         store, old_paths = self._store, self._service.old_paths
         assert store is not None  # else there is no GET
         if old_paths is not None and exchange.path == old_paths.stream:
-            store.open_old(exchange, old_paths.post)
+            if store.asks_opening:
+                store.ask_to_open(exchange, None, None)
+            else:
+                store.open_old(exchange)
             return
         if not self._heads.judge_version(exchange, None):
             return
@@ -95,8 +98,7 @@ class Methods:
         if not last:
             connection.streams.open(exchange)
         elif not connection.streams.resume(exchange, last):
-            text = "Last-Event-ID names no event of this session that is known"
-            exchange.refuse(400, Breach("SSE-035", text, ErrorCode.INVALID_REQUEST))
+            exchange.refuse(400, UNKNOWN_EVENT)
         connection.release_changes()
         connection.core.settle()
 

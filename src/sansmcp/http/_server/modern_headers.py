@@ -81,7 +81,7 @@ def judge_headers(
         if said != value:
             return _differs("Mcp-Name", said, value) if said is not None else _BAD_NAME
     if tool_schema is not None and method == "tools/call":
-        return _judge_params(fields, params.get("arguments"), tool_schema(str(value)))
+        return judge_params(fields, params.get("arguments"), tool_schema(str(value)))
     return None
 
 
@@ -102,8 +102,11 @@ _BAD_NAME: Final = _mismatch("HDR-030", "Mcp-Name has no valid value")
 # -------------------------------------------------------------------------------- Mcp-Param-*
 
 
-def _judge_params(fields: Fields, arguments: object, schema: JSONObject | None) -> Breach | None:
-    # Keeps HDR-024.
+def judge_params(fields: Fields, arguments: object, schema: JSONObject | None) -> Breach | None:
+    """The breach if a header contradicts the argument that it mirrors; None without a schema.
+
+    Keeps HDR-024.
+    """
     if schema is None:
         return None
     for name, path in _mirrored(schema, ()):

@@ -20,10 +20,12 @@ from ..._wire.values import MISSING, JSONObject, JSONValue, id_key, is_list, is_
 from .bodies import SMALL_NOTIFICATION, has_duplicates, measured
 from .connection import RoutedConnection
 from .core import SESSION_FIELD, VERSION_FIELD, ServerEndpointCore, Service
+from .events import ToolSchemaWanted
 from .exchange import ServerExchangeCore
 from .head import RequestHeadJudge
 from .hosted_connections import HostedConnections
-from .modern_headers import judge_headers
+from .lookups import Lookups
+from .modern_headers import judge_headers, judge_params
 from .session_connection import SessionConnection
 from .shared_connection import Reply, SharedConnection
 from .streams import Stream
@@ -37,9 +39,10 @@ class PostReceiver:
         service: What the endpoint serves.
         hosted: The connections of the endpoint.
         heads: The judge of heads, for the revision that a head names.
+        lookups: The exchanges that wait for the application.
     """
 
-    __slots__ = ("_core", "_heads", "_hosted", "_old_path", "_service")
+    __slots__ = ("_core", "_heads", "_hosted", "_lookups", "_old_path", "_service")
 
     def __init__(
         self,
@@ -47,8 +50,10 @@ class PostReceiver:
         service: Service,
         hosted: HostedConnections,
         heads: RequestHeadJudge,
+        lookups: Lookups,
     ) -> None:
         self._core = core
+        self._lookups = lookups
         self._service = service
         self._hosted = hosted
         self._heads = heads
@@ -189,9 +194,52 @@ class PostReceiver:
                 exchange.answer(500, body)
                 self._core.settle()
                 raise
+        if (
+            fault is None
+            and method == "tools/call"
+            and self._service.asks_tool_schema
+            and self._asks_for_schema(exchange, message, params)
+        ):
+            return
+        self._receive_judged(exchange, connection, message, method, fault)
+
+    def _asks_for_schema(
+        self, exchange: ServerExchangeCore, message: JSONObject, params: Any
+    ) -> bool:
+        """Have the application give the schema of a tool that is called; False: none is called."""
+        name: Any = params.get("name") if params.__class__ is dict else None
+        if type(name) is not str or "id" not in message:
+            return False
+        handle = exchange.handle
+        assert handle is not None  # as long as there is no response
+        question = ToolSchemaWanted(exchange=handle, name=name)
+        id, size = _readable(message["id"]), self._core.held.arriving
+        self._lookups.ask(exchange, question, id=id, message=message, size=size)
+        return True
+
+    def schema_found(
+        self, exchange: ServerExchangeCore, message: JSONObject, schema: JSONObject | None
+    ) -> None:
+        """Go on with a call whose tool the application has looked up."""
+        connection, params = self._hosted.modern, message["params"]
+        assert connection is not None  # which the call is for
+        assert is_object(params)
+        fault = judge_params(exchange.fields, params.get("arguments"), schema)
+        self._receive_judged(exchange, connection, message, "tools/call", fault)
+
+    def _receive_judged(
+        self,
+        exchange: ServerExchangeCore,
+        connection: SharedConnection,
+        message: JSONObject,
+        method: str,
+        fault: Breach | None,
+    ) -> None:
+        """Serve a modern message whose headers are judged."""
+        raw: Any = message.get("id", MISSING)
         if fault is not None:
             exchange.refuse(400, fault, _readable(raw))
-        elif not is_request:
+        elif raw is MISSING:
             connection.core.last_fault, connection.sender = None, exchange
             connection.machine.notifications.receive_notification(message, method)
             connection.sender = None
@@ -317,15 +365,39 @@ class PostReceiver:
             return
         if SESSION_FIELD not in exchange.fields.raw and opens:
             assert message is not None  # it opens a session
-            session = store.open(exchange, message, id)
-            if session is not None:
-                self._receive_in_session(exchange, session, value, message, body)
-                if session.core.conversation.phase is Phase.NEW:
-                    store.forget(session)
+            if store.asks_opening:
+                store.ask_to_open(exchange, message, id, body)
+            else:
+                self._open(exchange, message, id, body, None)
             return
-        session = store.find(exchange, id)
+        session = store.find(exchange, id, body)
         if session is not None:
             self._receive_in_session(exchange, session, value, message, body)
+
+    def session_granted(
+        self, exchange: ServerExchangeCore, body: bytes | bytearray, id: Any, name: str | None
+    ) -> None:
+        """Go on with an `initialize` whose session the application has granted."""
+        # Decoded again: the application owns the params that it was shown.
+        message: Any = self._core.config.codec.decode(body.removeprefix(BOM))
+        self._open(exchange, message, id, body, name)
+
+    def _open(
+        self,
+        exchange: ServerExchangeCore,
+        message: JSONObject,
+        id: Any,
+        body: bytes | bytearray,
+        name: str | None,
+    ) -> None:
+        """Open a session, unless its `initialize` comes to nothing."""
+        store = self._hosted.store
+        assert store is not None  # which opens it
+        session = store.open(exchange, message, id, name)
+        if session is not None:
+            self._receive_in_session(exchange, session, message, message, body)
+            if session.core.conversation.phase is Phase.NEW:
+                store.forget(session)
 
     def _receive_in_session(
         self,
@@ -425,14 +497,15 @@ class PostReceiver:
         """Serve a message of a client of 2024-11-05: its answer goes to its one stream."""
         store = self._hosted.store
         assert store is not None  # old paths need it
-        connection = store.find_old(exchange)
+        id = _readable(value.get("id")) if is_object(value) else None
+        connection = store.find_old(exchange, id, body)
         if connection is None:
             return
         if (
             connection.core.conversation.phase is Phase.NEW
             and is_object(value)
             and value.get("method") == "initialize"
-            and not store.reserve(connection, exchange, value, _readable(value.get("id")))
+            and not store.reserve(connection, exchange, value, id)
         ):
             return
         connection.core.now = self._core.now

@@ -24,7 +24,8 @@ from ..._rules.state_tables import StateTrigger
 from ..._wire.values import JSONObject, JSONValue, Missing, RequestId
 from .connection import RoutedConnection
 from .core import ServerEndpointCore
-from .events import SessionEnd
+from .events import EventToStore, SessionEnd
+from .exchange import ServerExchangeCore
 from .sessions import Session, Sessions
 from .streams import SessionStreams, Stream
 
@@ -42,6 +43,12 @@ class SessionOwner(Protocol):
 
     def over(self, connection: SessionConnection) -> None:
         """Everything that was open in the session has ended."""
+        ...
+
+    def ask_to_replay(
+        self, exchange: ServerExchangeCore, session: Session, stream: int, after: int, upto: int
+    ) -> bool:
+        """Ask the application for stored events."""
         ...
 
     def subscribed(self, uri: str, connection: SessionConnection) -> None:
@@ -299,6 +306,20 @@ class SessionConnection(RoutedConnection):
             self.end_session(SessionEnd.DISCONNECTED)
         else:
             self.touch()
+
+    def tell_to_store(self, stream: int, event: int, message: bytes) -> None:
+        """Tell the application of an event that it is to store."""
+        self.endpoint.events.append(
+            EventToStore(session=self.session, stream=stream, event=event, message=message)
+        )
+
+    def ask_to_replay(self, stream: Stream, exchange: ServerExchangeCore, upto: int) -> bool:
+        """Ask the application for the events that an exchange has missed.
+
+        Returns:
+            Whether the exchange waits for them. False: it was ended instead.
+        """
+        return self._owner.ask_to_replay(exchange, self.session, stream.number, stream.sent, upto)
 
     def report_log(self, what: str) -> None:
         """Report what has happened to the event log of the session."""

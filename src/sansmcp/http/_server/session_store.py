@@ -19,10 +19,19 @@ from .._headers import Text
 from .._sse import encode_event
 from .bodies import measured
 from .core import SESSION_FIELD, VERSION_FIELD, ServerEndpointCore, Service
-from .events import SessionEnd, SessionEnded, SessionStarted
+from .events import (
+    ReplayWanted,
+    SessionEnd,
+    SessionEnded,
+    SessionRequested,
+    SessionStarted,
+    SessionWanted,
+)
 from .exchange import ServerExchangeCore
+from .lookups import Lookups
 from .session_connection import SessionConnection
-from .sessions import Session, Sessions
+from .sessions import ASK, Session, Sessions
+from .streams import parse_event_id, tag_of
 
 _NO_SESSION: Final = (
     "there is no such session here: open another by initialize; "
@@ -48,8 +57,10 @@ class SessionStore:
         settings: How sessions are kept.
         whole: What all sessions take their facts about the server from.
         connection_settings: What the connection of each session is made with.
+        lookups: The exchanges that wait for the application.
 
     Attributes:
+        asks_opening: Whether the application is asked before a session is opened.
         connections: The connections of the sessions, oldest first, by the id as it stands in the
             field for it.
     """
@@ -57,10 +68,12 @@ class SessionStore:
     __slots__ = (
         "_connection_settings",
         "_core",
+        "_lookups",
         "_service",
         "_settings",
         "_subscribed",
         "_whole",
+        "asks_opening",
         "connections",
     )
 
@@ -71,12 +84,15 @@ class SessionStore:
         settings: Sessions,
         whole: Core,
         connection_settings: dict[str, Any],
+        lookups: Lookups,
     ) -> None:
         self._core = core
+        self._lookups = lookups
         self._service = service
         self._settings = settings
         self._whole = whole
         self._connection_settings = connection_settings
+        self.asks_opening: bool = settings.opening == ASK
         self.connections: dict[Text, SessionConnection] = {}
 
         # A change of a resource costs as much as there are sessions that are subscribed to it.
@@ -89,11 +105,38 @@ class SessionStore:
         """The open sessions, oldest first."""
         return tuple(connection.session for connection in self.connections.values())
 
+    def ask_to_open(
+        self,
+        exchange: ServerExchangeCore,
+        message: JSONObject | None,
+        id: Any,
+        body: bytes | bytearray = b"",
+    ) -> None:
+        """Ask the application whether a session may be opened, for `initialize` or a stream."""
+        handle = exchange.handle
+        assert handle is not None  # as long as there is no response
+        params: Any = None if message is None else message.get("params")
+        if message is not None and not is_object(params):
+            params = {}
+        question = SessionRequested(exchange=handle, params=params)
+        size = len(body) + self._core.held.arriving if body else 0
+        self._lookups.ask(exchange, question, id=id, body=body, size=size)
+
+    def check_id(self, name: str) -> None:
+        """Refuse a session id of the application that no session can have.
+
+        Raises:
+            LocalProtocolError: It is not visible ASCII, or that of a session that is open here.
+        """
+        if not _VISIBLE.fullmatch(name) or name.encode() in self.connections:
+            text = "a session id is of visible ASCII, and that of no other session"
+            raise LocalProtocolError("SESS-003", text)
+
     def open(
-        self, exchange: ServerExchangeCore, message: JSONObject, id: Any
+        self, exchange: ServerExchangeCore, message: JSONObject, id: Any, name: str | None = None
     ) -> SessionConnection | None:
         """Open a session for an `initialize`; None: there is no room, and the exchange says so."""
-        connection = self._open(exchange, id, is_old=False)
+        connection = self._open(exchange, id, name, is_old=False)
         if connection is not None and not self.reserve(connection, exchange, message, id):
             self.forget(connection)
             return None
@@ -130,7 +173,7 @@ class SessionStore:
         return True
 
     def _open(
-        self, exchange: ServerExchangeCore, id: Any, *, is_old: bool
+        self, exchange: ServerExchangeCore, id: Any, name: str | None, *, is_old: bool
     ) -> SessionConnection | None:
         core, limit = self._core, self._settings.max_sessions
         if len(self.connections) >= limit and core.now is not None:
@@ -140,7 +183,7 @@ class SessionStore:
             body = core.error_body("too many sessions", ErrorCode.INTERNAL_ERROR, id)
             exchange.answer(503, body)
             return None
-        name = self._settings.new_id()
+        name = self._settings.new_id() if name is None else name
         if not _VISIBLE.fullmatch(name) or name.encode() in self.connections:
             text = "Sessions.new_id must give another id at each call, of visible ASCII"
             exchange.answer(500, core.error_body("no session", ErrorCode.INTERNAL_ERROR, id))
@@ -193,8 +236,13 @@ class SessionStore:
         connection.touch()
         return connection
 
-    def find(self, exchange: ServerExchangeCore, id: Any) -> SessionConnection | None:
-        """The session that a request names; None: there is none, and the exchange says so."""
+    def find(
+        self, exchange: ServerExchangeCore, id: Any, body: bytes | bytearray = b""
+    ) -> SessionConnection | None:
+        """The session that a request names; None: there is none, and the exchange says so.
+
+        Where the application is asked for sessions that are not open here, the exchange waits.
+        """
         fields, modern = exchange.fields, self._service.modern_revisions
         name = fields.get(SESSION_FIELD)
         if name is None or SESSION_FIELD in fields.repeated:
@@ -206,9 +254,12 @@ class SessionStore:
             exchange.refuse(400, Breach("SESS-006", text, code), id)
             return None
         connection = self.connections.get(_field_of(name))
+        if connection is None and self._asks_for(exchange, name):
+            self._ask_for(exchange, name, id, body)
+            return None
         # A session of another principal is no session: nothing else may be learned of it.
         if connection is None or connection.is_old or connection.principal != exchange.principal:
-            exchange.refuse(404, Breach("SESS-008", _NO_SESSION), id)
+            self.refuse_unknown(exchange, id)
             return None
         revision, agreed = fields.get(VERSION_FIELD), connection.session.revision
         if revision is not None and revision != agreed:
@@ -216,6 +267,43 @@ class SessionStore:
             self._core.report(Breach("HDR-002", text, tolerated=True))
         connection.touch()
         return connection
+
+    def refuse_unknown(self, exchange: ServerExchangeCore, id: Any) -> None:
+        """Say that there is no such session.
+
+        Keeps SESS-008.
+        """
+        exchange.refuse(404, Breach("SESS-008", _NO_SESSION), id)
+
+    def _asks_for(self, exchange: ServerExchangeCore, name: str) -> bool:
+        """Whether the application is asked for a session that is not open here."""
+        settings = self._settings
+        return (
+            settings.unknown == ASK
+            and not exchange.is_carried  # whoever has carried it has asked
+            and _VISIBLE.fullmatch(name) is not None
+        )
+
+    def _ask_for(
+        self, exchange: ServerExchangeCore, name: str, id: Any, body: bytes | bytearray
+    ) -> None:
+        """Ask the application for a session that is not open here."""
+        handle = exchange.handle
+        assert handle is not None  # as long as there is no response
+        last = exchange.fields.get(b"last-event-id") if exchange.method == "GET" else None
+        resumed = None if last is None else parse_event_id(last, tag_of(name.encode()))
+        stream, after = (None, 0) if resumed is None else resumed
+        question = SessionWanted(exchange=handle, session_id=name, stream=stream, after=after)
+        self._lookups.ask(exchange, question, id=id, body=body)
+
+    def ask_to_replay(
+        self, exchange: ServerExchangeCore, session: Session, stream: int, after: int, upto: int
+    ) -> bool:
+        """Ask the application for stored events; False: the exchange was ended instead."""
+        handle = exchange.handle
+        assert handle is not None  # as long as the response is not over
+        question = ReplayWanted(exchange=handle, session=session, stream=stream, after=after)
+        return self._lookups.ask(exchange, question, upto=upto)
 
     # -------------------------------------------------------------------------------- ending
 
@@ -248,21 +336,25 @@ class SessionStore:
 
     # ---------------------------------------------------------------------------- 2024-11-05
 
-    def open_old(self, exchange: ServerExchangeCore, post_path: str) -> None:
+    def open_old(self, exchange: ServerExchangeCore, name: str | None = None) -> None:
         """Open the session of a client of 2024-11-05, and tell the client where it may post.
 
         Keeps HSSE-002.
         """
-        connection = self._open(exchange, None, is_old=True)
+        old_paths = self._service.old_paths
+        assert old_paths is not None  # one of which the client has called
+        connection = self._open(exchange, None, name, is_old=True)
         if connection is None:
             return
         connection.streams.open_old(exchange)
         id = connection.session.id
-        name = _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", id)
-        target = f"{post_path}?{_OLD_QUERY}{name}"
+        quoted = _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", id)
+        target = f"{old_paths.post}?{_OLD_QUERY}{quoted}"
         exchange.write(encode_event(target.encode(), type="endpoint"))
 
-    def find_old(self, exchange: ServerExchangeCore) -> SessionConnection | None:
+    def find_old(
+        self, exchange: ServerExchangeCore, id: Any, body: bytes | bytearray
+    ) -> SessionConnection | None:
         """The session that a query names; None: there is none, and the exchange says so."""
         parts = exchange.query.split("&")
         names = [part.removeprefix(_OLD_QUERY) for part in parts if part.startswith(_OLD_QUERY)]
@@ -280,6 +372,9 @@ class SessionStore:
             ):
                 connection.touch()
                 return connection
+            if connection is None and self._asks_for(exchange, name):
+                self._ask_for(exchange, name, id, body)
+                return None
         breach = Breach("SESS-008", "there is no such session: connect to the stream first")
         exchange.refuse(404, breach)
         return None

@@ -7,17 +7,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Literal, Protocol, final
 
 import attrs
 
 from ..._connection.machine import ServerMachine
 from ..._rules.conversation import Peer
-from ..._wire.setting_checks import check_text, flag, function, seconds, whole
+from ..._wire.setting_checks import check_text, choice, flag, function, seconds, whole
 from ..._wire.values import Record
 from .event_log import EventLog, MemoryEventLog
 
+ASK: Final = "ask"
+"""The setting by which the application is asked, by an event, instead of a default."""
 _PATH: Final = re.compile(r"/[^\x00-\x20\x7f-\U0010ffff?#]*")
+
+
+def _event_log(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+    if value != ASK:
+        function(optional=True)(instance, attribute, value)
 
 
 @final
@@ -36,17 +43,27 @@ class Sessions(Record):
     with its head; a request of the server that waits for its answer keeps no session open."""
     max_streams: int = attrs.field(default=16, validator=whole())
     """GET streams at a time in a session; the oldest is closed for one over it (OWN-031)."""
-    event_log: Callable[[], EventLog] | None = attrs.field(
-        default=MemoryEventLog, validator=function(optional=True)
+    event_log: Callable[[], EventLog] | Literal["ask"] | None = attrs.field(
+        default=MemoryEventLog, validator=_event_log
     )
     """Makes the event log of a session. It drops its oldest events first (OWN-033): requests of the
-    server among them that no client has read end in `NO_STREAM`. None: streams cannot be resumed,
-    and a message without a stream is lost, which is reported."""
+    server among them that no client has read end in `NO_STREAM`. `"ask"`: the application keeps the
+    events, as `EventToStore` and `ReplayWanted` tell. None: streams cannot be resumed, and a
+    message without a stream is lost, which is reported."""
     retry_ms: int | None = attrs.field(default=None, validator=attrs.validators.optional(whole(0)))
     """Milliseconds that a client is told to wait before it resumes a stream; None: the client
     decides, except after `close_stream`, which says a second."""
     allow_delete: bool = attrs.field(default=True, validator=flag)
     """Whether a client may end its session with DELETE; if not, DELETE gets 405."""
+    opening: Literal["grant", "ask"] = attrs.field(
+        default="grant", validator=choice("grant", "ask")
+    )
+    """`"ask"`: before a session is opened, the application is asked (`SessionRequested`)."""
+    unknown: Literal["refuse", "ask"] = attrs.field(
+        default="refuse", validator=choice("refuse", "ask")
+    )
+    """A request that names a session which is not open here gets 404. `"ask"`: the application is
+    asked (`SessionWanted`): another process may have the session."""
 
 
 def _path(_instance: object, attribute: attrs.Attribute[Any], value: str) -> None:

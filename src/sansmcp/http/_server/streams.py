@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import re
 from binascii import crc32
-from typing import Any, Final, Protocol
+from collections.abc import Sequence
+from typing import Any, Final, Protocol, final
 
 from ..._connection.core import Core
 from ..._connection.events import LimitReached
 from ..._connection.handles import OutgoingRequest
+from ..._rules.sending import Breach
 from ..._wire.values import RequestId
 from .._sse import encode_event
-from .event_log import History, HistoryOwner
+from .event_log import EventLog, History, HistoryOwner
 from .exchange import Ledger, ServerExchangeCore
-from .sessions import Session, Sessions
+from .sessions import ASK, Session, Sessions
 
 _EVENT_ID: Final = re.compile(r"([0-9a-f]{8})-([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
 _ID: Final = b"id:"
@@ -30,6 +32,30 @@ _POLLING_SINCE: Final = "2025-11-25"
 """The first revision whose clients know that a stream may end before it is over."""
 _RETRY_MS: Final = 1_000
 """Milliseconds that a client is told to wait when its stream is closed, where none are set."""
+
+
+UNKNOWN_EVENT: Final = Breach(
+    "SSE-035", "Last-Event-ID names no event of this session that is known"
+)
+
+
+def tag_of(id: bytes) -> str:
+    """A short name of a session that is no secret, from its id."""
+    return f"{crc32(id):08x}"
+
+
+def event_id(tag: str, stream: int, event: int) -> str:
+    """The id of an event: that of its session, of its stream, and its own.
+
+    Keeps SSE-030, SSE-031.
+    """
+    return f"{tag}-{stream}-{event}"
+
+
+def parse_event_id(id: str, tag: str) -> tuple[int, int] | None:
+    """Stream and event that an id names; None: it is no id of the session with this tag."""
+    match = _EVENT_ID.fullmatch(id)
+    return None if match is None or match[1] != tag else (int(match[2]), int(match[3]))
 
 
 class StreamsOwner(Ledger, HistoryOwner, Protocol):
@@ -45,6 +71,14 @@ class StreamsOwner(Ledger, HistoryOwner, Protocol):
     core: Core
     session: Session
 
+    def ask_to_replay(self, stream: Stream, exchange: ServerExchangeCore, upto: int) -> bool:
+        """Ask the application for the events that an exchange has missed."""
+        ...
+
+    def tell_to_store(self, stream: int, event: int, message: bytes) -> None:
+        """Tell the application of an event that it is to store."""
+        ...
+
     def release_changes(self) -> None:
         """Send the changes that wait for a stream, or for room on it."""
         ...
@@ -56,6 +90,24 @@ class StreamsOwner(Ledger, HistoryOwner, Protocol):
     def report_undelivered(self, is_answer: bool) -> None:
         """Report that a message of the server is lost."""
         ...
+
+
+@final
+class StoredElsewhere:
+    """The event log of a session whose events the application stores."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: StreamsOwner) -> None:
+        self._connection = connection
+
+    def append(self, stream: int, event: int, message: bytes) -> int:
+        """Tell the application of an event; what becomes of it, a verb says later."""
+        self._connection.tell_to_store(stream, event, message)
+        return 0
+
+    def replay(self, stream: int, after: int) -> None:
+        """Nothing is here: the application is asked."""
 
 
 class Stream:
@@ -152,6 +204,8 @@ class Stream:
             return False
         if exchange is None:
             kept = self._is_kept() and self._keep(message, is_waiting=True)
+        elif exchange.behind is not None:
+            kept = self._keep(message, is_waiting=True)  # it goes out after those that were missed
         elif (
             last
             and not exchange.is_stream
@@ -167,7 +221,8 @@ class Stream:
         else:
             if not exchange.is_stream:
                 self.start()
-            kept = self._write(exchange, message)
+            self._write(exchange, message)
+            kept = True
         if last and kept:
             self.finish()
         return kept
@@ -210,20 +265,16 @@ class Stream:
         exchange.end()
         return True
 
-    def _write(self, exchange: ServerExchangeCore, message: bytes) -> bool:
-        """Write a message, if only to the log; False: it is lost."""
+    def _write(self, exchange: ServerExchangeCore, message: bytes) -> None:
+        """Write a message to the exchange, and keep it in the log."""
         streams = self.streams
         event: str | None = None
         if streams.has_log:
-            is_behind = exchange.behind is not None
-            kept = self._keep(message, is_waiting=is_behind)
-            if is_behind:
-                return kept  # it is sent from the log, after the events that were missed
+            self._keep(message)
             event = self._event_id(self.events)
         kind = "message" if streams.is_old else None
         exchange.write(encode_event(message, id=event, type=kind))
         self._has_sent(self.events)
-        return True
 
     def _has_sent(self, event: int) -> None:
         self.sent = event
@@ -239,8 +290,7 @@ class Stream:
         return streams.history().keep(self, message, call)
 
     def _event_id(self, event: int) -> str:
-        # Keeps SSE-030, SSE-031.
-        return f"{self.streams.tag}-{self.number}-{event}"
+        return event_id(self.streams.tag, self.number, event)
 
     # -------------------------------------------------------------------------------- ending
 
@@ -301,14 +351,17 @@ class Stream:
             old.end()
         exchange.route = self
         exchange.ledger = self.connection
-        if not exchange.is_stream:
-            exchange.start_stream()
         self.exchange = exchange
         self.sent = after
-        if self.over or after < self.events or self._has_to_give_way():
+        is_behind = self.over or after < self.events or self._has_to_give_way()
+        if not exchange.is_stream and not (is_behind and self.asks):
+            exchange.start_stream()
+        if is_behind:
             exchange.behind = self
             exchange.is_resting = False
             self.streams.follow_log(self)
+            if self.asks:  # the response begins with the first events
+                self._ask(exchange)
 
     def missed(self) -> bytes:
         """The next portion of the events that its exchange has missed; it may be empty.
@@ -318,6 +371,10 @@ class Stream:
         """
         exchange, history = self.exchange, self.streams.history()
         assert exchange is not None  # which asks
+        if self.asks:
+            if not exchange.waits:
+                self._ask(exchange)
+            return b""
         portion: list[bytes] = []
         size = lost = 0
         for event, message in history.after(self.number, self.sent) or ():
@@ -334,6 +391,62 @@ class Stream:
         if lost:
             history.report_lost(lost)
         return b"".join(portion)
+
+    @property
+    def asks(self) -> bool:
+        """Whether the application is asked for the events."""
+        return self.streams.asks
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing is known of the stream but its number: only the log can know more."""
+        return self.over and not self.events
+
+    def _ask(self, exchange: ServerExchangeCore) -> None:
+        """Ask the application for the events that the exchange has missed."""
+        if not self.connection.ask_to_replay(self, exchange, self.events):
+            self.detach()
+
+    def refuse_unknown(self) -> None:
+        """The application knows no event of the stream."""
+        exchange = self.exchange
+        assert exchange is not None  # which has asked
+        self.detach()
+        exchange.refuse(400, UNKNOWN_EVENT)
+
+    def replayed(self, events: Sequence[tuple[int, bytes]], more: bool, upto: int) -> None:
+        """Write events that the application has stored.
+
+        Args:
+            events: Number and message of each, oldest first.
+            more: Whether others of them follow, when these were taken.
+            upto: The last event of which the application was told before it was asked.
+        """
+        exchange, core = self.exchange, self.connection.core
+        assert exchange is not None  # which has asked
+        written = [
+            (event, encode_event(message, id=self._event_id(event))) for event, message in events
+        ]
+        if not exchange.is_stream:
+            exchange.start_stream()
+        if core.unsent + sum(len(text) for _, text in written) > core.config.max_unsent_bytes:
+            self.detach()  # its client does not read: it may come back for them
+            exchange.end()
+            return
+        lost = 0
+        for event, text in written:
+            exchange.write(text)
+            lost += event - self.sent - 1
+            self._has_sent(event)
+        if not more:
+            lost += max(upto - self.sent, 0)
+            self.sent = max(upto, self.sent)
+            if self.sent >= self.events:
+                self._caught_up(exchange)
+            elif not written:  # else the rest is asked for when these were taken
+                self._ask(exchange)
+        if lost:
+            self.streams.history().report_lost(lost)
 
     def _follow_no_more(self, exchange: ServerExchangeCore) -> None:
         """The exchange reads no more events out of the log."""
@@ -423,7 +536,7 @@ class SessionStreams:
         self.principal: Any = principal
         self.is_old: bool = is_old
         self.has_log: bool = settings.event_log is not None and not is_old
-        self.tag: str = f"{crc32(id):08x}"
+        self.tag: str = tag_of(id)
         self.context: Any = None
         self.listening: list[Stream] = []
         self.closing: bool = False
@@ -436,6 +549,11 @@ class SessionStreams:
         # Most sessions never have an event, and few streams are ever read out of the log.
         self._history: History | None = None
         self._followers: dict[Stream, None] | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether the application stores the events, and is asked for them."""
+        return self.settings.event_log == ASK
 
     @property
     def can_poll(self) -> bool:
@@ -496,8 +614,11 @@ class SessionStreams:
         if self._history is None:
             factory = self.settings.event_log
             assert factory is not None  # else no event is kept
-            self._history = History(self.connection, factory)
+            self._history = History(self.connection, self._store if factory == ASK else factory)
         return self._history
+
+    def _store(self) -> EventLog:
+        return StoredElsewhere(self.connection)
 
     def follow_log(self, stream: Stream) -> None:
         """A stream is read out of the log, since its exchange has missed events."""
@@ -537,10 +658,10 @@ class SessionStreams:
         Returns:
             Whether there is one. False: the id names no event of this session that is known.
         """
-        match = _EVENT_ID.fullmatch(last) if self.has_log else None
-        if match is None or match[1] != self.tag:
+        named = parse_event_id(last, self.tag) if self.has_log else None
+        if named is None:
             return False
-        number, event = int(match[2]), int(match[3])
+        number, event = named
         stream = self._begun.get(number)
         if stream is not None:
             if not 1 <= event <= stream.events:
@@ -549,7 +670,10 @@ class SessionStreams:
             if stream.listens:
                 self._is_newest(stream)
             return True
-        if self.history().after(number, event) is None:
+        if self.asks:
+            if not 1 <= number <= 2 * self._count:
+                return False  # the session has had no such stream
+        elif self.history().after(number, event) is None:
             return False
         Stream.ended(self, number).resume(exchange, event)
         return True
