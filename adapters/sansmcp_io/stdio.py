@@ -25,8 +25,8 @@ DEFAULT_KILL_AFTER: Final = 2.0
 """Seconds that a server has to end after SIGTERM; then it gets SIGKILL."""
 
 StderrMode: TypeAlias = Literal["inherit", "capture", "ignore"]
-"""What becomes of a server's standard error: it is this process's own; or its end is kept and
-shown with errors (and each line handed to a callback, if there is one); or it is thrown away."""
+"""What happens to a server's standard error: `inherit` writes it to that of this process, `capture`
+keeps its end for errors (and hands each line to a callback, if there is one), `ignore` drops it."""
 
 SAFE_VARIABLES: Final = frozenset(
     {
@@ -107,19 +107,19 @@ def signal_group(pid: int, number: int) -> bool:
     """Send a signal to the process group that a server leads or has led.
 
     Returns:
-        Whether there is anybody left in it. A number of a group is not given away while there is.
+        Whether there is a process left in it. The number of a group is not reused while there is.
     """
     try:
         os.killpg(pid, number)
     except ProcessLookupError:
         return False
-    except PermissionError:  # somebody else's by now, or (on macOS) only zombies
+    except PermissionError:  # the group of others by now, or (on macOS) only zombies
         return False
     return True
 
 
 def group_is_alive(pid: int) -> bool:
-    """Whether anybody is left in the process group."""
+    """Whether a process is left in the group."""
     return signal_group(pid, 0)
 
 
@@ -213,8 +213,8 @@ def taken_standard_streams() -> Generator[tuple[Source, Sink], None, None]:
     """Take standard input and output away from everyone else, and give them back in the end.
 
     Inside, descriptor 0 is empty and descriptor 1 is standard error, also for child processes and
-    for code that is not Python: one stray `print` would break the conversation. Whoever uses this
-    closes the two ends.
+    for code that is not Python: one stray `print` would break the conversation. The caller closes
+    the two ends.
 
     Keeps STDIO-002.
 

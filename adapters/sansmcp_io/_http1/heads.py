@@ -1,4 +1,4 @@
-"""Heads of requests and responses, as far as they are more than h11's own."""
+"""Heads of requests and responses: what is needed beyond h11."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _QUOTED: Final = re.compile(r":? ?(?:bytearray\(|memoryview\()?b?['\"].*", re.DO
 
 
 def sentence_without_quotes(error: h11.RemoteProtocolError) -> str:
-    """What h11 found wrong, without what the peer wrote: that may be long, or a credential."""
+    """The text of an error of h11, without the peer's data, which may be long or secret."""
     return _QUOTED.sub("", str(error))
 
 
 def check_lines(head: bytes, lines: int) -> None:
-    """Refuse a head that holds more lines than it was made of.
+    """Refuse a head with more lines than it was made of.
 
-    It is written past h11, which looks at each field for itself. This looks once at all of them.
+    Such a head is not written by h11, which checks each header. This checks all of them at once.
 
     Raises:
-        ValueError: A field contains CR, LF or NUL.
+        ValueError: A header contains CR, LF or NUL.
     """
     if not head.count(b"\r") == head.count(b"\n") == lines or b"\0" in head:
         raise ValueError("a header field contains CR, LF or NUL, and is not sent")
@@ -54,12 +54,12 @@ def check_lines(head: bytes, lines: int) -> None:
 @final
 @attrs.frozen
 class RequestHead:
-    """A request as far as its head tells.
+    """The head of a request.
 
     Attributes:
         method: The method.
         target: Path and query, as in the request line.
-        headers: By names in lower case. Several fields of one name are joined by commas.
+        headers: By names in lower case. Several headers of one name are joined by commas.
     """
 
     method: str
@@ -68,7 +68,7 @@ class RequestHead:
 
 
 def head_of(request: h11.Request) -> RequestHead:
-    """What a request says, for those who decide whether it is served."""
+    """The head of a request, for functions that decide whether it is served."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in request.headers:
         name, value = raw_name.decode("ascii"), raw_value.decode("latin-1")
@@ -81,10 +81,10 @@ def head_of(request: h11.Request) -> RequestHead:
 
 
 def body_bytes(headers: Iterable[tuple[bytes, bytes]]) -> float:
-    """How long the body of a request is to be; `math.inf` where that is not said.
+    """The announced length of the body of a request; `math.inf` if there is none.
 
     Raises:
-        h11.RemoteProtocolError: It is said in two ways.
+        h11.RemoteProtocolError: The length is announced in two ways.
     """
     length: bytes | None = None
     is_chunked = False
@@ -103,9 +103,9 @@ def body_bytes(headers: Iterable[tuple[bytes, bytes]]) -> float:
 def origin_form(
     target: bytes, headers: list[tuple[bytes, bytes]]
 ) -> tuple[bytes, list[tuple[bytes, bytes]]]:
-    """A target that is a whole URL, as proxies get it, taken apart (RFC 9112, 3.2.2).
+    """Split a request target that is a whole URL, as proxies get it (RFC 9112, 3.2.2).
 
-    Its authority counts, and not the field `Host`. What is no URL stays as it is.
+    Its authority replaces the header `Host`. Any other target stays as it is.
     """
     scheme, separator, rest = target.partition(b"://")
     if not separator or scheme.lower() not in (b"http", b"https"):

@@ -16,7 +16,7 @@ _last: tuple[int, bytes] = (0, b"")
 
 
 def http_date() -> bytes:
-    """The field `Date` of a server with a clock (RFC 9110, 6.6.1), made once a second."""
+    """The header `Date` of a server with a clock (RFC 9110, 6.6.1), made once a second."""
     global _last
     second, text = _last
     now = int(time.time())
@@ -31,11 +31,11 @@ Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 _CLOSE: Final = (b"connection", b"close")
 _BUSY: Final = 503
 RETRY_AFTER: Final = (b"retry-after", b"5")
-"""When a client may come again that is sent away because there are too many."""
+"""Tells a client that is refused because there are too many when to retry."""
 
 
 def busy_response(endpoint: ServerEndpoint) -> bytes:
-    """What a client is told that comes when there are too many, without a look at its request."""
+    """The response to a connection above the limit, whose request is not read."""
     text = "there are too many connections: try again later"
     status, headers, body = endpoint.refusal(_BUSY, text)
     fields = b"".join(b"%b: %b\r\n" % field for field in (*headers, RETRY_AFTER, _CLOSE))
@@ -43,7 +43,7 @@ def busy_response(endpoint: ServerEndpoint) -> bytes:
 
 
 class Sending:
-    """What a connection has to say waits here until somebody takes it."""
+    """The output of a connection, which waits here until it is taken."""
 
     __slots__ = ("_closes", "_h11", "_is_head", "_out")
 
@@ -55,7 +55,7 @@ class Sending:
         self._out: list[bytes] = []
 
     def _respond(self, response: tuple[int, Headers, bytes], *, closes: bool) -> None:
-        """A response without an exchange."""
+        """Send a response that belongs to no exchange."""
         status, headers, body = response
         if status == _BUSY:
             headers += (RETRY_AFTER,)
@@ -65,7 +65,7 @@ class Sending:
         self._send(h11.EndOfMessage())
 
     def _send_response(self, exchange: ServerExchange) -> None:
-        """The whole response of an exchange that is over, past h11: its fields say its length."""
+        """Send the whole response of an ended exchange, without h11: headers have its length."""
         response = exchange.response()
         assert response is not None
         status, headers, body = response

@@ -1,4 +1,4 @@
-"""HTTP/1.1 for `sansmcp.http`, still without sockets: any loop can drive it. h11 reads."""
+"""HTTP/1.1 for `sansmcp.http` without sockets, for any loop. h11 reads requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ORIGIN: Final = re.compile(rb"\norigin:[ \t]*([!-~]+)[ \t]*\r?\n", re.IGNORECAS
 
 
 class ConnectionState(enum.Enum):
-    """What is left to be done with a connection once its output was written."""
+    """What to do with a connection when its output was written."""
 
     OPEN = "go on reading"
     LINGERING = "end the sending side, and go on reading: the client has yet to see the response"
@@ -47,10 +47,10 @@ class HTTPConnection(Sending):
 
     Args:
         endpoint: What serves the requests.
-        paths: The paths that are the endpoint's; others get 404.
+        paths: The paths of the endpoint; others get 404.
         authenticates: Stop at each head until `admit` or `refuse` was called.
         context: Becomes `IncomingRequest.context`.
-        limits: What is put up with.
+        limits: Limits on sizes and times.
         now: The time of its beginning, in seconds on a clock that never goes back.
 
     Source: RFC 9112; MCP 2026-07-28, basic/transports/streamable-http.
@@ -114,12 +114,12 @@ class HTTPConnection(Sending):
 
     @property
     def awaiting(self) -> RequestHead | None:
-        """The request that `admit` or `refuse` is to be called for. Do not read meanwhile."""
+        """The request that waits for `admit` or `refuse`. Do not read meanwhile."""
         return self._awaiting
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way, not even the beginning of one."""
+        """Whether no request is open, and no part of one has come."""
         return self._exchange is None and not self._fed and self._h11.their_state is h11.IDLE
 
     @property
@@ -159,7 +159,7 @@ class HTTPConnection(Sending):
             self._break_off(error.error_status_hint, sentence_without_quotes(error))
 
     def receive_eof(self, *, now: float) -> None:
-        """The client is gone, or sends nothing more, which for HTTP is taken as the same."""
+        """The client has disconnected, or has ended its data, which counts as the same for HTTP."""
         self._now = now
         self._lose_exchange()
         self._close()
@@ -184,7 +184,7 @@ class HTTPConnection(Sending):
         """Serve the request that waits.
 
         Args:
-            principal: Whoever sends it.
+            principal: The principal that sends it.
             principal_key: A string that stands for the principal; sealed states are bound to it.
             now: The time.
         """
@@ -206,11 +206,11 @@ class HTTPConnection(Sending):
         Args:
             status: The status.
             text: One sentence for the client.
-            challenge: The field `WWW-Authenticate`; 401 must have one (RFC 9110, 15.5.2).
+            challenge: The header `WWW-Authenticate`; 401 must have one (RFC 9110, 15.5.2).
             now: The time.
 
         Raises:
-            ValueError: The status is none of an error, or the challenge no value of a field.
+            ValueError: The status is not that of an error, or the challenge not valid in a header.
         """
         self._now = now
         exchange = self._exchange
@@ -225,15 +225,16 @@ class HTTPConnection(Sending):
             self._break_off(error.error_status_hint, sentence_without_quotes(error))
 
     def give_up(self, *, now: float) -> None:
-        """Let go of the request that is under way: all clients together take too much memory.
+        """Drop the open request, since all clients together take too much memory.
 
-        It is answered with 503 if that can still be done; it counts as left by its client.
+        It is answered with 503 if that is still possible. For the endpoint, its client has
+        disconnected.
         """
         self._now = now
         self._break_off(503, "the server has too much to hold: try again later")
 
     def close(self, *, now: float) -> None:
-        """Serve no further request: close as soon as none is under way."""
+        """Serve no further request: close as soon as none is open."""
         self._now = now
         self._closes = True
         if self.idle:
@@ -337,14 +338,14 @@ class HTTPConnection(Sending):
             self._closes = True
 
     def _is_short(self) -> bool:
-        """Whether what is left of a body that is of no use is small enough to be read."""
+        """Whether the rest of a body that is not needed is small enough to be read."""
         if self._h11.their_state is not h11.SEND_BODY:
             return True
         waits = self._h11.they_are_waiting_for_100_continue  # who knows whether it sends a body?
         return self._left <= self._limits.drained_bytes and not waits
 
     def _read_origin(self) -> list[tuple[bytes, bytes]] | None:
-        """The field `Origin` of a head that is not complete, or not valid; None without one."""
+        """The header `Origin` of a head that is not complete or not valid; None without one."""
         match = _ORIGIN.search(self._head)
         return None if match is None else [(b"origin", bytes(match[1]))]
 

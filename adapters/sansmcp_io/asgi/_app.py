@@ -41,13 +41,13 @@ class _AppOptions(LoopHTTPServerOptions[Authenticate, ReadyHandler]):
 
     Args:
         handler: Serves the clients' requests.
-        path: The path, below the place where it is mounted, at which it serves; at others there is
-            nothing. None: whatever is routed here is for it.
+        path: The path of the endpoint, below the place where the application is mounted; other
+            paths get 404. None: all requests that are routed here are served.
         authenticate: Called with the scope of each request; returns the principal, or raises
             `Unauthorized`. Plain or async. Sessions are open only to the principal that has opened
             them. Preflights are not authenticated.
-        old_paths: Where clients of 2024-11-05 are served, beside `path`: as the clients see them,
-            with the place where the application is mounted.
+        old_paths: Where clients of 2024-11-05 are served, beside `path`: the paths that clients
+            see, which include the place where the application is mounted.
     """
 
     handler: Handler
@@ -59,9 +59,9 @@ class App(AllClients):
     """An ASGI application that serves MCP over HTTP, for one event loop of asyncio at a time.
 
     It can be the whole application of a server, or be mounted anywhere below another one. It needs
-    no `lifespan`: without one it begins with its first request. With one, its own or `lifespan` in
-    that of the application around it, what is under way when the server ends has `drain` seconds,
-    and then ends as it should. It may be started again after that.
+    no lifespan: without one it begins with its first request. With one (its own, or `lifespan` in
+    that of the application around it), open requests have `drain` seconds when the server ends, and
+    are then ended in order. It may be started again after that.
 
     Its methods are called in the thread of the event loop; from another thread, by
     `loop.call_soon_threadsafe`.
@@ -82,7 +82,7 @@ class App(AllClients):
             origins=kept(options.origins),
         )
         self._runner = self._new_runner()
-        # For the next one. The first has seen that they have a form in JSON, and so can be copied.
+        # For the next endpoint. The first one has checked that they are JSON, and so can be copied.
         info, capabilities = copy.deepcopy((options.info, options.capabilities))
         self._options = attrs.evolve(options, info=info, capabilities=capabilities)
 
@@ -95,8 +95,8 @@ class App(AllClients):
         """Serve one HTTP request, or the lifespan of the server.
 
         Raises:
-            ValueError: It is something else, as a WebSocket is.
-            RuntimeError: The application is used by another event loop, or the loop is none of
+            ValueError: The scope is of another type, such as a WebSocket.
+            RuntimeError: Another event loop uses the application, or this loop is not one of
                 asyncio.
         """
         if scope["type"] == "http":
@@ -125,7 +125,7 @@ class App(AllClients):
     # ------------------------------------------------------------------------------- running
 
     def _runner_here(self) -> ASGIRunner:
-        """The runner, in the loop that calls; another one if nothing can be done with it."""
+        """The runner, in the loop of the caller; a new one if the old one cannot be used."""
         loop = _running_loop()
         if not self._runner.adopt(loop):
             self._runner = self._new_runner()
@@ -139,10 +139,10 @@ class App(AllClients):
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
-        """For as long as the application around it runs: `Starlette(lifespan=app.lifespan)`.
+        """Run as long as the application around it does: `Starlette(lifespan=app.lifespan)`.
 
-        At the end of the block, what is under way has `drain` seconds; then it is ended, and so are
-        all sessions and streams.
+        At the end of the block, open requests have `drain` seconds; then they are cancelled, and
+        all sessions and streams are ended.
         """
         runner = self._begin()
         try:
@@ -154,7 +154,7 @@ class App(AllClients):
         await receive()  # lifespan.startup
         try:
             self._begin()
-        except RuntimeError as error:  # not to be used here: otherwise each request would say it
+        except RuntimeError as error:  # else each request would fail with this
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         async with self.lifespan():
@@ -163,10 +163,10 @@ class App(AllClients):
         await send({"type": "lifespan.shutdown.complete"})
 
     def close(self) -> None:
-        """End all that is under way, now: requests are cancelled, streams and sessions ended.
+        """Cancel all open requests, and end all streams and sessions, at once.
 
-        What comes then gets 503, until the application is started again by `lifespan`. To be called
-        in the thread of the event loop, where no `lifespan` is there to do it.
+        Further requests get 503, until `lifespan` starts the application again. It is for programs
+        without a lifespan.
         """
         self._runner.close()
 

@@ -19,7 +19,8 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Authenticate: TypeAlias = Callable[[Scope], Any]
-"""From the scope of a request to whoever sends it, plain or async; or it raises `Unauthorized`."""
+"""Takes the scope of a request, and returns the principal, or raises `Unauthorized`. Plain or
+async."""
 
 Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
@@ -35,7 +36,7 @@ async def carry(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Serve one HTTP request, and raise what its handler raised for the program."""
+    """Serve one HTTP request, and raise what its handler raised to end the program."""
     failures: list[BaseException] = []
     runner.failures[id(scope)] = failures
     try:
@@ -94,7 +95,7 @@ async def respond(send: Send, response: tuple[int, Headers, bytes]) -> None:
 
 
 async def _skip_body(receive: Receive) -> None:
-    """Take a short body of no use.
+    """Read a short body that is not needed.
 
     hypercorn ends the whole connection when some of it comes after the response, and with it all
     that the client has open there.
@@ -108,7 +109,7 @@ async def _skip_body(receive: Receive) -> None:
 
 
 def _start(status: int, headers: Headers) -> Message:
-    # A list, since middleware adds fields to it.
+    # A list, since middleware adds headers to it.
     return {"type": "http.response.start", "status": status, "headers": list(headers)}
 
 
@@ -146,7 +147,7 @@ async def _authenticate(
 
 
 async def _receive_body(exchange: ServerExchange, receive: Receive) -> bool:
-    """Take the body, as far as it is wanted; False: the client is gone."""
+    """Read the body as far as it is needed; False: the client has disconnected."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -164,7 +165,7 @@ async def _receive_body(exchange: ServerExchange, receive: Receive) -> bool:
 
 
 class _Stream:
-    """A response that is not complete yet: its parts go out as they come."""
+    """A response that is not complete yet: its parts are sent as they come."""
 
     def __init__(
         self, runner: ASGIRunner, exchange: ServerExchange, receive: Receive, send: Send
@@ -179,13 +180,13 @@ class _Stream:
         self._sleeping: asyncio.Future[None] | None = None
 
     def flush(self) -> None:
-        """There is output, or the client is gone."""
+        """Wake `run`: there is output, or the client has disconnected."""
         self._has_news = True
         if self._sleeping is not None and not self._sleeping.done():
             self._sleeping.set_result(None)
 
     async def run(self) -> None:
-        """Send what there is, until that is all, or nobody is there to read it."""
+        """Send output until the response is complete, or the client has disconnected."""
         runner, exchange = self._runner, self._exchange
         loop = asyncio.get_running_loop()
         runner.wires[exchange] = self
@@ -208,7 +209,7 @@ class _Stream:
             del runner.wires[exchange]
 
     async def _watch(self) -> None:
-        """Wait until the client is gone."""
+        """Wait until the client has disconnected."""
         try:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
@@ -223,7 +224,7 @@ class _Stream:
         self.flush()
 
     async def _send_all(self) -> bool:
-        """Send what there is now; whether that was the last of it."""
+        """Send all output, and return whether the response is complete."""
         send = self._send
         while (output := self._exchange.next_output()) is not None:
             if type(output) is SendBody:

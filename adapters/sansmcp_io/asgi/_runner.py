@@ -1,4 +1,4 @@
-"""An endpoint below ASGI: it runs in the loop that it is needed in, one after another."""
+"""Runs an endpoint below ASGI, in one event loop after another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..asyncio._http_runner import AsyncioRunner, Companions
 from ..asyncio._loop import AsyncioLoop
 
 Scope: TypeAlias = MutableMapping[str, Any]
-"""What a server of ASGI tells of a request."""
+"""The ASGI scope of a request."""
 
 
 class ServerCall(HTTPServerCall):
@@ -27,13 +27,13 @@ class ServerCall(HTTPServerCall):
 
     @property
     def scope(self) -> Scope:
-        """The scope of the HTTP request that brought it: with what middleware has put there."""
+        """The ASGI scope of the HTTP request, with what middleware has added."""
         scope: Scope = self._request.context
         return scope
 
 
 class ASGIRunner(AsyncioRunner):
-    """Runs an endpoint. A loop is adopted when it is needed first."""
+    """Runs an endpoint. It adopts an event loop when it is first used there."""
 
     def __init__(
         self,
@@ -52,17 +52,17 @@ class ASGIRunner(AsyncioRunner):
             self.companions = Companions(options.on_ready, partial(SessionServer, self))
         self.is_closed = False
         self.failures: dict[int, list[BaseException]] = {}
-        """What handlers raise for the program, by the identity of the scope being carried."""
+        """Exceptions of handlers that end the program, by the identity of the scope."""
 
     def adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Go on in this loop; what ran in another one has ended with it.
+        """Go on in this loop. Tasks of the loop before have ended with that loop.
 
         Returns:
-            Whether that is possible: not if the other one was closed while something ran in it,
-            which so never ends.
+            Whether that is possible: not if the loop before was closed while tasks ran in it, which
+            never end then.
 
         Raises:
-            RuntimeError: The other one goes on, too.
+            RuntimeError: The loop before still runs.
         """
         if self._loop is loop:
             return True
@@ -76,21 +76,21 @@ class ASGIRunner(AsyncioRunner):
         return True
 
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
-        """Have the call of the application for this request raise it, after its response."""
+        """Let the call of the application for this request raise it, after the response."""
         failures = self.failures.get(id(request.context))
-        if failures is None:  # that call is over
+        if failures is None:  # that call has returned
             LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
         else:
             failures.append(failure)
 
     def close(self) -> None:
-        """Serve nobody any more: requests get 503, and all that is under way ends."""
+        """Serve no more: further requests get 503, and open ones are cancelled."""
         self.is_closed = True
         self.endpoint.close(now=self.now())
         self.turn()
 
     async def shut_down(self, drain: float) -> None:
-        """Let what is under way end within `drain` seconds, then end it, and wait for that."""
+        """Give open requests `drain` seconds to finish, then end them, and wait for that."""
         await self._end_requests(drain)
         self.is_closed = True
         await self._flush(self.wires)

@@ -1,8 +1,8 @@
 """sansmcp without a loop: clients on stdio and over HTTP, and servers on stdio, that may wait.
 
-No thread is started for a client, and no event loop hidden: whoever waits for an answer reads.
-Several threads may share a client. One of those that wait reads for all of them, and one lock
-guards the rest; it is never held while a thread waits or runs a function of yours.
+No thread is started for a client, and no event loop is hidden: a thread that waits for a response
+reads. Several threads may share a client. One of those that wait reads for all of them, and one
+lock guards the rest; it is never held while a thread waits or runs a function of the application.
 """
 
 from .._common.bounds import (

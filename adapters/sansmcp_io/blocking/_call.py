@@ -39,31 +39,32 @@ class Call(CallBase, Requester):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer any more: a handler that takes long may look.
+        """Whether the call was cancelled, or its client has disconnected.
 
-        It takes in what has come, if no other thread does so. Never blocks.
+        For handlers that take long. It reads what has come, if no other thread does so, and never
+        blocks.
         """
         with self._session:
             self._session.look()
             return not self._request.open
 
     def sleep(self, seconds: float) -> None:
-        """Wait, and serve and read meanwhile: what `time.sleep` does, for handlers.
+        """Wait as `time.sleep` does, and read and serve meanwhile.
 
         Raises:
-            CallCancelled: The peer has cancelled the call, before or meanwhile.
+            CallCancelled: The peer has cancelled the call.
         """
         self._session.sleep(self._request, seconds)
 
     def progress(
         self, progress: float, *, total: float | None = None, message: str | None = None
     ) -> bool:
-        """Tell the peer how far this has come, and look whether it has cancelled the call.
+        """Report progress to the peer, and look whether it has cancelled the call.
 
         Never blocks.
 
         Returns:
-            Whether it will be sent: not if the peer asked for no progress, or the call is over.
+            Whether it will be sent: not if the peer asked for no progress, or the call has ended.
 
         Raises:
             LocalProtocolError: `progress` does not increase, or a number is not finite.
@@ -78,7 +79,7 @@ class Call(CallBase, Requester):
 
 
 class QuestionCall(Question, Call):
-    """What a server asks before it answers a request of ours: it is handled like a request."""
+    """A question of the server about a request of this side, which is handled like a request."""
 
     def __init__(
         self, session: RequestSender, about: OutgoingRequest, question: JSONObject, deadline: float
@@ -92,7 +93,7 @@ class QuestionCall(Question, Call):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer: the connection has ended, or the time is over."""
+        """Whether the connection has ended, or the time is over."""
         with self._session:
             self._session.look()
             return self.is_over()
@@ -106,20 +107,20 @@ class QuestionCall(Question, Call):
                 raise CallCancelled(f"{self._about.method} is over")
 
     def is_over(self) -> bool:
-        """The same as `is_cancelled`, as far as it is known."""
+        """Whether the call is cancelled, without reading."""
         is_open = self._asker.state is State.OPEN
         return not is_open or time.monotonic() >= self._deadline
 
 
 def answers(session: RequestSender, asked: InputRequired, deadline: float) -> JSONObject:
-    """What the handler of the server's requests has to say to each question.
+    """Return the answers of the handler to all questions.
 
-    It is called in the thread that has made the request, for one question after the other.
+    It is called in the thread that has sent the request, for one question after the other.
 
     Raises:
-        ConnectionLost: The connection has ended, before or meanwhile.
+        ConnectionLost: The connection has ended.
         RequestTimeout: The deadline has come.
-        McpError: The handler could not answer: the request cannot go on.
+        McpError: The handler has failed for a question.
     """
     responses: JSONObject = {}
     for name, question in asked.questions.items():

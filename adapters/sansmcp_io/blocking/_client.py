@@ -1,4 +1,4 @@
-"""What an application holds of a connection to a server."""
+"""The client that applications use."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ else:
 RequestHandler: TypeAlias = Callable[[Call], Result]
 """Serves a server's requests (`sampling/createMessage`, `roots/list`, ...), like `Handler`.
 
-It answers what a server of 2026-07-28 asks about a request of the client, too. What it raises then
-comes out of `Client.request` as `McpError`.
+It also answers questions that a server of 2026-07-28 asks about a request of the client. What it
+raises then is raised by `Client.request` as `McpError`.
 """
 
 
 def check_plain(*handlers: object) -> None:
-    """An async function would be called, and nobody would run what it returns."""
+    """Refuse async functions: there is no loop to run them."""
     for handler in handlers:
         if is_async(handler):
             raise TypeError(f"{handler!r} is async: there is no loop here to run it")
 
 
 class Sessions(Protocol):
-    """Where a client finds the session that it is to use: a new one may take its place."""
+    """Gives a client its session, which a new one may replace."""
 
     @property
     def session(self) -> RequestSender:
-        """The one that is there, whether it has ended or not."""
+        """The current session, whether it has ended or not."""
         ...
 
     def live(self) -> RequestSender:
-        """One that requests can be sent on, if there is any."""
+        """Return a session for a request; a process that has ended is started again."""
         ...
 
 
@@ -88,7 +88,7 @@ class Client(ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], fl
         return self._sessions.live().ping(timeout)
 
     def poll(self, timeout: float = 0.0) -> bool:
-        """Handle what the server has sent between calls; what the handlers do takes its time.
+        """Handle what the server has sent between calls, and wait until the handlers have returned.
 
         Args:
             timeout: Seconds to wait for something to handle, if nothing has come yet.

@@ -1,9 +1,9 @@
 """Ctrl-C between the steps of the work, never within one.
 
-Python runs the handler of a signal between any two instructions of the main thread. What it
-raises there could leave a connection half changed. So for as long as the main thread is inside of
-a verb, a handler of ours stands before the one that was there: it lets it run while the thread
-waits or runs a function of the application, and else has it run as soon as it does.
+Python runs the handler of a signal between any two instructions of the main thread. An exception
+that it raises there could leave a connection half changed. So while the main thread is inside a
+method of this package, another handler stands before the one of the application. It calls that one
+while the thread waits or runs a function of the application, and otherwise as soon as it does so.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class _Interrupts:
     """There is one, because a process has one handler of SIGINT. Other threads are not concerned.
 
     Attributes:
-        depth: How many verbs of ours are on the stack of the main thread: a function of the
-            application that one of them has called may call another.
-        is_open: Whether the application's handler may run here and now.
+        depth: How many methods of this package are on the stack of the main thread: a function of
+            the application that one of them has called may call another.
+        is_open: Whether the application's handler may run now.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class _Interrupts:
         return was_open
 
     def _stand_before(self) -> None:
-        """Put our handler before the one that is there."""
+        """Put this handler before the one that is there."""
         self._is_pending = False
         self._thread = threading.get_ident()
         former = signal.getsignal(signal.SIGINT)
@@ -66,7 +66,7 @@ class _Interrupts:
             self.restore(was_open=False)
 
     def restore(self, was_open: bool) -> None:
-        """Let them through again, if they were let through before; first of all one that waits."""
+        """Let interruptions through if they were before, and handle first the one that waits."""
         self.depth -= 1
         former = self._former
         if former is None:
@@ -118,14 +118,14 @@ def is_main_thread() -> bool:
 def interruptible(
     function: Callable[Params, Returned], *args: Params.args, **kwargs: Params.kwargs
 ) -> Returned:
-    """Call something that may be interrupted at any point, out of a verb that may not."""
+    """Call something that may be interrupted at any point, inside a method that may not."""
     if INTERRUPTS.depth and is_main_thread():
         return INTERRUPTS.let_through(function, *args, **kwargs)
     return function(*args, **kwargs)
 
 
 class Uninterrupted:
-    """A block that Ctrl-C does not break into; what has waited for its end is raised then."""
+    """A block that Ctrl-C does not interrupt; a Ctrl-C meanwhile is handled at its end."""
 
     __slots__ = ("_is_main", "_was_open")
 

@@ -13,16 +13,16 @@ from ._interrupts import INTERRUPTS, Uninterrupted, interruptible
 
 
 class Forkable:
-    """Has locks, which a process made by `os.fork` cannot use as it finds them.
+    """An object with locks, which are made anew in a process made by `os.fork`.
 
-    Whatever thread holds one of them there is in the other process only.
+    A thread that held one of them exists only in the parent.
     """
 
     def __init__(self) -> None:
         _LIVING.add(self)
 
     def _leave_to_parent(self) -> None:
-        """This is the process that was made by `os.fork`: make the locks anew."""
+        """Make the locks anew, in the process that was made by `os.fork`."""
         raise NotImplementedError  # each class that has locks makes its own
 
 
@@ -30,7 +30,7 @@ _LIVING: Final = WeakSet[Forkable]()
 
 
 class Guarded(Forkable):
-    """As a context manager it holds the lock, and keeps Ctrl-C from breaking in.
+    """A context manager that holds the lock, and holds Ctrl-C back.
 
     The lock can be taken again by the thread that has it, because what is logged under it may be
     sent to the client by a `LogHandler`.
@@ -70,7 +70,7 @@ class Guarded(Forkable):
         self._local.stack.pop().__exit__()
 
     def _without_lock(self, function: Callable[..., Any], *args: object) -> Any:
-        """Call something that takes time, or belongs to the application."""
+        """Call a function that takes time, or belongs to the application, without the lock."""
         owner, depth = self._owner, self._depth
         self._owner = self._depth = 0
         self._lock.release()

@@ -1,4 +1,4 @@
-"""Where threads wait for what the thread that reads has for them."""
+"""Where threads wait for items from the thread that reads."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Item = TypeVar("Item")
 Progress: TypeAlias = tuple[float, float | None, str | None]
 """Progress, total and message, as `on_progress` gets them."""
 _MOST_PROGRESS: Final = 1_000
-"""So many reports of progress wait for a handler that is slow. With one more, the oldest goes."""
+"""How many reports of progress wait for a slow handler. With one more, the oldest is dropped."""
 
 
 class Mailbox(Generic[Item]):
-    """What the reading thread leaves for one caller that waits. Guarded by the wire's lock."""
+    """Items from the reading thread for one caller that waits. Guarded by the lock."""
 
     def __init__(self, on_progress: ProgressHandler | None = None) -> None:
         self.on_progress: Final = on_progress
-        self.is_closed = False  # nothing is taken out any more
+        self.is_closed = False  # the caller no longer waits
         self.items: Final[deque[Item]] = deque()
         self.progress: Final[deque[Progress]] = deque()
         self._allowance: Final = Allowance(_MOST_PROGRESS, "reports of progress")
@@ -41,7 +41,7 @@ class Mailbox(Generic[Item]):
         self.refusal: Refusal = Refusal()  # of the last message, where that was one over HTTP
 
     def put_progress(self, progress: Progress) -> None:
-        """A report of progress waits for the caller, or is dropped where too much waits."""
+        """Let a report of progress wait for the caller; with too many, one is dropped."""
         if self._allowance.admit(memory_of(progress[2]), self._drop_progress):
             self.progress.append(progress)
 
@@ -57,7 +57,7 @@ class Mailbox(Generic[Item]):
 
     @property
     def has_mail(self) -> bool:
-        """Whether there is something to be taken out."""
+        """Whether there is something to take."""
         return bool(self.items or self.progress)
 
 
@@ -80,12 +80,13 @@ class Bell:
 
 
 class Changes(WaitingChanges):
-    """What a subscription tells: iterate over it, `for method, params in changes`.
+    """The changes of a subscription: `for method, params in changes`.
 
-    Any number of threads may do so at once: each change is told to one of them, and the end to
-    all. Something that changes again before it was taken is told once. What the server has not
-    acknowledged is not told. A resource may have parts with URIs of their own; if more than a
-    thousand of them wait, or they take more than 256 MiB of memory, the oldest change is dropped.
+    Any number of threads may iterate at once: each change goes to one of them, and the end to all.
+    A list or resource that changes again before its change was taken counts once. Changes for which
+    the server has not acknowledged the subscription are left out. A resource may have parts with
+    URIs of their own; if changes of more than a thousand of them wait, or take more than 256 MiB of
+    memory, the oldest is dropped.
     """
 
     def __init__(self, session: EventDispatcher, stderr: StderrTail | None) -> None:
@@ -93,12 +94,12 @@ class Changes(WaitingChanges):
         self._session = session
 
     def put(self, event: SubscriptionAcknowledged | Ended | NotificationReceived) -> None:
-        """The reading thread has news."""
+        """Take an event from the reading thread, and wake all threads that wait."""
         super().put(event)
         self._session.ring_all()
 
     def wait_acknowledged(self) -> None:
-        """Wait until the server has taken the subscription, or raise why it has not."""
+        """Wait until the server has acknowledged the subscription, or raise why it has not."""
         self._session.wait(lambda: self.is_settled)
         self.check_end()
 

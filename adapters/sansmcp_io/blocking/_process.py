@@ -25,16 +25,16 @@ from .._options.clients import StdioClientOptions
 from ._interrupts import interruptible
 
 _MOST_SAID_BYTES: Final = 1_048_576
-"""So much of standard error waits for `on_stderr`. Of more, the oldest is dropped."""
+"""How many bytes of standard error wait for `on_stderr`. Of more, the oldest are dropped."""
 _LOOK_AGAIN_IN_A_CALL_SECONDS: Final = 0.25
 """How often to look whether the process has ended, on systems where no descriptor tells that."""
 
 
 class Child:
-    """A running server process. It is watched by whichever thread reads what it says.
+    """A running server process. The thread that reads its output watches it.
 
     Attributes:
-        on_lines: What takes a call that hands something to `on_stderr`, until it can be made.
+        on_lines: Takes a function that calls `on_stderr`, to be called later.
 
     Raises:
         OSError: It could not be started.
@@ -70,9 +70,9 @@ class Child:
 
     @property
     def alarm(self) -> float:
-        """When its output has ended, if nothing came until then.
+        """When its output counts as ended, if nothing comes until then.
 
-        What it has started may hold the other end open, but will not answer in its place.
+        Processes that it has started may hold the other end open, but do not answer in its place.
         """
         if self._ending is None and self._alarm == math.inf:
             return time.monotonic() + _LOOK_AGAIN_IN_A_CALL_SECONDS
@@ -84,7 +84,7 @@ class Child:
             self._see_end()
 
     def heard(self) -> None:
-        """Something came, be it from a process that has ended: there may be more."""
+        """Data has come. If the process has ended, there may be more."""
         if self._alarm != math.inf:
             self._alarm = time.monotonic() + LAST_WORDS_SECONDS
 
@@ -112,7 +112,7 @@ class Child:
         return bool(data)
 
     def _keep(self, data: bytes) -> None:
-        """Have it handed on, with what comes until then."""
+        """Keep data of standard error until it can be handed on."""
         with self._saying:
             is_awaited = bool(self._said)
             self._said += data
@@ -155,7 +155,7 @@ class Child:
         interruptible(self._hand_on_the_rest)  # whatever that takes, or raises: all else is done
 
     def leave_to_parent(self) -> None:
-        """This is a process made by `os.fork`, and the server is that of the other one."""
+        """Leave the server to the parent, in a process made by `os.fork`."""
         self.sink.close()
         self._close()
         self.process.returncode = 0  # else it is complained of, since it was not waited for

@@ -1,4 +1,4 @@
-"""What callers ask of the peer, and wait for: requests, listings, subscriptions, pings."""
+"""Requests, listings, subscriptions and pings, which callers send and wait for."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | Req
 
 
 class RequestSender(EventDispatcher):
-    """A session on which callers ask."""
+    """A session on which callers send requests."""
 
     polls: int
 
@@ -64,7 +64,7 @@ class RequestSender(EventDispatcher):
             raise start_error(event, self.sending.stderr)
 
     def request(self, arguments: RequestArguments, serving: IncomingRequest | None) -> JSONObject:
-        """Ask, wait, and cancel the request if the wait is interrupted."""
+        """Send a request, wait, and cancel it if the wait is interrupted."""
         method, on_progress = arguments.method, arguments.on_progress
         timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
@@ -134,7 +134,7 @@ class RequestSender(EventDispatcher):
             not_async(self._without_lock(on_progress, *progress), "on_progress")
 
     def _room_to_ask(self, method: str, timeout: float, max_timeout: float | None) -> float:
-        """Wait for room, and return the seconds that it took. They count like any silence."""
+        """Wait until a request may be sent, and return the seconds that took: its timeout runs."""
         seconds = timeout if max_timeout is None else min(timeout, max_timeout)
         if not seconds > 0:
             return 0.0  # the core says what is wrong with that
@@ -269,7 +269,7 @@ class RequestSender(EventDispatcher):
                 raise ConnectionLost("the connection ended before the handshake was done")
 
     def sleep(self, serving: IncomingRequest, seconds: float) -> None:
-        """Do all that is to be done, but nothing for this call."""
+        """Wait for a time or until the call is cancelled, and read and serve meanwhile."""
         with self:
             mailbox = Mailbox[RequestCancelled]()
             serving.data.append(mailbox)

@@ -41,7 +41,7 @@ class RunningServer(Forkable):
         self._closing = threading.Lock()
 
     def close(self) -> None:
-        """End the conversation, then the process; whoever is not the first waits for that."""
+        """End the conversation, then the process. A second caller waits for that."""
         with Uninterrupted(), self._closing:
             if self._is_closed:
                 return
@@ -59,15 +59,15 @@ class RunningServer(Forkable):
 class Keeper(Forkable):
     """Keeps one process running, as long as it may be started again.
 
-    A new process is started when something is to be sent, not when the old one ends: a server
-    that crashes whenever it runs must not be run for nobody.
+    A process is started for the next request, not when the old one ends: a server that always
+    crashes must not be run without need.
 
     Keeps STDIO-017.
 
     Args:
         make: Starts a process.
         start: Opens the conversation with it.
-        restarts: How often that is done again.
+        restarts: How often it may be started again.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Keeper(Forkable):
             self._running = running
 
     def live(self) -> RequestSender:
-        """The session with the process that runs; a new one if it has ended.
+        """Return the session with the running process, which is started again if it has ended.
 
         Raises:
             ConnectionLost: It may not, or could not, be started again, or is about to be.

@@ -64,7 +64,7 @@ class ServerCall(Call, ServerCallBase):
 
     @property
     def server(self) -> Server:
-        """The connection that the call came on, for what outlives the call."""
+        """The server's connection, which can be used after the call has ended."""
         return Server(self._session)
 
 
@@ -72,7 +72,7 @@ class LogHandler(LogHandlerBase):
     """A `logging.Handler` that sends records to the client as `notifications/message`.
 
     It may be used from any thread, and never blocks; the client's level decides what is sent. The
-    server must have declared `logging`. To be taken from its logger when the connection is over.
+    server must have declared `logging`. Remove it from its logger when the connection has ended.
 
     Args:
         server: The connection to send on.

@@ -1,4 +1,4 @@
-"""One conversation, whatever carries it: its events come to handlers, and to callers that ask.
+"""One conversation on any transport: its events go to handlers and to callers that wait.
 
 Functions of the application are called by the threads that wait for something, never under the
 lock. Requests of the peer may be handled by several threads at once, and by one thread while it
@@ -57,17 +57,17 @@ if TYPE_CHECKING:
 Result: TypeAlias = JSONObject | RequireInput
 
 _MOST_NESTED: Final = 20
-"""So many handlers may wait within each other in one thread; more would fill its stack."""
+"""How many handlers may wait inside each other in one thread; more would fill its stack."""
 _NOTIFICATION: Final = "on_notification"
 _PROGRESS: Final = "on_progress"
 _MOST_NOTIFICATIONS: Final = 1_000
-"""So many wait for their turn. With one more, the oldest is dropped."""
+"""How many notifications wait. With one more, the oldest is dropped."""
 _ToTell: TypeAlias = tuple[str, Callable[[], object], int | None]
-"""What is called, the function, and for a notification of the peer the memory that it takes."""
+"""The name of a function for the log, the function, and the memory of a notification."""
 
 
 class EventDispatcher(Waiting):
-    """Hands out events, and serves the peer."""
+    """Hands events to callers, and serves the peer."""
 
     def __init__(
         self,
@@ -91,11 +91,11 @@ class EventDispatcher(Waiting):
         self._is_telling = False
 
     def when_ready(self, function: Callable[[], object]) -> None:
-        """Have this called at the end of the handshake."""
+        """Call this at the end of the handshake."""
         self._on_ready = function
 
     def tell(self, what: str, function: Callable[[], object]) -> None:
-        """Have something called when all that came before was. What it raises is logged."""
+        """Call a function after those that were added before. An exception is logged."""
         self._to_tell.append((what, function, None))
 
     # ------------------------------------------------------------------------------ events
@@ -179,7 +179,7 @@ class EventDispatcher(Waiting):
             self._tell_notified(_NOTIFICATION, function, event.params)
 
     def _tell_notified(self, what: str, function: Callable[[], object], content: object) -> None:
-        """Have a notification of the peer told, and drop the oldest where too much waits."""
+        """Let a notification wait for its handler; with too many, the oldest is dropped."""
         size = memory_of(content)
         if self._allowance.admit(size, self._drop_oldest):
             self._to_tell.append((what, function, size))
@@ -210,13 +210,13 @@ class EventDispatcher(Waiting):
         return partial(self._serve, request)
 
     def work(self) -> None:
-        """Do what there is to do for the application now."""
+        """Call all functions of the application that can be called now."""
         while (job := self._next_job()) is not None:
             self._pass_on()
             job()
 
     def tell_all(self) -> None:
-        """Call what waits to be told, unless this is within one of those calls, or a thread is."""
+        """Call all functions that wait, unless this or another thread is inside one of them."""
         while self._has_to_tell:
             self._pass_on()
             self._tell_next()
@@ -245,7 +245,7 @@ class EventDispatcher(Waiting):
             self._add_news()
 
     def _add_news(self) -> None:
-        """Something was done for the application, in this thread."""
+        """A function of the application was called, in this thread."""
         self.news += 1
         if self.polls:
             self.ring_all()
@@ -259,7 +259,7 @@ class EventDispatcher(Waiting):
             LOGGER.error("%s failed", what, exc_info=error)
 
     def _serve(self, request: IncomingRequest) -> None:
-        """Have the handler answer a request of the peer."""
+        """Let the handler answer a request of the peer."""
         request.data = list[Mailbox[Any]]()  # of those who ask something on its behalf
         call = self._call_type(self, request)
         self._local.nesting = self._nesting + 1
@@ -279,7 +279,7 @@ class EventDispatcher(Waiting):
         self.turn()
 
     def call(self, call: object) -> Result:
-        """Have the handler answer something else than a request of the peer."""
+        """Let the handler answer a question."""
         self._pass_on()
         return cast(Result, not_async(self._without_lock(self.handler, call), "the handler"))
 

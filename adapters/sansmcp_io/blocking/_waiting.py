@@ -1,11 +1,10 @@
-"""Threads that wait for something share the work: one of them moves what there is to move.
+"""Threads that wait share the work: one of them reads and writes for all.
 
-There is no thread of our own. Of the threads that wait for something one reads: it selects among
-what the transport has open, takes what came to the core, and rings the bells of those whose
-mailboxes have got something. The others sleep until their bell rings. Whoever stops waiting, for
-whatever reason, or goes off to run a function of the application, rings one of those that sleep,
-which then reads. Output is written by the thread that has it, as far as it goes without waiting;
-the thread that reads waits for the rest to go.
+No thread is started for it. One of the threads that wait reads: it selects among the descriptors of
+the transport, hands data to the core, and rings the bells of threads whose mailboxes have got
+something. The others sleep until their bell rings. A thread that stops waiting, or that runs a
+function of the application, wakes one that sleeps, which then reads. Output is written by the
+thread that has caused it, as far as that needs no waiting; the thread that reads writes the rest.
 
 One lock guards all of it. It is free while a thread selects, sleeps or runs functions of the
 application, so that none of these keeps another thread from anything.
@@ -31,28 +30,28 @@ if TYPE_CHECKING:
 
 FORKED: Final = "the connection is that of the process which has forked this one"
 _LONGEST_SECONDS: Final = 86_400.0
-"""The longest that is slept at once: systems have limits of their own."""
+"""The longest single sleep: systems have limits of their own."""
 
 _LATE_SECONDS: Final = 1.0
 _LATE_PAUSE_SECONDS: Final = 0.1
-"""Where nobody has read until a timeout was due, what comes within the first, without a longer
-pause than the second, comes before it: as much as a large answer, and no endless stream."""
+"""If no thread was reading when a timeout came due, data that comes within the first time, with
+pauses no longer than the second, still counts as earlier: a large response, no endless stream."""
 
 
 class Waiting(Guarded):
-    """Where threads wait. What is moved, and how, is the business of the transport."""
+    """Where threads wait. The transport says what is read and written, and how."""
 
     def __init__(self, side: RequestingSide) -> None:
         super().__init__()
         self.side: Final = side
         self._late: deque[Any] = deque()  # to be cancelled when the lock can be had
-        self._is_released = False  # nothing is moved any more
+        self._is_released = False  # nothing is read or written any more
         self._is_closed = False
         self._parked: dict[Bell, None] = {}
         self._is_read = False  # some thread selects
         self._alarm = math.inf  # until when it does
-        self._late_until = math.inf  # what is due is put off, if something comes
-        self._is_crowded = False  # somebody waits for room in the output
+        self._late_until = math.inf  # timeouts that are due wait, if data comes
+        self._is_crowded = False  # a thread waits for room in the output
         self.sending: Final = SendState(side)
 
     def _leave_to_parent(self) -> None:
@@ -73,43 +72,43 @@ class Waiting(Guarded):
         raise NotImplementedError  # the transport's
 
     def _select(self, seconds: float) -> Any:
-        """Wait until something can be moved, or for so long. Called without the lock."""
+        """Wait until something can be read or written, or for so long. Called without the lock."""
         raise NotImplementedError  # the transport's
 
     def _pull(self, ready: Any) -> None:
-        """Move what was selected."""
+        """Read and write what was selected."""
         raise NotImplementedError  # the transport's
 
     def _push(self) -> None:
-        """Have go out what goes without waiting."""
+        """Write what can be written without waiting."""
         raise NotImplementedError  # the transport's
 
     @property
     def _needs_reader(self) -> bool:
-        """Whether there is something to be selected that the thread which selects knows not of."""
+        """Whether something new is to be selected, so that the selecting thread has to be woken."""
         raise NotImplementedError  # the transport's
 
     def _rouse(self) -> None:
-        """Have `_select` return."""
+        """Let `_select` return."""
         raise NotImplementedError  # the transport's
 
     def _drop_trace(self) -> None:
-        """The trace may be what has failed."""
+        """Use the trace no more: it may have failed."""
         raise NotImplementedError  # the transport's
 
     def flush(self, *, until_taken: bool = False) -> None:
-        """Have what nobody waits for written, as far as that is a matter of a moment.
+        """Write output that no caller waits for, if that takes only a moment.
 
         Args:
-            until_taken: Wait for the peer to say that it has that, where it does so.
+            until_taken: Wait until the peer confirms it, where it does so.
         """
 
     def _finish(self) -> None:
-        """End it from this side, and return when no thread moves anything any more."""
+        """End the connection, and return when no thread reads or writes any more."""
         raise NotImplementedError  # the transport's
 
     def _close(self) -> None:
-        """Close what was open here. A process that has forked this one goes on with it."""
+        """Close the descriptors. A process that has forked this one still uses its own."""
         raise NotImplementedError  # the transport's
 
     # -------------------------------------------------------------------- what sessions do
@@ -119,7 +118,7 @@ class Waiting(Guarded):
         raise NotImplementedError  # the session's
 
     def _next_job(self) -> Callable[[], None] | None:
-        """A function of the application that is to be called, if there is one now."""
+        """Return a function of the application that can be called now, if there is one."""
         raise NotImplementedError  # the session's
 
     # ---------------------------------------------------------------------------- waiting
@@ -130,15 +129,15 @@ class Waiting(Guarded):
         until: float = math.inf,
         mailbox: Mailbox[Any] | None = None,
     ) -> bool:
-        """Wait for something, and do meanwhile what is to be done.
+        """Wait for a condition, and read, write and serve meanwhile.
 
         Args:
-            is_done: Whether it has come; asked with the lock held.
-            until: When to give up.
-            mailbox: Whose bell rings when it may have come.
+            is_done: The condition; called with the lock held.
+            until: The deadline.
+            mailbox: The mailbox whose bell rings when the condition may be true.
 
         Returns:
-            Whether it has come.
+            Whether the condition is true.
         """
         try:
             while not is_done():
@@ -163,18 +162,18 @@ class Waiting(Guarded):
             bell.ring()
 
     def ring_all(self) -> None:
-        """Wake all that sleep: each sees for itself whether it is concerned."""
+        """Wake all threads that sleep: each looks at its own condition."""
         for bell in self._parked:
             bell.ring()
         self._parked.clear()
 
     def _pass_on(self) -> None:
-        """This thread will not read: let another one do it."""
+        """Let another thread read: this one will not."""
         if not self._is_read:
             self._ring_some(1)
 
     def _ring_some(self, number: int) -> None:
-        """Wake as many of those that sleep, the longest sleepers first."""
+        """Wake as many threads that sleep, the longest sleepers first."""
         for bell in list(self._parked)[:number]:
             del self._parked[bell]
             bell.ring()
@@ -194,13 +193,13 @@ class Waiting(Guarded):
                 mailbox.bell = None
 
     def look(self) -> None:
-        """Take what has come, unless another thread does so anyway. Does not wait."""
+        """Read what has come without waiting, unless another thread reads anyway."""
         if not self._is_read and not self._is_released:
             self._read(-math.inf)
             self._pass_on()
 
     def _read(self, until: float) -> None:
-        """Select once, and move what can be moved."""
+        """Select once, and read and write what is ready."""
         if self.is_forked:
             raise ConnectionLost(FORKED)
         deadline = self.side.next_timeout()
@@ -235,9 +234,9 @@ class Waiting(Guarded):
     # ---------------------------------------------------------------------------- ending
 
     def finish(self) -> None:
-        """End it from this side. When this returns, no thread moves anything any more, nor will.
+        """End the connection from this side. After that, no thread reads or writes.
 
-        To be called again, should it not be known whether it was called.
+        It may be called again, if it is not known whether it was called.
         """
         try:
             if not self._is_released:
@@ -252,7 +251,7 @@ class Waiting(Guarded):
     # ---------------------------------------------------------------------------- turning
 
     def turn(self) -> None:
-        """A verb was called, or something came: have events, output and deadlines seen to."""
+        """Handle events, output and deadlines, after a call into the core or after reading."""
         try:
             self._turn()
         except BaseException:
@@ -260,16 +259,16 @@ class Waiting(Guarded):
             raise
 
     def cancel_soon(self, handle: Any) -> None:
-        """Cancel something that is left. The collector of garbage may call this at any point."""
+        """Cancel a listing or subscription that is left; garbage collection may call this."""
         self._late.append(handle)
         if not self._is_mine:
             with self:
                 self.turn()
 
     def _break_down(self) -> None:
-        """Something of the application, a trace or a log, has failed where nothing may.
+        """End the connection, since a trace or a log handler of the application has failed.
 
-        What it was told of may be lost: nobody may wait for it.
+        An event may be lost by that, and no caller may wait for it.
         """
         self._drop_trace()
         self.side.close(now=time.monotonic())
@@ -295,7 +294,7 @@ class Waiting(Guarded):
             self._wake_reader()
 
     def _wake_reader(self) -> None:
-        """Have the thread that selects look at the world again."""
+        """Wake the thread that selects, so that it looks again."""
         if self._is_read:
             self._rouse()
 
@@ -312,7 +311,7 @@ class Waiting(Guarded):
         return False
 
     def _look_for_room(self) -> None:
-        """Some output has gone."""
+        """Some output was written."""
         if self._is_crowded and self.sending.has_room:
             self._is_crowded = False
             self.ring_all()

@@ -1,4 +1,4 @@
-"""The bytes of one connection on two descriptors, and its clock, moved by the threads that wait."""
+"""Moves the bytes of a connection on two descriptors, and keeps its time, in waiting threads."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ from .._common.trace import Trace
 from ._waiting import Waiting
 
 _PIECE_BYTES: Final = getattr(select, "PIPE_BUF", 512)
-"""What a pipe takes without waiting, once it is ready, though it cannot be told not to wait."""
+"""How many bytes a pipe takes without waiting once it is ready, even in blocking mode."""
 Ready = list[tuple[int, int]]
 
 
 class Watched(Protocol):
-    """What else is watched while a thread reads: the process at the other end."""
+    """The process at the other end, which is watched while a thread reads."""
 
     @property
     def descriptors(self) -> dict[int, Callable[[], bool]]:
-        """What to call when one is ready; it returns whether to watch it on."""
+        """The function to call when a descriptor is ready; it returns whether to go on watching."""
         ...
 
     @property
     def alarm(self) -> float:
-        """When the input has ended, if nothing came until then; `math.inf`: nobody knows."""
+        """When the input counts as ended, if nothing comes until then; `math.inf`: not known."""
         ...
 
     def look(self) -> None:
-        """Look after what no descriptor tells; called after each poll."""
+        """Look for events that no descriptor tells; called after each poll."""
         ...
 
     def heard(self) -> None:
-        """Something came."""
+        """Data has come."""
         ...
 
 
 class Wire(Waiting):
     """Moves bytes between a connection and two descriptors, and tells it the time.
 
-    To be mixed into a session, which has made itself ready before.
+    It is mixed into a session, whose own `__init__` runs first.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Wire(Waiting):
     def _receive(self) -> None:
         try:
             data = self._source.read()
-        except BlockingIOError:  # somebody else took it
+        except BlockingIOError:  # another process took it
             return
         except OSError as error:
             LOGGER.info("reading has failed: %s", error)
@@ -167,7 +167,7 @@ class Wire(Waiting):
         self._waits_for_output = wants
 
     def _write(self, *, is_ready: bool = False) -> None:
-        """Write what goes without waiting."""
+        """Write what can be written without waiting."""
         connection, taken, sink = self.connection, self._taken, self._sink
         try:
             while taken or connection.unsent_bytes:
@@ -194,11 +194,11 @@ class Wire(Waiting):
         self._taken.extend(take_output(self.connection, self._trace))
 
     def _writing_failed(self, error: OSError) -> None:
-        """Part of a line may be out: nothing can follow it."""
+        """A part of a line may have been written: nothing can follow it."""
         self._taken.clear()
         self.connection.send_failed(now=time.monotonic())
         if isinstance(self.connection, ServerConnection):
-            # Answers to a client may still come; a server that cannot speak is of no use.
+            # A client may still get responses; a server that cannot write is of no use.
             self.connection.close(now=time.monotonic())
         LOGGER.info("writing has failed: %s", error)
         self._dispatch()

@@ -1,6 +1,6 @@
 """sansmcp below WSGI: an application to mount beside other routes, on any server and with threads.
 
-Without sessions and without streams by default: each request stands for itself, so that any worker
+By default there are no sessions and no streams: each request stands for itself, so that any worker
 can serve it, and none is tied to a client.
 """
 

@@ -41,17 +41,16 @@ class _AppOptions(HTTPServerOptions[Authenticate]):
 
     Args:
         handler: Serves the clients' requests, in the thread in which they come.
-        path: The path, below the place where it is mounted, at which it serves; at others there is
-            nothing. None: whatever is routed here is for it.
+        path: The path of the endpoint, below the place where the application is mounted; other
+            paths get 404. None: all requests that are routed here are served.
         authenticate: Called with the environment of each request; returns the principal, or raises
             `Unauthorized`. Preflights are not authenticated.
-        sessions: Whether clients of the revisions with a handshake have sessions; settings for
-            them, if they are not to be the usual ones. They are in the memory of this process: all
-            requests of a session must come to it.
-        streams: Whether responses may last as long as clients like, as those of
-            `subscriptions/listen` and the GET streams of sessions do. Each takes a thread of the
-            server for all that time. Without, only responses to calls are streams, and end with
-            them; `listChanged` and `resources.subscribe` are then not declared to any client.
+        sessions: Whether legacy clients have sessions; or settings for them. Sessions are in the
+            memory of this process: all requests of a session must come to it.
+        streams: Whether there are streams that last as long as clients like: those of
+            `subscriptions/listen`, and the GET streams of sessions. Each takes a thread of the
+            server for all that time. Without, only responses to requests are streams, which end
+            with the response; `listChanged` and `resources.subscribe` are declared to no client.
         on_notification: Called with method and params of each notification.
     """
 
@@ -108,12 +107,10 @@ class App(AllClients):
         return Carrier(self._serving, environ, start_response).run()
 
     def close(self, *, drain: float = 0.0) -> None:
-        """End all that is under way: requests are cancelled, streams and sessions ended.
-
-        What comes then gets 503.
+        """Cancel all open requests, and end all streams and sessions. Further requests get 503.
 
         Args:
-            drain: Seconds that requests have to come to their end before; waits for it.
+            drain: Seconds that open requests have to finish before that.
         """
         check_waits(drain=drain)
         self._runner.close(drain)

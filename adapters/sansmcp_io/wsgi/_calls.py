@@ -1,4 +1,4 @@
-"""What handlers below WSGI are given: the call, and the server as the caller has it."""
+"""The call and the server that handlers below WSGI use."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ else:
     from .._common.requests import Requester
 
 Environ: TypeAlias = dict[str, Any]
-"""What a server of WSGI tells of a request."""
+"""The WSGI environment of a request."""
 
 
 class Server(SessionServerBase[float], Requester):
-    """The server as a handler of one client sees it. To be used by any number of threads."""
+    """The server, for the handlers of one client. To be used by any number of threads."""
 
     def __init__(self, runner: ThreadRunner, peer: Peer) -> None:
         self._runner = runner
@@ -67,9 +67,9 @@ class ServerCall(ServerCallBase, Requester):
 
     @property
     def environ(self) -> Environ:
-        """The environment of the HTTP request that brought it: with what middleware has put there.
+        """The WSGI environment of the HTTP request, with what middleware has added.
 
-        It is changed by nobody while the handler runs.
+        It does not change while the handler runs.
         """
         carrying: Any = self._request.context
         environ: Environ = carrying.environ
@@ -77,23 +77,23 @@ class ServerCall(ServerCallBase, Requester):
 
     @property
     def server(self) -> Server:
-        """The server, and the client's session, for what outlives the call."""
+        """The server and the client's session, which can be used after the call has ended."""
         return Server(self._runner, self._request.peer)
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether nobody waits for the answer any more: a handler that takes long may look.
+        """Whether the call was cancelled, or its client has disconnected.
 
-        That a client is gone is learnt by writing to it, and so not before something is written.
+        For handlers that take long. A disconnect is detected when something is written.
         """
         with self._runner.lock:
             return not self._request.open
 
     def sleep(self, seconds: float) -> None:
-        """Wait: what `time.sleep` does, for handlers.
+        """Wait as `time.sleep` does, until the call is cancelled.
 
         Raises:
-            CallCancelled: The client has cancelled the call, before or meanwhile.
+            CallCancelled: The client has cancelled the call.
         """
         self._runner.sleep(self._request, seconds)
 

@@ -1,7 +1,7 @@
 """One HTTP request of WSGI, carried to the endpoint in the thread that the server has given it.
 
-An answer that is complete at once is returned as a body. Anything else is written as it comes, by
-what `start_response` returns: only so can a handler that still runs have its progress sent.
+A response that is complete at once is returned as a body. Any other is written as it comes, by the
+function that `start_response` returns: only so, progress is sent while a handler still runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ._runner import ThreadRunner
 
 StartResponse: TypeAlias = Callable[..., Any]
 Authenticate: TypeAlias = Callable[[Environ], Any]
-"""From the environment of a request to whoever sends it; or it raises `Unauthorized`."""
+"""Takes the environment of a request, and returns the principal, or raises `Unauthorized`."""
 Result: TypeAlias = JSONObject | RequireInput
 
 _PIECE_BYTES: Final = 65_536
@@ -33,7 +33,7 @@ _OTHERS: Final = (("CONTENT_TYPE", "content-type"), ("CONTENT_LENGTH", "content-
 
 
 class HandlerSettings:
-    """What is the same for all requests: the settings of an application."""
+    """The settings of an application, which are the same for all its requests."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Carrier:
             )
 
     def run(self) -> Iterable[bytes]:
-        """Serve it; what is returned is the body, or what is left of it."""
+        """Serve the request, and return the body, or the rest of it."""
         try:
             if self._exchange.needs_principal and not self._exchange.refused:
                 self._authenticate()
@@ -126,7 +126,7 @@ class Carrier:
             self._exchange.refuse(status, text, fields, now=time.monotonic())
 
     def _body_bytes(self) -> int | None:
-        """How long the body is to be; None: as long as the server has something of it."""
+        """The length of the body; None: until the server has no more of it."""
         length: str = self.environ.get("CONTENT_LENGTH") or ""
         if length.isdecimal() and len(length) < _LONGEST_LENGTH:
             return int(length)
@@ -161,7 +161,7 @@ class Carrier:
     # ---------------------------------------------------------------------------- serving
 
     def serve(self, request: IncomingRequest) -> None:
-        """Have the handler answer, in this thread and without the lock."""
+        """Let the handler answer, in this thread and without the lock."""
         runner, endpoint = self._runner, self._runner.endpoint
         if not request.open:
             return  # it was cancelled before it began
@@ -215,7 +215,7 @@ class Carrier:
         return () if exchange.method == "HEAD" else (body,)
 
     def flush(self) -> None:
-        """Write what there is of a stream. In other threads than its own, it does nothing."""
+        """Write the output of a stream. In a thread other than its own, it does nothing."""
         if self._exchange.is_stream and threading.get_ident() == self._thread:
             self._send_output()
 
@@ -262,7 +262,7 @@ def texts_of(fields: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
 
 
 def fields_of(environ: Environ) -> list[tuple[str, str]]:
-    """The fields of a request, under names that are near enough to their own."""
+    """The headers of a request. Their names are restored except for upper and lower case."""
     fields = [
         (key[5:].replace("_", "-"), value)
         for key, value in environ.items()

@@ -1,8 +1,8 @@
-"""An endpoint that threads share: one lock around it; a thread that waits is woken by its own news.
+"""An endpoint that threads share, with one lock; a thread that waits is woken by its own news.
 
 The lock is held for calls into the core, which never wait, and never for functions of the
-application. What a thread has to do itself, it is left as a job. No thread is there for the time:
-one of those that wait keeps it for all, and so does who brings a request.
+application. Work that belongs to a certain thread is left to it as a job. No thread is started to
+keep time: one of the threads that wait does so for all, and so does each new request.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ _Answer = ResponseReceived | ErrorReceived | RequestFailed
 
 
 class ExchangeThread(Protocol):
-    """What carries one exchange, in a thread of its own: the `context` of its requests."""
+    """Carries one exchange in a thread of its own. It is the `context` of the requests in it."""
 
     jobs: list[Callable[[], None]]
     is_over: bool  # its thread does nothing for it any more
 
     def serve(self, request: IncomingRequest) -> None:
-        """Have a request handled."""
+        """Let the handler answer a request."""
         ...
 
     def flush(self) -> None:
-        """Write what there is, if this is its thread."""
+        """Write all output, if this is its thread."""
         ...
 
 
@@ -75,7 +75,7 @@ class _Sleeper:
 
 
 class ThreadRunner:
-    """What all threads share."""
+    """Runs an endpoint in the threads of a WSGI server. All of them share it."""
 
     def __init__(
         self,
@@ -100,12 +100,12 @@ class ThreadRunner:
     # ---------------------------------------------------------------------------- turning
 
     def turn(self, here: ExchangeThread | None = None) -> None:
-        """With the lock: hand out all events, and wake whom they concern.
+        """Hand out all events, and wake the threads that they concern. Called with the lock held.
 
-        After any call into the core.
+        To be called after each call into the core.
 
         Args:
-            here: Of this thread, which does what is for no other.
+            here: The exchange of this thread, which does the work that belongs to no other.
         """
         endpoint = self.endpoint
         while (event := endpoint.next_event()) is not None:
@@ -122,7 +122,7 @@ class ThreadRunner:
             self._keeper.condition.notify()
 
     def wake(self, subject: object) -> None:
-        """With the lock: there is news for the threads that wait for this, if there are any."""
+        """Wake the threads that wait for this, if there are any. Called with the lock held."""
         for sleeper in self._sleepers.get(subject, ()):
             sleeper.has_news = True
             sleeper.condition.notify()
@@ -167,7 +167,7 @@ class ThreadRunner:
             self.wake(mailbox)
 
     def _tell(self, what: str, function: Callable[[], object], here: ExchangeThread | None) -> None:
-        """Have the thread that has brought a notification call a function of the application."""
+        """Let the thread that has brought a notification call a function of the application."""
         if here is not None:
             here.jobs.append(partial(self._call_logged, what, function))
 
@@ -180,14 +180,14 @@ class ThreadRunner:
     # ---------------------------------------------------------------------------- time
 
     def keep_time(self) -> None:
-        """With the lock: do what is due."""
+        """Handle timeouts that are due. Called with the lock held."""
         deadline, now = self.endpoint.next_timeout(), time.monotonic()
         if deadline is not None and deadline <= now:
             self.endpoint.handle_timeout(now)
             self.turn()
 
     def wait(self, *subjects: object, until: float = math.inf) -> None:
-        """With the lock, which is given back meanwhile: wait for news, or until this time.
+        """Wait for news, or until a time. Called with the lock held, which is released meanwhile.
 
         Args:
             subjects: What `wake` is called with, where there is news.
@@ -236,7 +236,7 @@ class ThreadRunner:
         serving: IncomingRequest | None,
         session: Session | None,
     ) -> JSONObject:
-        """Ask a client, wait, and cancel the request if the wait is broken off."""
+        """Send a request to a client, wait, and cancel the request if the wait is interrupted."""
         method, on_progress = arguments.method, arguments.on_progress
         timeout, max_timeout = arguments.timeout, arguments.max_timeout
         check_progress_handler(on_progress)
@@ -266,7 +266,7 @@ class ThreadRunner:
             raise
 
     def _take(self, mailbox: Mailbox[Item], serving: IncomingRequest | None) -> Item:
-        """The ending of what was asked, and all progress before."""
+        """Wait for the ending of a request, and report all progress before it."""
         while True:
             if serving is not None:
                 serving.context.flush()
@@ -295,7 +295,7 @@ class ThreadRunner:
         return seconds_of(self._take(mailbox, None))
 
     def sleep(self, serving: IncomingRequest, seconds: float) -> None:
-        """Wait, and write what comes for this call meanwhile."""
+        """Wait, and write the output of this call meanwhile."""
         until = time.monotonic() + seconds
         while True:
             serving.context.flush()
@@ -309,7 +309,7 @@ class ThreadRunner:
     # ---------------------------------------------------------------------------- telling
 
     def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
-        """Call into the core, with the time, and see to what comes of it."""
+        """Call a method of the core with the time, and handle what follows from it."""
         with self.lock:
             outcome = function(*args, now=time.monotonic(), **options)
             self.turn()
@@ -318,7 +318,7 @@ class ThreadRunner:
     # ---------------------------------------------------------------------------- ending
 
     def close(self, drain: float) -> None:
-        """Let what is under way end within `drain` seconds, then end it."""
+        """Give open requests `drain` seconds to finish, then end them."""
         until = time.monotonic() + drain
         with self.lock:
             while self.endpoint.open_requests and time.monotonic() < until:
