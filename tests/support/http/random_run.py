@@ -1,4 +1,4 @@
-"""A client and a server whose applications do what they may do at any moment, in any weather."""
+"""A client and a server that do anything at any moment, over an unreliable network."""
 
 import itertools
 from collections import Counter
@@ -30,7 +30,7 @@ from sansmcp.http import (
     SessionLost,
     StreamUnavailable,
 )
-from tests.support.http.weather import Weather
+from tests.support.http.unreliable_network import UnreliableNetwork
 
 TELL: Final = "custom/number"
 EventT = TypeVar("EventT")
@@ -44,7 +44,7 @@ def taken(events: list[EventT]) -> list[EventT]:
     return found
 
 
-class Storm(Weather):
+class RandomRun(UnreliableNetwork):
     """One run.
 
     Attributes:
@@ -187,7 +187,7 @@ class Storm(Weather):
         request = random.choice(list(self.asked)) if self.asked else None
         what = (
             "answer"
-            if self.is_calm
+            if self.is_reliable
             else random.choice(
                 [
                     "answer",
@@ -276,14 +276,14 @@ class Storm(Weather):
         self.pair.server.handle_timeout(self.pair.now)
 
     def open(self) -> None:
-        """The storm begins when the client is open; in some runs, before that."""
+        """The run begins when the client is open; in some runs, before that."""
         if self.random.random() < 0.85:
             self.settle(1)
-            self.is_calm = False
+            self.is_reliable = False
 
     def settle(self, leaps: int = 40) -> None:
-        """The weather is fine again: everything that is still to come does."""
-        self.is_calm = True
+        """The network is reliable from now on: everything that is on its way arrives."""
+        self.is_reliable = True
         self.all_seen()
         for double in self.doubles:
             double.cut(client=False)

@@ -1,4 +1,4 @@
-"""A network that does everything that networks do, between a client and a server, from one seed.
+"""An unreliable network between a client and a server, driven by one seed.
 
 Requests arrive late and out of order, twice or not at all; bytes are cut anywhere; connections
 break, seen by both sides at once or by one of them first; the server is started again.
@@ -15,14 +15,14 @@ from tests.support.http.server_endpoint import new_endpoint
 from tests.support.modern import BOTH
 
 
-class Weather:
+class UnreliableNetwork:
     """Both sides, and what happens between them.
 
     Attributes:
         decoders: For each response that is under way, what the client has read of it.
         doubles: Copies of requests, whose responses nobody reads.
         gone: Exchanges that have broken, and the server has not seen it yet.
-        is_calm: The network is well, and everybody answers.
+        is_reliable: The network loses nothing, and both applications answer.
         orphans: Sessions that the server has opened, and the client has not heard of.
         primed: Calls of which the client knows where their answer goes on after a break.
         restarts: How often the server was started again.
@@ -40,7 +40,7 @@ class Weather:
         self.answers = random.choice(["auto", "sse"])
         self.client = new_client(revisions=self.spoken)
         self.pair = HTTPPair(self.client, self.new_server(), connected=False)
-        self.is_calm = self.unprimed = False
+        self.is_reliable = self.unprimed = False
         self.restarts = self.orphans = 0
         self.decoders: dict[HTTPExchange, SSEDecoder] = {}
         self.doubles: list[HTTPExchange] = []
@@ -72,7 +72,7 @@ class Weather:
 
     def arrive(self, exchange: HTTPExchange) -> None:
         """A request arrives, twice now and then, or is lost on the way."""
-        fate = 1.0 if self.is_calm else self.random.random()
+        fate = 1.0 if self.is_reliable else self.random.random()
         if fate < 0.04:
             exchange.cut("connection refused")
             return
@@ -88,7 +88,7 @@ class Weather:
         """Some bytes of a response arrive, or its head alone; whether there was anything."""
         exchange.collect()
         size = len(exchange.response)
-        if not self.is_calm:
+        if not self.is_reliable:
             size = self.random.randint(0, size)
         self.read(exchange, size)
         moved = exchange.deliver_response(size)
