@@ -1,4 +1,4 @@
-"""`connect_http` on real sockets: what they do with servers, good and bad."""
+"""`connect_http` on real sockets, with servers that behave and servers that do not."""
 
 import socket
 import ssl

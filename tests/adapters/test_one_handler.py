@@ -1,4 +1,4 @@
-"""One handler, written once: the same behaviour for a client of each era, whoever carries it.
+"""One handler behaves the same for clients of each era, on every adapter.
 
 Each test is run in every revision with the methods that it needs, over connections driven by hand
 and through the trio adapter; what comes out must be the same.

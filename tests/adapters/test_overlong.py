@@ -1,4 +1,4 @@
-"""An answer over the client's limit is one exception at once, on each adapter and transport."""
+"""A response over the client's limit raises one exception at once, on every adapter."""
 
 import json
 from collections.abc import Callable

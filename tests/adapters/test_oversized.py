@@ -1,4 +1,4 @@
-"""An answer over `max_unsent_bytes` is an error for its caller and nobody else, on each adapter."""
+"""A response over `max_unsent_bytes` is an error for its caller alone, on each adapter."""
 
 import asyncio
 from typing import Any

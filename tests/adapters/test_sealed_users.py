@@ -1,4 +1,4 @@
-"""Sealed states and subscriptions belong to users, on each adapter that knows who they are."""
+"""Sealed states and subscriptions belong to one user, on each adapter that knows users."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Failure class 6, the end of input: what was cut, what is still served, what is dropped."""
+"""Failure class 6, the end of input: what was cut off, what is still served, what is dropped."""
 
 import pytest
 

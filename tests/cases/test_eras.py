@@ -1,4 +1,4 @@
-"""Failure class 10, the newest revision: envelopes, the way into it, questions, subscriptions."""
+"""Failure class 10, the newest revision: envelopes, choice of era, questions, subscriptions."""
 
 import json
 

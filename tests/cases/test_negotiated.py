@@ -1,4 +1,4 @@
-"""Failure class 5, lifecycle: only what was negotiated is used afterwards."""
+"""Failure class 5, lifecycle: both sides use only what they negotiated."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`sansmcp call`, `read`, `prompt`, `request`: one question to a server, and its answer."""
+"""`sansmcp call`, `read`, `prompt`, `request`: one request to a server, and its response."""
 
 import base64
 import json

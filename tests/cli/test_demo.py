@@ -1,4 +1,4 @@
-"""The command `sansmcp demo`: what it claims has happened, or it fails."""
+"""`sansmcp demo` fails unless everything that it reports has happened."""
 
 import json
 import re

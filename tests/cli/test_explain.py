@@ -1,4 +1,4 @@
-"""`sansmcp explain`: the sentence behind the id in a complaint."""
+"""`sansmcp explain` shows the rule that an id stands for."""
 
 import re
 

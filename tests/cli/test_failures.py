@@ -1,4 +1,4 @@
-"""What `sansmcp` says when a conversation fails: what happened, to whom, and what to try."""
+"""What `sansmcp` prints when a conversation fails: what happened, on which side, what to try."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`sansmcp inspect`, `call` and the others with `--url`: a server on HTTP instead of a process."""
+"""`sansmcp inspect`, `call` and others with `--url`: a server over HTTP instead of a process."""
 
 import json
 import os

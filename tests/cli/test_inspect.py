@@ -1,4 +1,4 @@
-"""`sansmcp inspect`: a server and all that it offers, on one page."""
+"""`sansmcp inspect` shows a server and everything that it offers on one page."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`sansmcp lint`: what was done wrong in a recorded conversation, like any linter."""
+"""`sansmcp lint` reports the rules that a recorded conversation breaks."""
 
 import json
 import os

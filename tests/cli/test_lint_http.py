@@ -1,4 +1,4 @@
-"""`sansmcp lint` of what passed over HTTP: conversations, and the heads of their messages."""
+"""`sansmcp lint` on conversations that were recorded over HTTP, with their heads."""
 
 import json
 import sys

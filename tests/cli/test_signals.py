@@ -1,4 +1,4 @@
-"""`sansmcp` hears signals at any time: while it starts, while nobody reads it, and twice."""
+"""`sansmcp` obeys signals at any time: while it starts, while nobody reads it, and twice."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The command line itself: what is wrong with it is said before any server is started."""
+"""Errors in the command line are reported before any server is started."""
 
 import subprocess
 import sys

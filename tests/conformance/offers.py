@@ -1,4 +1,4 @@
-"""What the official conformance suite wants a server to have, as far as it is data.
+"""The tools, resources and prompts that the official conformance suite expects of a server.
 
 The names and texts are the suite's: it looks for them.
 """

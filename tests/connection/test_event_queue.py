@@ -1,4 +1,4 @@
-"""The queue of events keeps their order, and nothing that was taken."""
+"""The queue of events keeps their order, and keeps no event that was taken."""
 
 import weakref
 

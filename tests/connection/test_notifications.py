@@ -1,4 +1,4 @@
-"""Notifications both ways: logs, and whatever needs no answer."""
+"""Notifications in both directions, log messages included."""
 
 from typing import Any
 

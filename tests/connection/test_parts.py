@@ -1,4 +1,4 @@
-"""Each part of a connection is made without the others, and does its own work.
+"""Each part of a connection can be made without the others, and does its own work.
 
 What a part needs is given to it: what all parts share, and at most a few parts below it. Nothing
 here makes a connection.

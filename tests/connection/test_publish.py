@@ -1,4 +1,4 @@
-"""Published changes: to whom they go."""
+"""`publish` sends a change to the client if the client wants it."""
 
 import itertools
 from typing import cast

@@ -1,4 +1,4 @@
-"""Whatever is said when something is made, or to a verb, is looked at there.
+"""Arguments of constructors and of verbs are checked at once.
 
 One table has every argument of every public constructor, so that none is forgotten.
 """

@@ -1,4 +1,4 @@
-"""The small framework and the tracing among the examples, with the official package's client."""
+"""The example framework and the tracing example, with a client on the official package."""
 
 import json
 import subprocess

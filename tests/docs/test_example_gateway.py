@@ -1,4 +1,4 @@
-"""The gateway among the examples, before servers that do what is hard on it."""
+"""The example gateway, in front of servers that are difficult for a gateway."""
 
 import json
 import sys

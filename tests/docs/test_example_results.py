@@ -1,4 +1,4 @@
-"""The server of the page on results answers all that it declares, as the command line sees it."""
+"""The server on the page about results answers everything that it declares."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""The examples on other people's stacks, each against a client or server that is not ours."""
+"""The examples on other stacks, each with a client or server of another project."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""The pages of the documentation that are made from code leave nothing out."""
+"""The pages that are generated from code leave nothing out."""
 
 import ast
 import contextlib

@@ -1,4 +1,4 @@
-"""The table of the adapters' sizes counts what there is."""
+"""The table of the sizes of adapters counts every module."""
 
 import functools
 import subprocess

@@ -1,4 +1,4 @@
-"""Event streams are read and written as the standard of the browser vendors defines them."""
+"""Event streams are read and written as the HTML standard defines them."""
 
 import itertools
 import re

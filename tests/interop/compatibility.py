@@ -1,4 +1,4 @@
-"""The page that shows what came of the matrix: `python -m tests.interop.compatibility` writes it.
+"""Writes the compatibility page from the matrix: `python -m tests.interop.compatibility`.
 
 The tables of `docs/compatibility.md` stand between comments that name them; the rest of the page is
 written by hand.

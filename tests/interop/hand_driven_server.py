@@ -1,4 +1,4 @@
-"""A server of ours for other people's clients: all features, one loop, no event loop.
+"""A server of this project without an event loop, with all features, for other clients.
 
 It offers what the server of the demo does not: resources, templates, subscriptions, prompts,
 completion, logging, questions in several rounds, and a call that waits to be cancelled.

@@ -1,4 +1,4 @@
-"""Where the servers and clients of other people are, and what to do where they are not.
+"""The commands of peers from other projects, and a skip or a failure where one is not installed.
 
 `make peers` fetches them into `.peers`. Without them their tests are skipped; with
 `SANSMCP_REQUIRE_PEERS=1`, as in CI, they fail instead, so that nobody takes silence for success.

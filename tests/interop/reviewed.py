@@ -1,4 +1,4 @@
-"""What we report about peers of other people, each looked into and found to be right.
+"""Reports about peers of other projects that were reviewed and found to be right.
 
 A report that is not in this list is either a breach that nobody has looked into yet or a false
 accusation, so it fails the test in which it comes up. Each test names what it expects of the list,

@@ -1,4 +1,4 @@
-"""Our client in conversation with a server of other people; every complaint is written down."""
+"""A client of this project with a server of another one; all of its reports are collected."""
 
 import math
 from collections.abc import AsyncGenerator, Collection, Sequence

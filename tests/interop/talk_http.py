@@ -1,4 +1,4 @@
-"""The same conversations over HTTP, with servers that are processes and chose their own ports."""
+"""The same conversations over HTTP, with server processes that choose their ports."""
 
 import os
 import re

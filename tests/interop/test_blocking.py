@@ -1,4 +1,4 @@
-"""The client without a loop, in conversation with servers of other people."""
+"""The blocking client with servers of other projects."""
 
 from typing import Any
 

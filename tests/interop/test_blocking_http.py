@@ -1,4 +1,4 @@
-"""The client without a loop over HTTP, in conversation with servers of other people."""
+"""The blocking client over HTTP, with servers of other projects."""
 
 import os
 import subprocess

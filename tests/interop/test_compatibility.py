@@ -1,4 +1,4 @@
-"""Every cell of the compatibility matrix is tried, and the page shows what came of it."""
+"""Every cell of the compatibility matrix is tried, and the page shows its outcome."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The clients among the examples on other people's stacks, against servers of npm's."""
+"""The example clients on other stacks, with servers from npm."""
 
 import json
 import subprocess

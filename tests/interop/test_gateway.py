@@ -1,4 +1,4 @@
-"""The gateway among the examples: a foreign client in front, and two foreign servers behind it."""
+"""The example gateway, with a client and two servers of other projects."""
 
 import json
 import sys

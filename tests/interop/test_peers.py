@@ -1,4 +1,4 @@
-"""The peers are never skipped in silence where they have to be there."""
+"""A missing peer skips its tests on a laptop, and fails them where peers are required."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`sansmcp tap` between other people's clients and servers."""
+"""`sansmcp tap` between clients and servers of other projects."""
 
 import json
 import os

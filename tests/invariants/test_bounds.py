@@ -1,4 +1,4 @@
-"""Invariant 5, bounded: every limit of `Config` holds, and going over it is told."""
+"""Invariant 5, bounded: every limit of `Config` holds, and going over it is reported."""
 
 from collections.abc import Callable
 from typing import Any

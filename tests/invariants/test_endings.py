@@ -1,4 +1,4 @@
-"""Invariant 8, one ending: what a verb begins ends exactly once."""
+"""Invariant 8, one ending: everything that a verb begins ends exactly once."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Invariant 4, linear: cost grows with the work alone.
+"""Invariant 4, linear: the cost grows no faster than the work.
 
 Work is counted in calls, of Python and of C functions: unlike time it is the same on every machine
 and at every run. `benchmarks` measure the time.

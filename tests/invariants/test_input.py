@@ -1,4 +1,4 @@
-"""Invariants 3 and 6: whatever bytes come and however they are cut, nothing breaks or differs."""
+"""Invariants 3 and 6: no bytes, and no way to cut them, break anything or change the events."""
 
 from itertools import pairwise
 from typing import Any, TypeAlias

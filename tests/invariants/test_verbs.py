@@ -1,4 +1,4 @@
-"""Invariant 7, sending is atomic: a verb does all that it says, or nothing."""
+"""Invariant 7, sending is atomic: a verb does everything that it says, or nothing."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Requests that speak for themselves, beside a handshake or without one, and of unknown revisions.
+"""The observer on stateless requests, beside a handshake or alone, and on unknown revisions.
 
 Which era a message belongs to is told message by message; nobody is blamed for what one of the
 eras allows, or for rules of an era that it has not shown to speak.

@@ -1,4 +1,4 @@
-"""What an observer tells of a conversation: each message, each pair, each end, and when."""
+"""What an observer reports of a conversation: messages, pairs, endings, and their times."""
 
 import copy
 import re

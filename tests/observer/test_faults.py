@@ -1,4 +1,4 @@
-"""Seeded faults: each is found and laid to the right side, and its innocent neighbours are not.
+"""Each seeded fault is reported against the right side, and nothing else is.
 
 A fault is written for the side `x` that is guilty, with `y` as the other, and tried in either role
 where the rule binds both.

@@ -1,4 +1,4 @@
-"""What an HTTP observer makes of exchanges that a proxy shows it, through its public methods."""
+"""The HTTP observer, fed with exchanges as a proxy sees them, through its public methods."""
 
 import copy
 import json

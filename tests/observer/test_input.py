@@ -1,4 +1,4 @@
-"""Nothing that the two sides may write makes an observer fail, or pass over a message."""
+"""No message of either side makes an observer fail, or escapes it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The observer follows handshakes: what is too early, what is not judged, and what it does not see.
+"""The observer follows handshakes: what is too early, what is not judged, and what it cannot see.
 
 Nobody may be blamed for what could have been said before the observation, in text that could not
 be read, or in a revision that is not judged.

@@ -1,4 +1,4 @@
-"""What an observer remembers is bounded, and what it has forgotten makes nobody guilty."""
+"""The memory of an observer is bounded, and a message that it has forgotten accuses nobody."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Seeded faults of 2026-07-28: each is found and laid to the right side, its neighbours are not.
+"""Each seeded fault of 2026-07-28 is reported against the right side, and nothing else is.
 
 The rules bind one side each, so that a fault names its sides outright. Before it, where nothing
 else is said, the server has answered `server/discover`.

@@ -1,4 +1,4 @@
-"""No ordering of a legal conversation, and no part of one, makes anybody guilty."""
+"""No order of a legal conversation, and no part of one, is reported as a violation."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Each part of an observer is made without the others, and does its own work.
+"""Each part of an observer can be made without the others, and does its own work.
 
 What a part needs is given to it: the core, and at most a few parts below it. Nothing here makes an
 observer, except the tests of conversations over HTTP, each of which has one.

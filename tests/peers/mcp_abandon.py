@@ -1,4 +1,4 @@
-"""A client on the official `mcp` package, version 1 or 2, that gives up a call.
+"""A client on the official `mcp` package, version 1 or 2, that cancels a call.
 
 Usage: python mcp_abandon.py cancel|timeout NAMES HEARD COMMAND...
 

@@ -1,4 +1,4 @@
-"""A client on version 1 of the `mcp` package that gives up a call and leaves its session.
+"""A client on version 1 of the `mcp` package that cancels a call and leaves its session.
 
 Usage: python mcp_leaving.py URL
 

@@ -1,4 +1,4 @@
-"""Where the line between pure and impure runs, as far as the import contracts cannot express it."""
+"""The line between pure and impure code, where import contracts cannot express it."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""The judge is judged: a schema check that accepts anything would prove nothing elsewhere."""
+"""The schema judge of the tests rejects what is invalid, or it would prove nothing."""
 
 import json
 from typing import Any

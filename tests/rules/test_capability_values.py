@@ -1,4 +1,4 @@
-"""Values of capabilities that are none: what they declare, and who is told that they are odd."""
+"""Values of capabilities with the wrong type: what they declare, and who is told."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""What a framework adds: methods, notifications, kinds of results and capabilities of its own."""
+"""Methods, notifications, kinds of results and capabilities that a framework adds."""
 
 import copy
 from typing import Any

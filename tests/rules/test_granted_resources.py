@@ -1,4 +1,4 @@
-"""Which updates of resources a subscription may bring, as a client and an observer judge them.
+"""Which resource updates a subscription may bring, for a client and for an observer.
 
 Only the server knows what is part of a resource: any URI that continues a granted one may be.
 Rules: SUBS-003.

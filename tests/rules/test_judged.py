@@ -1,4 +1,4 @@
-"""The judge of all tests is judged: it has to notice what is not valid in its era."""
+"""The judge of all tests reports every message that is not valid in its era."""
 
 from collections.abc import Iterator
 from typing import Any

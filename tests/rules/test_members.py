@@ -1,4 +1,4 @@
-"""Members that params and results may have: their JSON types, and null where one is optional.
+"""The members of params and results: their JSON types, and null where one is optional.
 
 `check="shape"` looks at every member whose type the registry knows. An optional member that is null
 counts as absent: it is reported where it comes from the peer, and left out where our own caller

@@ -1,4 +1,4 @@
-"""The registry of methods, which the machine works from, equals the table in `data`.
+"""The registry of methods in the code equals the table in `data`.
 
 This is the one test that looks inside the package: nothing public lists what a revision defines.
 """

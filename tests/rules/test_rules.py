@@ -1,4 +1,4 @@
-"""The table of rules says what every complaint of the library means."""
+"""The table of rules explains every rule id that the library reports."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Every state of a connection, and everything that could move it."""
+"""Every state of a connection with every action that could change it."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which tests cite which cases from public reports.
+"""Finds the tests that cite a case from a public report.
 
 What counts is a test function that pytest collects, and there its own docstring or decorator: an id
 in a comment, a helper or a test that never runs says nothing.

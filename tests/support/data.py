@@ -1,4 +1,4 @@
-"""The files in `tests/data`. One that is missing makes tests fail, and skips none."""
+"""Reads the files in `tests/data`; a missing file makes tests fail, and never skips them."""
 
 from __future__ import annotations
 

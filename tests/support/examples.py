@@ -1,4 +1,4 @@
-"""The official examples of 2026-07-28, and the two sides that they are tried on.
+"""The official examples of 2026-07-28, and the client and server that they are tried on.
 
 The examples are in `tests/data/examples`.
 """

@@ -1,4 +1,4 @@
-"""Messages of the revision without a handshake, and connections that speak it.
+"""Messages of 2026-07-28, and connections that speak it.
 
 Beside `tests.support.wire`, whose helpers know no era.
 """

@@ -1,4 +1,4 @@
-"""Server processes that misbehave, and what is left of any process, as the system tells it."""
+"""Starts misbehaving servers, and finds what processes have left, as the system tells it."""
 
 import os
 import sys

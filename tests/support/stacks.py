@@ -1,4 +1,4 @@
-"""The programs in `docs/examples/stacks`, started as a reader would start them."""
+"""Starts the programs in `docs/examples/stacks` as a reader would."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""The tables that come with the package, and the shared specification data they began as."""
+"""Reads the tables in the package, and the specification data that they were copied from."""
 
 import csv
 from pathlib import Path

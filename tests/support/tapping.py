@@ -1,4 +1,4 @@
-"""Runs `sansmcp tap` as a client does, and reads captures as their page says."""
+"""Runs `sansmcp tap` as a client does, and reads its recordings."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""An observer fed with what two sides would write, and what it makes of it."""
+"""An observer that is fed with the messages of two sides, and its reports."""
 
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias

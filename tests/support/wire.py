@@ -1,4 +1,4 @@
-"""Connections that have done the handshake, fed with what a peer would write.
+"""Connections that have done the handshake, and messages that a peer would send.
 
 These helpers know bytes and the public API only, so that a test says what crossed the wire.
 """

@@ -1,4 +1,4 @@
-"""The checker of promises: it accepts what is right, and notices what is wrong.
+"""The checker of promises accepts what is right, and reports what is wrong.
 
 A checker that noticed nothing would make the state machine and the explorer worthless, so each
 promise is broken here once: by books that say something else, or by calls behind its back.

@@ -1,4 +1,4 @@
-"""The checker of promises, on rounds of input and on subscriptions: what is right, and what is not.
+"""The checker of promises on rounds of input and on subscriptions.
 
 As in `test_testing_checker`, each promise is broken once by books that say something else.
 """

@@ -1,4 +1,4 @@
-"""Every interleaving of short scripts: scenarios of the library, and the explorer itself."""
+"""The explorer: every interleaving of short scripts, and its own results and failures."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Every interleaving of what the revision without a handshake has, and of what came before it.
+"""Every interleaving of rounds, subscriptions and probes, in 2026-07-28 and before.
 
 Each exploration is complete: `explore` raises where it would have to give up. How many states and
 transitions there are is printed; that they are not far fewer is asserted, since an exploration

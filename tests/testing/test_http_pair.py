@@ -1,4 +1,4 @@
-"""A client, a server and a network in memory, as authors of adapters and proxies use them."""
+"""`HTTPPair`, as authors of adapters and proxies use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paired wire: it does exactly what a test says, and writes down everything."""
+"""`Pair`: its wire does exactly what a test says, and records everything."""
 
 import copy
 from collections.abc import Sequence

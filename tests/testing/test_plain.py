@@ -1,4 +1,4 @@
-"""Comparable forms: they tell apart what differs, and nothing else."""
+"""Comparable forms distinguish what differs, and nothing else."""
 
 import copy
 import os

@@ -1,4 +1,4 @@
-"""A client and a server driven in every way there is; invariants 5 to 10 hold after every step.
+"""A client and a server driven at random; invariants 5 to 10 hold after every step.
 
 What either side sends is held against the official schema by the fixture in `conftest`.
 """

@@ -1,4 +1,4 @@
-"""The strategies give what they say, in all its kinds."""
+"""Each strategy gives what its name says, in all variants."""
 
 import copy
 import json

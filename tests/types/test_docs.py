@@ -1,4 +1,4 @@
-"""The page of types is made from the source, and leaves nothing out."""
+"""The page of types is generated from the source, and leaves nothing out."""
 
 from typing import get_type_hints, is_typeddict
 

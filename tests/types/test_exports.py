@@ -1,4 +1,4 @@
-"""What users can import is what is defined for them, and all of it is explained."""
+"""Users can import exactly the names that are meant for them, and all of them are documented."""
 
 import ast
 import inspect

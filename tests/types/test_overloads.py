@@ -1,4 +1,4 @@
-"""Overloads over method names leave no method out, and give each its own params and result.
+"""The overloads cover every method, each with its own params and result.
 
 That type checkers make of them what they should is told in `tests/typing`, which they read.
 """

@@ -1,4 +1,4 @@
-"""`sansmcp.types` says what the official schemas of all five revisions say."""
+"""`sansmcp.types` agrees with the official schemas of all five revisions."""
 
 from collections.abc import Iterator
 from typing import Any, Final, TypeGuard

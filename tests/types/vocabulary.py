@@ -1,4 +1,4 @@
-"""What `sansmcp.types` says of one revision, and what its official schema says, in one form.
+"""The types of a revision in one form, from `sansmcp.types` and from the official schema.
 
 A shape is the set of alternatives that a type allows, with all names resolved. Shapes of both
 sources are equal exactly if keys, requiredness, types and enums are. Descriptions, formats and

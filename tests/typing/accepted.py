@@ -1,4 +1,4 @@
-"""What type checkers must understand. They read this file with the others; nothing runs it."""
+"""Code that type checkers must accept. They read this file with the others; nothing runs it."""
 
 from collections.abc import AsyncGenerator
 from typing import Any, assert_type

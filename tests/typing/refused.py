@@ -1,4 +1,4 @@
-"""What type checkers must refuse, each line with the complaint that it is to get.
+"""Code that type checkers must refuse, each line with the expected complaint.
 
 Both checkers are set to complain of an ignored complaint that does not come, so that a line which
 is accepted is an error: that is the reason of every one of them. Nothing runs this file.

@@ -1,4 +1,4 @@
-"""JSON in and out: two codecs that agree."""
+"""JSON is encoded and decoded by two codecs that agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JSON is refused, and limits that are counted."""
+"""JSON that is refused, and the limits on depth and size."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Lines out of bytes: whatever the cuts, whatever the length."""
+"""Lines are found in bytes of any length, however the bytes are cut."""
 
 from collections.abc import Iterable
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""`sansmcp_io.asgi` by what a server of ASGI does to it, in every order that servers have."""
+"""`sansmcp_io.asgi` driven by hand, with ASGI messages in every order that servers send."""
 
 import asyncio
 import gc

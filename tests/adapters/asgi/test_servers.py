@@ -1,4 +1,4 @@
-"""`sansmcp_io.asgi` on real servers and sockets: what they do at their worst, and at their end."""
+"""`sansmcp_io.asgi` on real ASGI servers and sockets: slow clients, disconnects and shutdown."""
 
 import json
 import signal

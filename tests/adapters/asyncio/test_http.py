@@ -1,4 +1,4 @@
-"""What only asyncio has, over HTTP: cancellations from outside and from within, and failures."""
+"""HTTP on asyncio: cancellation from outside and from inside, and failures of tasks."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What only asyncio has: its timeouts, groups and cancellations, and its complaints."""
+"""stdio on asyncio: timeouts, task groups, cancellation and the debug mode of the loop."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`connect` and `serve` of asyncio, on streams that somebody else has opened."""
+"""`connect` and `serve` on asyncio with streams that the application has opened."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What a client without a loop does besides what every adapter does (`tests/adapters`)."""
+"""The blocking client: behaviour besides what all adapters share (`tests/adapters/everywhere`)."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""Clients over HTTP without a loop, and servers that do not behave, or are not there."""
+"""The blocking client over HTTP, with servers that misbehave or do not run."""
 
 import logging
 import os

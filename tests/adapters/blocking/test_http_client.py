@@ -1,4 +1,4 @@
-"""Clients over HTTP without a loop, on real sockets: what they do with servers that behave."""
+"""The blocking client over HTTP, on real sockets, with servers that behave."""
 
 import json
 import logging

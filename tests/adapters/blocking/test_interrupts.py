@@ -1,4 +1,4 @@
-"""Ctrl-C cancels a call, goes out as a cancellation, and leaves a client that can be used."""
+"""Ctrl-C cancels a blocking call, tells the server, and leaves a client that still works."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""A server without a loop: plain handlers, on real descriptors."""
+"""The blocking server: plain functions as handlers, on real file descriptors."""
 
 import json
 import os

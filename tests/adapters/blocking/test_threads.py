@@ -1,4 +1,4 @@
-"""Several threads share a client: each gets what is its own, and none waits for another."""
+"""Threads that share a blocking client get their own answers, and none waits for another."""
 
 import threading
 from functools import partial

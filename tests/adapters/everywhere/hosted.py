@@ -1,4 +1,4 @@
-"""The handler of these tests on servers of others.
+"""The shared handler, on ASGI and WSGI servers of other projects.
 
 To start it: `python -m tests.adapters.everywhere.hosted SERVER PORT`.
 

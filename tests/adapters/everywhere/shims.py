@@ -1,4 +1,4 @@
-"""The clients of the adapters, all looking the same to the tests. See the head of the package."""
+"""The clients of all adapters under the same names. See the docstring of the package."""
 
 import asyncio
 import os

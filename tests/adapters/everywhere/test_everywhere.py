@@ -1,4 +1,4 @@
-"""Behaviour that a user may rely on whatever the adapter, on either side of the conversation."""
+"""Behaviour that users may rely on with every adapter, on either side of the conversation."""
 
 import json
 import os

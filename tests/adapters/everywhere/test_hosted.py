@@ -1,4 +1,4 @@
-"""The bodies that need no process of their own, on the servers of others that serve our handler.
+"""The shared tests on ASGI and WSGI servers of other projects, which serve the shared handler.
 
 The client is that of trio. What differs for servers without sessions is told below the rest.
 """

@@ -1,4 +1,4 @@
-"""What callers are told of servers over HTTP, good and bad, whatever the adapter of the client."""
+"""What callers learn about HTTP servers, good and bad, with every client adapter."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Options stand once, and are the arguments of functions of all adapters."""
+"""Each option is defined once, and is an argument of the functions of all adapters."""
 
 import inspect
 import re

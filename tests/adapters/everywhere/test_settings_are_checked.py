@@ -1,4 +1,4 @@
-"""Settings of the adapters that cannot be meant raise at once, and say what is accepted."""
+"""Settings of adapters that make no sense raise at once, and the error says what is accepted."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""Crowds of clients that mean harm, without sockets: what each of them may cost at most.
+"""Many hostile clients without sockets: the memory and time that each may cost is bounded.
 
 The endpoint and all its connections are in this process and do what they do behind sockets; memory
 is what `tracemalloc` counts, and time is a number.

@@ -1,4 +1,4 @@
-"""HTTP/1.1 connections by h11: one client's bytes, driven by hand."""
+"""HTTP/1.1 connections on h11, driven by hand with the bytes of one client."""
 
 import itertools
 import math

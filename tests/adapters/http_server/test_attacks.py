@@ -1,4 +1,4 @@
-"""Clients that mean harm, or know no better: others are served meanwhile, and memory is bounded."""
+"""Hostile and broken clients: other clients are served meanwhile, and memory stays bounded."""
 
 import gc
 import math

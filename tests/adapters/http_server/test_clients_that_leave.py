@@ -1,4 +1,4 @@
-"""Clients that leave early, on the servers that people use: the log says nothing of them."""
+"""Clients that disconnect early leave nothing in the logs of the servers that people use."""
 
 import asyncio
 import importlib

@@ -1,4 +1,4 @@
-"""Our server over HTTP and `curl`, which is what people try first."""
+"""`curl` with a server over HTTP, which is what people try first."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""`serve_http` on real sockets: how a server begins and ends, and what it waits for."""
+"""`serve_http` on real sockets: how a server starts and stops, and what it waits for."""
 
 import socket
 import ssl

@@ -1,4 +1,4 @@
-"""`serve_http` on real sockets: what handlers can do, and who calls them."""
+"""`serve_http` on real sockets: what handlers can do, and what they know of their callers."""
 
 import json
 from collections.abc import Callable, Mapping

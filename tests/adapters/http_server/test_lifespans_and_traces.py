@@ -1,4 +1,4 @@
-"""What goes along with the sessions of a server over HTTP, and what a trace of either side sees."""
+"""What a server over HTTP starts and ends with each session, and the traces of both sides."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""What a server holds for clients that stop, do not read, or go: bounded, and given back."""
+"""The memory that a server holds for clients that stop reading or leave is bounded and freed."""
 
 import gc
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Real server processes that do what servers should not, and clients that live through it."""
+"""Clients survive real server processes that misbehave."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""Cancellations, timeouts, starts that fail and connections that end, on trio."""
+"""Cancellation, timeouts, failed starts and ended connections on trio."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Clients and servers of every era on trio: one handler, one way to be asked."""
+"""Clients and servers of every era on trio: one handler serves them all."""
 
 import itertools
 import json

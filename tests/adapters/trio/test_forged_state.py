@@ -1,4 +1,4 @@
-"""A client that forges the state of a question is told so, and harms nobody else."""
+"""A client that forges the state of a question gets an error, and harms nobody else."""
 
 from typing import Any
 

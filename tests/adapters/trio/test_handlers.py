@@ -1,4 +1,4 @@
-"""Handlers on trio: how they are run, and what their callers get."""
+"""Handlers on trio: how they run, and which answers their callers get."""
 
 import logging
 import math

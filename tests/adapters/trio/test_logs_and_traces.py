@@ -1,4 +1,4 @@
-"""What adapters log, and what a trace sees."""
+"""What adapters log, and what a trace records."""
 
 import json
 import logging

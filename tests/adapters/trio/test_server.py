@@ -1,4 +1,4 @@
-"""What a server on trio can do outside of calls."""
+"""What a server on trio can do outside of a handler."""
 
 import logging
 from collections.abc import Callable, Generator

@@ -1,4 +1,4 @@
-"""Real processes, pipes and descriptors."""
+"""stdio on trio with real processes, pipes and file descriptors."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""Several tasks that iterate over the changes of one subscription."""
+"""Several tasks iterate over the changes of one subscription."""
 
 import pytest
 import trio

@@ -1,4 +1,4 @@
-"""A peer that does not read: what a client asks waits for room in the output, or for its time."""
+"""With a peer that does not read, a request waits until there is room or until its timeout."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager

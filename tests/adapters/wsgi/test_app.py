@@ -1,4 +1,4 @@
-"""`sansmcp_io.wsgi` by what a server of WSGI does to it, with real threads."""
+"""`sansmcp_io.wsgi` driven by hand as a WSGI server would, with real threads."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""`sansmcp_io.wsgi` behind real sockets: servers are strict, or leave much to applications."""
+"""`sansmcp_io.wsgi` on real WSGI servers and sockets, strict ones and careless ones."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What `sansmcp tap` shows and keeps, and that the conversation does not depend on it."""
+"""What `sansmcp tap` shows and records; the conversation does not depend on either."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`sansmcp tap URL` is not noticed by those between whom it stands, but for the address."""
+"""`sansmcp tap URL` changes nothing for client and server but the address."""
 
 import gzip
 import re

@@ -1,4 +1,4 @@
-"""`sansmcp tap` passes signals on, each one once, and ends when the server does."""
+"""`sansmcp tap` passes each signal on once, and ends when the server ends."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""`sansmcp tap` is not noticed by those between whom it stands: bytes, ends, exit status."""
+"""`sansmcp tap` changes nothing for client and server: bytes, ends of streams, exit status."""
 
 import os
 import random

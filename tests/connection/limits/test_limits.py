@@ -1,4 +1,4 @@
-"""Limits of `Config`: what happens at each of them, and that none can be nonsense."""
+"""Limits of `Config`: what happens at each of them, and which values are refused."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Messages that alone have more than `max_unsent_bytes`: refused for themselves (OWN-044)."""
+"""A message that alone exceeds `max_unsent_bytes` is refused by itself (OWN-044)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is published, logged or reported while nobody takes the output."""
+"""Changes, logs and progress are merged or dropped while nobody takes the output."""
 
 import itertools
 from typing import Any

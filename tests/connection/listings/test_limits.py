@@ -1,4 +1,4 @@
-"""What ends a listing whose pages never end."""
+"""The limits that end a listing whose pages never end."""
 
 from typing import Any
 

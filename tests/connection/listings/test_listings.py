@@ -1,4 +1,4 @@
-"""Listings: page after page, and an end to every one of them."""
+"""Listings: each requests page after page, and ends once."""
 
 from typing import Any
 

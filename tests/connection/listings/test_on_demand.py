@@ -1,4 +1,4 @@
-"""Listings whose pages are asked for one by one, so that no more is fetched than is used."""
+"""Listings on demand: a page is requested only when the application asks for it."""
 
 from typing import Any
 

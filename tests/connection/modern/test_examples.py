@@ -1,4 +1,4 @@
-"""The official examples of 2026-07-28: each is accepted, and produced where a connection can.
+"""The official examples of 2026-07-28 are accepted, and produced where a connection can.
 
 What is compared is the whole of it, as far as a connection lets its caller choose: the ids of
 `server/discover` and `subscriptions/listen` are its own. A server that is to produce an example

@@ -1,4 +1,4 @@
-"""The official examples of what a server asks inside of a result, and of the answers to it."""
+"""The official examples of questions inside a result, and of the responses to them."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""From nothing to an agreement, for either side, in every order that a peer could try."""
+"""The handshake on either side, in every order that a peer could try."""
 
 from collections.abc import Callable
 

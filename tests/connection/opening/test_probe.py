@@ -1,4 +1,4 @@
-"""The opening of a client that may meet either era: what it sends, and in which order.
+"""The probe of a client of both eras: which messages it sends, and in which order.
 
 What each answer to the probe means is in `test_eras_start`.
 """

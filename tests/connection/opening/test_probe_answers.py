@@ -1,4 +1,4 @@
-"""How a client finds out what a server speaks, and what it makes of every kind of answer.
+"""How a client learns from each kind of answer to its probe which era a server speaks.
 
 Rules: VER-008 to VER-016, COMPAT-001 to COMPAT-003, DISC-006.
 """

@@ -1,4 +1,4 @@
-"""How long the opening of a client takes at most, and how it ends when it comes to nothing."""
+"""The time limits of an opening, and its failure when they have passed."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Requests of the peer: answered once, by a result or an error that has a form."""
+"""Requests of the peer are answered once, with a result or an error of the right shape."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Batches of 2025-03-26: taken apart, and answered together."""
+"""Batches of 2025-03-26: their messages are handled one by one, and answered together."""
 
 from typing import Any
 

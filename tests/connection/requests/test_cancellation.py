@@ -1,4 +1,4 @@
-"""Cancellation and every race that it can lose."""
+"""Cancellation, and every race that it can lose."""
 
 from typing import Any
 

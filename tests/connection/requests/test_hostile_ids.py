@@ -1,4 +1,4 @@
-"""Ids and tokens that a peer chooses so that all have one hash cost no more than others do.
+"""Ids and tokens whose hashes all collide cost no more than others.
 
 The hash of an integer is its value modulo a prime. In a table of `k * prime` every look costs as
 much as there are keys. What is counted here are keys of one hash in any table, not time.

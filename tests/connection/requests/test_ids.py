@@ -1,4 +1,4 @@
-"""Ids the peer has used, remembered as ranges, and the ids that this side gives out."""
+"""The used ids of the peer, which are kept as ranges, and the ids that this side assigns."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Progress: one token, one request, always more than before."""
+"""Progress: each token belongs to one request, and each value is above the last one."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a server or a client makes of messages that nobody should have sent."""
+"""How a server or a client treats messages that break the protocol."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

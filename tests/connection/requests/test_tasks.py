@@ -1,4 +1,4 @@
-"""Tasks of 2025-11-25 pass through; what outlives their first answer is the progress token."""
+"""Tasks of 2025-11-25 pass through; their progress token outlives the first response."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Time: told by the caller, and acted upon in `handle_timeout` alone."""
+"""Timeouts: the caller tells the time, and only `handle_timeout` acts on it."""
 
 from typing import Any
 

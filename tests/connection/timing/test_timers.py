@@ -1,4 +1,4 @@
-"""The table of deadlines: each fires once, in order of time, and what is dead takes no room."""
+"""The table of deadlines: each fires once, in order of time, and dropped ones take no room."""
 
 import attrs
 from hypothesis import given

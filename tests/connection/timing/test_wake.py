@@ -1,4 +1,4 @@
-"""`wake`: once when there is something to do where there was nothing, and never within itself."""
+"""`wake` is called once when there is something to do, and never within itself."""
 
 from collections.abc import Callable
 from typing import Any

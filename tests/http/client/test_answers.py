@@ -1,4 +1,4 @@
-"""What servers answer to a POST, in whatever form, and how the call ends because of it."""
+"""The responses of servers to a POST in every form, and how each of them ends the request."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who asks, and whom: challenges, new credentials, redirects, and what must never leak."""
+"""Authorization: challenges, new credentials, redirects, and secrets that must not leak."""
 
 import copy
 from typing import Any

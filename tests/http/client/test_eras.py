@@ -1,4 +1,4 @@
-"""How a client finds out over HTTP what a server speaks, and how it goes on from there."""
+"""How a client learns over HTTP which era a server speaks, and what it does next."""
 
 from typing import Any
 

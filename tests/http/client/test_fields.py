@@ -1,4 +1,4 @@
-"""What the fields of modern requests repeat of their bodies, and the tools that want them to."""
+"""Headers of modern requests that repeat their bodies, and tools that ask for more of them."""
 
 from typing import Any
 

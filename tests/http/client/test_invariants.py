@@ -1,4 +1,4 @@
-"""What holds whatever a server answers: nothing raises, each call ends once, nothing is left."""
+"""No response makes a client raise; each request ends once, and nothing is left."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""What servers say at moments, or in ways, in which nobody else says it."""
+"""Responses of servers that are unusual, or come at an unusual time."""
 
 import tracemalloc
 from typing import Any

@@ -1,4 +1,4 @@
-"""Sessions of the legacy revisions as a client keeps them, and the stream that it listens to."""
+"""Sessions of the legacy revisions on a client, and the stream of GET."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Bodies: how large, in which pieces, and which of them are no message."""
+"""Bodies of requests: their size, their pieces, and those that are no message."""
 
 import time
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Faults that users have met in the field, each as the right behaviour.
+"""Faults that users of HTTP servers have reported, each as the right behaviour.
 
 They are numbered as in the shared file of cases, which tells where each was reported.
 """

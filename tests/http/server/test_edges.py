@@ -1,4 +1,4 @@
-"""What seldom happens: several things at once, at the limits, or in an unusual order."""
+"""Rare situations: several things at once, at the limits, or in an unusual order."""
 
 import gc
 import itertools

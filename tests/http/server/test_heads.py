@@ -1,4 +1,4 @@
-"""What the head of a request decides: methods, media types, and the form of the answer."""
+"""The head of a request decides about methods, media types, and the form of the response."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The two endpoints of 2024-11-05: a stream that names where to post, and 202 for what is posted.
+"""HTTP+SSE of 2024-11-05: a stream names the address for POST, and each POST is answered by 202.
 
 Source: MCP 2024-11-05, basic/transports, HTTP with SSE.
 """

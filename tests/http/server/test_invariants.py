@@ -1,4 +1,4 @@
-"""What holds whatever a client sends: nothing raises, and nothing that goes out is misread.
+"""No request makes an endpoint raise, and no output can be misread.
 
 That each request gets one answer on one stream is in streams/test_one_answer.py.
 """

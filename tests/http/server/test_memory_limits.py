@@ -1,4 +1,4 @@
-"""What requests hold is bounded over all clients: bodies that come, and params of open requests."""
+"""The memory of unfinished bodies and open requests is bounded over all clients."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""Host, Origin and CORS: from where a request may come."""
+"""Host, Origin and CORS: the origins from which requests are accepted."""
 
 from typing import Any
 

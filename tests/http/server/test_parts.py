@@ -1,4 +1,4 @@
-"""Each part of a server endpoint is made without the rest, and does its own work.
+"""Each part of a server endpoint can be made without the rest, and does its own work.
 
 What a part needs is given to it: what all parts share, and at most the parts below it. Nothing here
 makes a `ServerEndpoint`.

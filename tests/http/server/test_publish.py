@@ -1,4 +1,4 @@
-"""`publish` on an endpoint: who is told of a change, and what the others cost."""
+"""`publish` on an endpoint reaches the clients that want a change, and costs nothing for others."""
 
 import time
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rules of the transports that hold for whole endpoints, each in the words of a client."""
+"""Rules of the transports that concern a whole endpoint, each as a client sees it."""
 
 from typing import Any
 

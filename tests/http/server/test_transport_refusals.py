@@ -1,4 +1,4 @@
-"""What the transport has found out, such as that nobody may be served without a token."""
+"""`refuse`: an adapter refuses a request for a reason of its own, such as a missing token."""
 
 from typing import Any
 

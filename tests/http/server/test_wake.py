@@ -1,4 +1,4 @@
-"""The caller is woken when there is something to do, and can drive an endpoint by it."""
+"""`wake` is called when there is something to do, and is enough to drive an endpoint."""
 
 from typing import Any
 

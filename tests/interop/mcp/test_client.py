@@ -1,4 +1,4 @@
-"""A client on the `mcp` package with a server of ours that offers everything, in either era."""
+"""A client on the `mcp` package, with a server of this project that offers everything."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The page for those who come from the `mcp` package is true of both of its versions."""
+"""The page for users of the `mcp` package is true of both of its versions."""
 
 import re
 import subprocess

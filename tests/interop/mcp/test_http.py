@@ -1,4 +1,4 @@
-"""A server on version 2 of the `mcp` package over HTTP, as it can be set up, in both eras."""
+"""A server on version 2 of the `mcp` package over HTTP, in its various set-ups, in both eras."""
 
 import sys
 from collections.abc import Callable, Generator

@@ -1,4 +1,4 @@
-"""Our server over HTTP against the client of the official `mcp` package, on real sockets."""
+"""The client of the official `mcp` package with a server of this project over HTTP."""
 
 import json
 import re

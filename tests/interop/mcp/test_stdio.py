@@ -1,4 +1,4 @@
-"""Our client and server against those of the official `mcp` package, over stdio."""
+"""Client and server of this project with those of the official `mcp` package, over stdio."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A client on version 1 of the `mcp` package, as most hosts are built, with our servers on HTTP."""
+"""A client on version 1 of the `mcp` package, as in most hosts, with our servers on HTTP."""
 
 import subprocess
 from functools import partial

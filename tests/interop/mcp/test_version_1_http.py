@@ -1,4 +1,4 @@
-"""A server on version 1 of the `mcp` package over HTTP, as most that are in use are built."""
+"""A server on version 1 of the `mcp` package over HTTP, as most deployed servers are."""
 
 from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, ExitStack

@@ -1,4 +1,4 @@
-"""What npm's server-everything asks its client: roots, sampling, elicitation, and tasks of both."""
+"""What npm's server-everything asks its client: roots, sampling, elicitation, and tasks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""npm's server-memory, on the TypeScript SDK: a resource that tells when tools change it."""
+"""npm's server-memory, on the TypeScript SDK: it notifies when a tool changes a resource."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the tests of `sansmcp_io.blocking` begin with."""
+"""Blocking clients for tests, with a server that answers them."""
 
 import threading
 from collections.abc import Callable, Generator

@@ -1,4 +1,4 @@
-"""trio and asyncio under the same names, so that one body of a test runs on each of them."""
+"""trio and asyncio under the same names, so that one test runs on each of them."""
 
 import asyncio
 import gc

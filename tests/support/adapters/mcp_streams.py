@@ -1,4 +1,4 @@
-"""The official package's client on a stream of bytes, for which it has no transport of its own."""
+"""The official package's client on a stream of bytes; the package has no such transport."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Tests that run on asyncio only: on each of its loops, in debug mode, and they leave nothing."""
+"""Runs tests on each loop of asyncio, in debug mode, and checks that they leave nothing."""
 
 import asyncio
 import inspect

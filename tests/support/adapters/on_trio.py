@@ -1,4 +1,4 @@
-"""Run async test functions on trio, each with a bound on its time."""
+"""Runs async test functions on trio, each with a time limit."""
 
 from collections.abc import Awaitable, Callable
 from functools import wraps

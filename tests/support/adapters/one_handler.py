@@ -1,4 +1,4 @@
-"""One handler and one person, put together over connections of any era, in memory.
+"""One handler and one user, connected in memory by connections of any era.
 
 The handler is given what it may know of a request and returns a result, or asks; the person is
 given one question after the other. Who carries what to whom is a driver: one for connections

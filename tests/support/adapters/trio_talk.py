@@ -1,4 +1,4 @@
-"""Both ends of a trio stream in memory, on a clock that does not wait."""
+"""Client and server on trio, connected by a stream in memory, on a clock that does not wait."""
 
 import json
 from collections.abc import AsyncGenerator, Sequence

@@ -1,4 +1,4 @@
-"""The side of ASGI that servers have, without a socket: requests go in, messages come out."""
+"""The server's side of ASGI without a socket: requests go in, messages come out."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Certificates for servers on this machine, made when they are needed."""
+"""Makes certificates for servers on this machine."""
 
 import subprocess
 from pathlib import Path

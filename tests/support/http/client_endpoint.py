@@ -1,4 +1,4 @@
-"""A client endpoint whose server is written out by the test: heads and bodies, byte by byte."""
+"""Client endpoints for tests, and responses that a test writes by hand."""
 
 import base64
 import json

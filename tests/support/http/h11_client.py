@@ -1,4 +1,4 @@
-"""A client that writes HTTP/1.1 by hand, byte by byte if need be, and reads what comes by h11."""
+"""A client that writes HTTP/1.1 by hand, byte by byte if need be, and reads responses with h11."""
 
 from typing import Any
 

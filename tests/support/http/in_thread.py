@@ -1,4 +1,4 @@
-"""Servers over HTTP for clients that have no loop: trio's in a thread, and sockets in another."""
+"""HTTP servers in threads, for clients without a loop."""
 
 import socket
 import threading

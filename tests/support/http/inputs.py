@@ -1,4 +1,4 @@
-"""What may come over HTTP: heads and bodies, from the usual to the hostile."""
+"""HTTP requests for property tests: heads and bodies, from the usual to the hostile."""
 
 import json
 from typing import Any

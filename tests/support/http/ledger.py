@@ -1,4 +1,4 @@
-"""What clients of one endpoint have posted, read and lost; and what each of them is owed.
+"""Records what the clients of an endpoint have posted, read and lost, and what they must still get.
 
 The books are kept from outside: from bytes, and from what the application was told and has called.
 An entry that contradicts another one is an assertion error at the moment it is made.

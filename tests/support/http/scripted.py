@@ -1,4 +1,4 @@
-"""A server over HTTP on the standard library, which answers each request as a test wants it."""
+"""An HTTP server on the standard library that answers each request as a test says."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""HTTP requests as a client would write them, and what an endpoint makes of them.
+"""Server endpoints for tests, requests as a client would write them, and the responses.
 
 These helpers know the public API only. Everything that a response carries is judged by the shape
 that HTTP and event streams demand; its messages are held against the official schema.

@@ -1,4 +1,4 @@
-"""Servers on HTTP that are a list of answers, for clients that are processes."""
+"""HTTP servers that send a list of answers, for clients that are processes."""
 
 import socket
 import threading

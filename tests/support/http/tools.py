@@ -1,4 +1,4 @@
-"""A handler with one tool for each thing that can be done, and the words to use it."""
+"""A handler with one tool for each thing that a handler can do, and requests for them."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Every message that a connection gives out in a test is judged by the official schema.
+"""Judges every message that a connection sends in a test by the official schema.
 
 An observer judges it, too: by what was said before, in whatever order the peer may have read it.
 

@@ -1,4 +1,4 @@
-"""Every message that a client endpoint gives out in a test is judged by the official schema.
+"""Judges every message that a client endpoint sends in a test by the official schema.
 
 A call is judged at the revision that its fields name, or that was agreed; `initialize` at the one
 that it offers. Of an answer only the envelope is judged.

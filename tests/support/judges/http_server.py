@@ -1,4 +1,4 @@
-"""Every message that an endpoint gives out in a test is judged by the official schema.
+"""Judges every message that a server endpoint sends in a test by the official schema.
 
 While `judging_http` is on, the public ways in and out of exchanges also write down what passes, and
 each message of ours is judged at the moment it is taken: a call by itself, an answer by the request

@@ -1,4 +1,4 @@
-"""Every connection in a test has an observer beside it, which must never accuse our side."""
+"""Puts an observer beside every connection in a test; it must never accuse this library."""
 
 import attrs
 

@@ -1,4 +1,4 @@
-"""Judge messages by the official JSON schemas of the Model Context Protocol.
+"""Judges messages by the official JSON schemas of the Model Context Protocol.
 
 They are in `tests/data/schema`.
 

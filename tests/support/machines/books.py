@@ -1,4 +1,4 @@
-"""What one side of a conversation knows of it from events alone, to compare with what it says."""
+"""Keeps account of one side of a conversation from its events, to compare with the connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connection holds is bounded: each table and each buffer, whatever part it belongs to.
+"""Checks that each table and each buffer that a connection holds is within its limits.
 
 The tables are found by a walk over all objects that a connection holds, and not by their names. So
 a new table is checked without being entered here.

@@ -1,4 +1,4 @@
-"""How much a property is tried: a little in `make test`, much in `make proof` and `make fuzz`."""
+"""The number of examples of a property: small in `make test`, large in `make proof`."""
 
 from hypothesis import settings
 

@@ -1,4 +1,4 @@
-"""A side of an exploration whose every verb is checked against the promises of the library."""
+"""An actor for explorations that checks every verb against the promises of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One side of a conversation whose every call is checked against the promises of the library.
+"""Checks every call of one side of a conversation against the promises of the library.
 
 A `Checker` is the application: it keeps its own books of what it asked and was asked, from events
 and from what verbs return, and compares them with what the connection says.

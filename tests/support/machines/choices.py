@@ -1,4 +1,4 @@
-"""What `ConnectionMachine` chooses from, as plain values: each draw costs more than any step."""
+"""The values that `ConnectionMachine` chooses from: to draw a plain number is cheap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explorations that also look into the connections: at their bounds, and at what both have open."""
+"""Explorations that also check bounds, promises, and whether both sides agree."""
 
 from __future__ import annotations
 

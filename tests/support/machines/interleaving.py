@@ -1,4 +1,4 @@
-"""Legal conversations between two connections, and every order in which they could be seen.
+"""Legal conversations between two connections, in every order in which they can be observed.
 
 What a side had received when it sent a message is written down with it. An order of all messages
 is possible exactly if it keeps each direction, and no message comes before those that its sender

@@ -1,4 +1,4 @@
-"""Legal conversations in which requests speak for themselves, alone or beside a handshake."""
+"""Legal conversations with stateless requests, alone or beside a handshake."""
 
 import json
 from collections.abc import Callable

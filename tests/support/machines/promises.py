@@ -1,4 +1,4 @@
-"""What the library promises of single messages, and how a broken promise is told."""
+"""Checks what the library promises of single messages."""
 
 from __future__ import annotations
 

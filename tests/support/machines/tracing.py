@@ -1,4 +1,4 @@
-"""Runs that are long because they try much, and not because they see new lines."""
+"""Turns coverage off for tests that are long because they repeat the same lines."""
 
 import sys
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""The ground of `ConnectionMachine`: the pair, the wire, the time, the ends, and the checks."""
+"""The base of `ConnectionMachine`: the pair, the wire, the time, the endings, and the checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server on asyncio that does what its tools are named after: `python -m ... [loop]`."""
+"""A server on asyncio whose tools do what they are named after: `python -m ... [loop]`."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""A server on stdio whose tools do what is hard on a gateway in front of it.
+"""A server on stdio that is difficult for a gateway in front of it.
 
 Usage: python tests/support/programs/gateway_upstream.py [deaf|old]
 

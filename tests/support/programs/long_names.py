@@ -1,4 +1,4 @@
-"""A server on stdio whose tools have names as long as they may be, and one that ends it.
+"""A server on stdio whose tools have the longest names that are allowed; one of them ends it.
 
 Usage: python tests/support/programs/long_names.py
 """

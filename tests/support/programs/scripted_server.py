@@ -1,4 +1,4 @@
-"""A server that says what it is told to, right or wrong. The standard library is all it needs.
+"""A server that sends what its script says, right or wrong, on the standard library alone.
 
 Usage: python scripted_server.py SCRIPT, a JSON object with any of
 

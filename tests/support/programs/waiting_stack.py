@@ -1,4 +1,4 @@
-"""One of the examples with a handler that waits for ever, and says when it is cancelled.
+"""An example whose handler waits for ever, and prints when it is cancelled.
 
 Usage: python tests/support/programs/waiting_stack.py NAME PORT
 """

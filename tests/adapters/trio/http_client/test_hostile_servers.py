@@ -1,4 +1,4 @@
-"""Clients of trio over HTTP with servers that break streams off, and lure them to other places."""
+"""The trio client over HTTP, with servers that break streams off or redirect to other hosts."""
 
 import itertools
 import json

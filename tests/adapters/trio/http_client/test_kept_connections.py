@@ -1,4 +1,4 @@
-"""Connections that a client on trio keeps for the next exchange, and those that it must not."""
+"""Which connections the trio client keeps for the next exchange, and which it closes."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What clients on trio are told where a server behind HTTP refuses what they have asked for."""
+"""The errors that callers on trio get where a server over HTTP refuses a request."""
 
 from collections.abc import Awaitable, Callable
 

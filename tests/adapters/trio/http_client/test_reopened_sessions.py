@@ -1,4 +1,4 @@
-"""What callers of a client on trio notice of a session that is lost: that it takes some time."""
+"""A lost session is reopened: callers on trio only notice a delay."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""What a client of the revision without a handshake says of itself in each request.
+"""What a client of 2026-07-28 states in the `_meta` of each request.
 
 Rules: META-009, META-012, META-017, LOG-010, PROG-002, CAP-009.
 """

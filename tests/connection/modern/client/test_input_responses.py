@@ -1,4 +1,4 @@
-"""The answers that a client gives to what a server has asked, and when it may give none.
+"""The responses of a client to questions of a server, and when they are refused.
 
 Rules: MRTR-017 to MRTR-020, MRTR-031.
 """

@@ -1,4 +1,4 @@
-"""Listings of a client in the revision without a handshake, where cursors tell nothing.
+"""Listings of a client in 2026-07-28, where a cursor says nothing about its page.
 
 Rules: PAGE-003 to PAGE-007.
 """

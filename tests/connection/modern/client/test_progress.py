@@ -1,4 +1,4 @@
-"""Progress, time and cancellation of a client's requests in the revision without a handshake.
+"""Progress, timeouts and cancellation of a client's requests in 2026-07-28.
 
 Rules: PROG-002, PROG-006, PROG-014, TIME-003 to TIME-006, CANC-011, CANC-017.
 """

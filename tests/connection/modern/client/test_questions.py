@@ -1,4 +1,4 @@
-"""What a server may ask about a request of a client, and what becomes of the state it gives.
+"""Which questions a client accepts about its request, and what it does with the state beside them.
 
 Beside `test_modern_requests`, which has the plain course of it. Rules: MRTR-002 to MRTR-008,
 MRTR-022 to MRTR-026.

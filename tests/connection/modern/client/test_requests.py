@@ -1,4 +1,4 @@
-"""Requests of a client in the revision without a handshake, and how they come out.
+"""Requests of a client in 2026-07-28, and their endings.
 
 Rules: META-009, META-012, META-017, JSON-021, JSON-022, MRTR-017 to MRTR-026, PAGE-007.
 """

@@ -1,4 +1,4 @@
-"""What a client makes of answers in the revision without a handshake.
+"""How a client of 2026-07-28 judges results.
 
 Rules: JSON-021 to JSON-023, JSON-004 to JSON-008.
 """

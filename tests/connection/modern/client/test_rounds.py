@@ -1,4 +1,4 @@
-"""The rounds of a request about which the server asks more than once, or nothing but to come back.
+"""Requests with several rounds of questions, or with rounds that only ask to retry.
 
 Rules: MRTR-010, MRTR-018, MRTR-025, OWN-027.
 """

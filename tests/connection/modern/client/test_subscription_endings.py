@@ -1,4 +1,4 @@
-"""How each subscription of a client ends once, and what a server cannot end.
+"""Each subscription of a client ends once, and only by messages that may end it.
 
 Rules: SUBS-010 to SUBS-016, CANC-017 to CANC-020, ID-004.
 """

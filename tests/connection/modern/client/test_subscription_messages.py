@@ -1,4 +1,4 @@
-"""What a client makes of acknowledgements and changes that are not as they should be.
+"""How a client judges invalid acknowledgements and changes of its subscriptions.
 
 Beside `test_modern_subscriptions`, which has the plain course of it. Rules: SUBS-001 to SUBS-010.
 """

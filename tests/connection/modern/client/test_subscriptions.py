@@ -1,4 +1,4 @@
-"""Subscriptions of a client, in the revision without a handshake.
+"""Subscriptions of a client in 2026-07-28.
 
 Rules: SUBS-001 to SUBS-015, CANC-017 to CANC-020, ID-004.
 """

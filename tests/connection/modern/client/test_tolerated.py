@@ -1,4 +1,4 @@
-"""What a server of the modern revision gets wrong, and is reported and taken all the same.
+"""Breaches of a server of 2026-07-28 that a client reports and tolerates.
 
 Rules: JSON-020, MRTR-007, SUBS-004, SUBS-007, SUBS-014, SUBS-017.
 """

@@ -1,4 +1,4 @@
-"""What a server may not send, or nobody has waited for, in the revision without a handshake.
+"""Messages that a server of 2026-07-28 may not send, or that no request waits for.
 
 Rules: STATE-006, STATE-007, OWN-020.
 """

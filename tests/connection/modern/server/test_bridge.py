@@ -1,4 +1,4 @@
-"""`require_input` after a handshake: the same call, carried out as requests of the server."""
+"""`require_input` after a handshake sends the questions as requests of the server."""
 
 import pytest
 

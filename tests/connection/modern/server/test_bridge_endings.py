@@ -1,4 +1,4 @@
-"""Questions that go out as requests of the server: what else may come than an answer."""
+"""Questions that are requests of the server may end without a response."""
 
 import pytest
 

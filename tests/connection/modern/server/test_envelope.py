@@ -1,4 +1,4 @@
-"""What each request of 2026-07-28 says for itself in `_meta`, and what a server makes of it."""
+"""How a server of 2026-07-28 reads and judges the `_meta` of each request."""
 
 from typing import Any
 

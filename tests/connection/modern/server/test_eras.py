@@ -1,4 +1,4 @@
-"""Servers of one era and of both: which requests they serve, and what they say to the others."""
+"""Servers of one era and of both: which requests they serve, and how they refuse the others."""
 
 from typing import Any
 

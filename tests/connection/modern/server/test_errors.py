@@ -1,4 +1,4 @@
-"""Error codes and ids of 2026-07-28, from the server's side."""
+"""Error codes and ids of 2026-07-28 on a server."""
 
 from typing import Any
 

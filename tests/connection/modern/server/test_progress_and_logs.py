@@ -1,4 +1,4 @@
-"""What a server of 2026-07-28 says about a request before it answers it."""
+"""Progress and logs that a server of 2026-07-28 sends before its response."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`require_input` in 2026-07-28: questions to the client as the result of its request."""
+"""`require_input` in 2026-07-28 sends the questions as the result of the request."""
 
 import pickle
 import tracemalloc

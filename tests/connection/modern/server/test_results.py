@@ -1,4 +1,4 @@
-"""Results of 2026-07-28: what the library writes into them, and what it leaves to the application.
+"""Results of 2026-07-28: the members that the library adds, and those of the application.
 
 `server/discover` is the one result that the library gives by itself.
 """

@@ -1,4 +1,4 @@
-"""State that goes through the client's hands: sealed, so that it comes back as it was."""
+"""Sealed state: a client can hand it back, and can neither change it nor use it elsewhere."""
 
 import traceback
 from base64 import b64decode, b64encode

@@ -1,4 +1,4 @@
-"""`subscriptions/listen` on a server: filters, the acknowledgement, and the ways it ends."""
+"""`subscriptions/listen` on a server: filters, the acknowledgement, and its endings."""
 
 from typing import Any
 

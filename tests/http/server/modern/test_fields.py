@@ -1,4 +1,4 @@
-"""Fields of a request of 2026-07-28 and its body say the same, or it is refused."""
+"""The headers of a request of 2026-07-28 agree with its body, or the request is refused."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Requests of 2026-07-28 over HTTP: how they are answered, and with which status."""
+"""The responses to requests of 2026-07-28 over HTTP, and their statuses."""
 
 from typing import Any
 

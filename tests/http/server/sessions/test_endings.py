@@ -1,4 +1,4 @@
-"""Sessions end: by their client, by time, by the server, by the limit; and handles stay theirs."""
+"""What ends a session: the client, time, the server, the limit; handles stay valid."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a client posts in its session: notifications, answers, bad requests, batches."""
+"""The messages that a client posts in its session: notifications, responses, bad ones, batches."""
 
 from typing import Any
 

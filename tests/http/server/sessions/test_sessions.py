@@ -1,4 +1,4 @@
-"""Sessions of the legacy revisions: assigned, needed, found, bound to their owner."""
+"""Sessions of the legacy revisions: assigned, required, found, bound to their user."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Without sessions: each legacy POST is served by itself, and nothing lasts beyond it."""
+"""Without sessions, each legacy POST is served by itself, and nothing outlives it."""
 
 from typing import Any
 

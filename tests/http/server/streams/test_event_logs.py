@@ -1,4 +1,4 @@
-"""Event logs: what happens when they are full, fail, or belong to somebody else."""
+"""Event logs that are full, that fail, or that belong to another user."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a browser's EventSource would find at an endpoint: the kinds of its vendors' own tests.
+"""What a browser's EventSource finds at an endpoint, by the kinds of the vendors' own tests.
 
 Those are the tests of web-platform-tests, folder eventsource, that are about requests and
 responses, by name; those for the format are in tests/http/test_sse.py. What a page calls, and how

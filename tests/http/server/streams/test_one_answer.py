@@ -1,4 +1,4 @@
-"""Whatever is posted, broken and taken up: each request has one answer, on one stream."""
+"""Each request gets one response on one stream, however connections break and resume."""
 
 import itertools
 from typing import Any

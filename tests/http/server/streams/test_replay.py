@@ -1,4 +1,4 @@
-"""What a client has missed on a stream, and how it follows."""
+"""A client that resumes a stream gets what it has missed, in order."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Broken streams: what is kept, and how a client goes on where it was."""
+"""Broken streams: what is kept, and how a client resumes them."""
 
 from typing import Any
 

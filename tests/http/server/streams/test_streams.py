@@ -1,4 +1,4 @@
-"""Streams of a session: what goes on which of them, and what waits where none is open."""
+"""Which stream of a session carries a message, and what waits where none is open."""
 
 from collections.abc import Sequence
 from functools import partial

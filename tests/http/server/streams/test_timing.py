@@ -1,4 +1,4 @@
-"""Streams and time: signs of life, and requests of ours that nobody answers."""
+"""Streams and time: signs of life, and requests of the server without a response."""
 
 import pytest
 
