@@ -57,7 +57,7 @@ class AnomalyLog:
             case MessageIgnored():  # a lost race is nobody's fault
                 return logging.DEBUG, anomaly.rule, anomaly.text
             case ErrorWithoutIdReceived():
-                text = f"the peer could not read a message of ours (code {anomaly.code})"
+                text = f"the peer could not read a message of this side (code {anomaly.code})"
                 return logging.WARNING, "ERR-001", text
             case _:
                 assert_never(anomaly)

@@ -246,7 +246,7 @@ def answer_failure(
         else:
             return
     if ends_program(failure):
-        text = "the handler of %.80r raised %.200r, which is not caught here and ends the program"
+        text = "the handler of %.80r raised %.200r, which ends the program"
         LOGGER.warning(text, request.method, failure)
     else:
         LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)

@@ -112,7 +112,7 @@ def check_subscription(ended: SubscriptionEnded, stderr: StderrTail | None = Non
     if ended.code is not None:
         raise _peer_error(ended, ended.code)
     if ended.reason in _SUBSCRIPTIONS:
-        text = f"the subscription is over: {ended.text or ended.reason.value}"
+        text = f"the subscription has ended: {ended.text or ended.reason.value}"
         kind = _SUBSCRIPTIONS[ended.reason]
         raise _failure(kind, text, ended.subscription.data, stderr)
 

@@ -33,8 +33,8 @@ def check_principal_key(
     """
     if config is not None and config.state_keys and authenticate is not None and not principal_key:
         raise ValueError(
-            "Config.state_keys seal states for the principals that authenticate returns: say by"
-            " principal_key= which string stands for each, as in principal_key=lambda user: user.id"
+            "Config.state_keys seals states for the principals that authenticate returns: give"
+            " principal_key=, which names each of them, such as principal_key=lambda user: user.id"
         )
 
 
@@ -69,8 +69,8 @@ def check_addresses(host: str | None, addresses: Iterable[str], hosts: Sequence[
     for address in addresses:
         if not ip_address(address.partition("%")[0]).is_loopback:
             raise ValueError(
-                f"{host or 'every address'} can be reached from other machines: say in hosts= by"
-                " which names, as in hosts=['api.example']"
+                f"{host or 'every address'} can be reached from other machines: give the names"
+                " that it is called by in hosts=, such as hosts=['api.example']"
             )
 
 

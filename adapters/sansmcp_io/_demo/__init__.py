@@ -1,4 +1,4 @@
-"""What `sansmcp demo` shows: a client and a server in two processes, line by line.
+"""The demo of `sansmcp demo`: a client and a server in two processes, shown line by line.
 
 Begin with `demo` (stdio) and `http_demo`.
 """

@@ -1,6 +1,6 @@
-"""The demo: a client drives a real server process through what is hard to get right.
+"""The demo: a client drives a real server process through cases that are hard to get right.
 
-Every step states what it has seen. What was not seen on both sides counts as failed.
+Each step says what it has seen. A step that was not seen on both sides counts as failed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STEPS: Final = (OPENING, *(name for name, _ in _BETWEEN), SHUTDOWN)
 
 
 class Demo:
-    """One conversation, and what came of each step."""
+    """One conversation, and the outcome of each step."""
 
     def __init__(self, revision: str, command: Sequence[str], seconds: float) -> None:
         self.transcript: Final = Transcript()
@@ -66,7 +66,7 @@ class Demo:
             self.transcript.note(f"the time is over: {self._seconds:g} s")
 
     def report(self) -> str:
-        """The transcript, and what came of each step."""
+        """The transcript, and the outcome of each step."""
         lines = self.transcript.lines()
         lines += ["", f"-- summary of revision {self._revision}"]
         for name in STEPS:
@@ -100,7 +100,7 @@ class Demo:
                 self.transcript.heading(SHUTDOWN)
 
     async def _take(self, name: str, step: Callable[[], Awaitable[str]]) -> None:
-        """Record what becomes of a step; one that fails does not keep the next from its turn."""
+        """Run a step and record its outcome. After a failure, the next step runs all the same."""
         try:
             with trio.fail_after(self._step_seconds):
                 text = await step()

@@ -1,7 +1,7 @@
-"""The client of the demo over HTTP: as much of one as it takes to show a server.
+"""The client of the demo over HTTP: only what is needed to show a server.
 
-It knows HTTP and event streams, and keeps no rule of the protocol; each request has a connection
-of its own. All of it is written into the transcript.
+It knows HTTP and event streams, and no rule of the protocol. Each request has a connection of its
+own. Everything is written into the transcript.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Exchange:
         self._events: list[ServerSentEvent] = []
 
     async def message(self) -> Any:
-        """The next message: of a stream, or the one that the body is. None: there is no more."""
+        """The next message of a stream, or the body as one message; None: there is no more."""
         if self.headers.get("content-type") == SSE:
             text = await self._next_data()
         else:

@@ -1,6 +1,6 @@
-"""The demo over HTTP: what a server does on sockets that is hard to get right, in both eras.
+"""The demo over HTTP: cases on sockets that are hard to get right, in both eras.
 
-Every step states what it has seen; what was not seen counts as failed.
+Each step says what it has seen. A step that was not seen counts as failed.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class HTTPSteps:
     # ----------------------------------------------------------------------- without sessions
 
     async def discover(self) -> str:
-        """Ask what there is: one POST, one JSON object."""
+        """Discover the server: one POST, one JSON object as response."""
         async with self._modern("server/discover", {}) as exchange:
             answer = await exchange.message()
         see(_MODERN in answer["result"]["supportedVersions"], f"no {_MODERN}")
         return f"{exchange.status}, it speaks {', '.join(answer['result']['supportedVersions'])}"
 
     async def progress(self) -> str:
-        """Progress makes a stream of the answer."""
+        """Progress turns the response into a stream."""
         async with self._call("progress", steps=3) as exchange:
             steps = [(await exchange.message())["params"]["progress"] for _ in range(3)]
             answer = await exchange.message()
@@ -84,7 +84,7 @@ class HTTPSteps:
         return f"{steps} on a stream, then {answer['result']['content'][0]['text']!r}"
 
     async def questions(self) -> str:
-        """The server asks by its result, and the client calls again."""
+        """The server asks in its result, and the client calls again with the answers."""
         async with self._call("ask") as exchange:
             asked = (await exchange.message())["result"]
         see(asked["resultType"] == "input_required", "nothing was asked")
@@ -119,7 +119,7 @@ class HTTPSteps:
     # -------------------------------------------------------------------------- with sessions
 
     async def session(self) -> str:
-        """A client of the revisions with a handshake, at the same endpoint."""
+        """A legacy client opens a session at the same endpoint."""
         params: JSONObject = {
             "protocolVersion": _LEGACY,
             "capabilities": {},
@@ -134,7 +134,7 @@ class HTTPSteps:
         return f"{revision}, and a session id of {len(id)} characters"
 
     async def get_stream(self) -> str:
-        """What belongs to no request comes on the stream that the client GETs."""
+        """Messages that belong to no request come on the stream that the client GETs."""
         async with self._get() as stream:
             async with self._legacy(1, "resources/subscribe", {"uri": _COUNTER}):
                 pass
@@ -145,7 +145,7 @@ class HTTPSteps:
         return f"{change['method']} came"
 
     async def resumption(self) -> str:
-        """A stream that breaks is taken up again where it broke."""
+        """A stream that breaks is resumed where it broke."""
         params: JSONObject = {"name": "progress", "arguments": {"steps": 3}}
         params["_meta"] = {"progressToken": "p"}
         async with self._legacy(3, "tools/call", params) as exchange:
@@ -158,7 +158,7 @@ class HTTPSteps:
         return "the rest of it, and the answer, came by GET with Last-Event-ID"
 
     async def end_of_session(self) -> str:
-        """DELETE ends a session, and its id is of no use then."""
+        """DELETE ends a session, and its id is not valid any more."""
         async with self._client.send("DELETE", self._session) as exchange:
             see(exchange.status == 204, f"status {exchange.status}")
         async with self._legacy(4, "ping") as exchange:
@@ -168,7 +168,7 @@ class HTTPSteps:
     # ------------------------------------------------------------------------------- strangers
 
     async def strangers(self) -> str:
-        """What is no request for us is refused, and the server goes on."""
+        """Requests that are not for this server are refused, and the server goes on."""
         fields = {"content-type": "application/json"}
         async with self._client.send("POST", {**fields, "host": "evil.example"}) as host:
             pass
@@ -184,7 +184,7 @@ class HTTPSteps:
 
     @asynccontextmanager
     async def shutdown(self) -> AsyncGenerator[None, None]:
-        """Listen while the server is ended: the stream has an end, too."""
+        """Listen while the server ends: the stream gets a proper end, too."""
         async with self._modern("subscriptions/listen", {"notifications": {}}) as stream:
             yield
             answer = await stream.last()
@@ -208,7 +208,7 @@ STEPS: Final = (*(name for name, _ in _STEPS), SHUTDOWN)
 
 
 class HTTPDemo:
-    """One server process and what came of each step."""
+    """One server process, and the outcome of each step."""
 
     def __init__(self, command: Sequence[str], seconds: float) -> None:
         self.transcript: Final = Transcript()
@@ -248,7 +248,7 @@ class HTTPDemo:
             self.transcript.note(f"the time is over: {self._seconds:g} s")
 
     async def _take(self, name: str, step: Callable[[], Awaitable[str]]) -> None:
-        """Record what becomes of a step; one that fails does not keep the next from its turn."""
+        """Run a step and record its outcome. After a failure, the next step runs all the same."""
         try:
             with trio.fail_after(self._seconds / 4):
                 self.outcomes[name] = True, await step()
@@ -256,7 +256,7 @@ class HTTPDemo:
             self.outcomes[name] = False, f"{type(error).__name__}: {error}"
 
     def report(self) -> str:
-        """The transcript, and what came of each step."""
+        """The transcript, and the outcome of each step."""
         lines = [*self.transcript.lines(), "", "-- summary over HTTP"]
         for name in STEPS:
             passed, text = self.outcomes.get(name, (False, "not reached"))

@@ -1,4 +1,4 @@
-"""The server of the demo: one tool for each thing that a client may want to see happen.
+"""The server of the demo: one tool for each case that the demo shows.
 
 It is written once for both eras: nothing here asks at which revision a call came.
 """
@@ -69,7 +69,7 @@ async def _slow(call: ServerCall, arguments: JSONObject) -> str:
 
 
 async def _log(call: ServerCall, arguments: JSONObject) -> str:
-    """Log once at each level, and say which of them the client is told."""
+    """Log once at each level, and say which of the messages the client gets."""
     told = [level for level in LOG_LEVELS if call.log(level, f"this is {level}", logger="demo")]
     return f"told: {', '.join(told) or 'nothing'}"
 
@@ -106,7 +106,7 @@ _QUESTIONS: Final[Mapping[str, JSONObject]] = {
 
 
 async def _ask(call: ServerCall, arguments: JSONObject) -> str | RequireInput:
-    """Ask the client for all that it has declared; this is called again when the answers came."""
+    """Ask the client all that it can answer. Called again when the answers have come."""
     if not call.input_responses:
         questions = {name: _QUESTIONS[name] for name in _askable(call.capabilities)}
         if not questions:
@@ -117,7 +117,7 @@ async def _ask(call: ServerCall, arguments: JSONObject) -> str | RequireInput:
 
 
 def _askable(capabilities: JSONObject) -> list[str]:
-    """The questions that a client may be asked. Elicitation of URLs alone takes no forms."""
+    """The questions that a client can answer. One that elicits only URLs gets no forms."""
     modes: Any = capabilities.get("elicitation")
     takes_forms = not modes or "form" in modes
     return [
@@ -192,7 +192,7 @@ async def _call_tool(call: ServerCall) -> JSONObject | RequireInput:
 
 
 def _of_counter(call: ServerCall) -> JSONObject:
-    """Read the counter, or agree to tell of its changes: `publish` does the rest."""
+    """Read the counter, or accept a subscription to it: `publish` does the rest."""
     uri: str = call.params["uri"]
     if uri != COUNTER:
         raise McpError(RESOURCE_NOT_FOUND, f"unknown resource: {uri}", {"uri": uri})
@@ -202,7 +202,7 @@ def _of_counter(call: ServerCall) -> JSONObject:
 
 
 def handle(call: ServerCall) -> JSONObject | Awaitable[JSONObject | RequireInput]:
-    """Serve one request: calls in a task of their own, all else at once."""
+    """Serve one request: tool calls in a task of their own, all others at once."""
     match call.method:
         case "tools/call":
             return _call_tool(call)

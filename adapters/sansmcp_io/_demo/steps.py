@@ -1,4 +1,4 @@
-"""What the demo's client does, step by step, and what both sides must have seen of it."""
+"""The steps of the demo's client, and what both sides must have seen of each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check(seen: object, what: str) -> None:
 
 
 async def on_request(call: Call) -> JSONObject:
-    """Answer what the demo server asks the client, in the same way in both eras."""
+    """Answer the questions of the demo server, in the same way in both eras."""
     await trio.lowlevel.checkpoint()
     if call.method == "sampling/createMessage":
         content = {"type": "text", "text": SAMPLE}
@@ -60,7 +60,7 @@ class Steps:
         self._is_modern = revision in MODERN_REVISIONS
 
     async def open(self) -> str:
-        """The client has opened the conversation: with a handshake, or by asking what there is."""
+        """The client has opened the conversation: with a handshake, or by server/discover."""
         revision = self._client.peer.revision
         check(revision == self._revision, f"the agreed revision is {revision}")
         await self._event("client", "Ready", revision=self._revision)
@@ -80,7 +80,7 @@ class Steps:
         return f"{len(tools)} tools on {pages} pages"
 
     async def progress(self) -> str:
-        """Progress comes before the answer."""
+        """Progress comes before the response."""
         seen: list[float] = []
 
         def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -92,7 +92,7 @@ class Steps:
         return "progress 1, 2, 3 of 3, then the answer"
 
     async def log(self) -> str:
-        """The level is wished for once, or with each request."""
+        """The log level is requested once, or with each request."""
         if self._is_modern:
             unasked = await self._call("log", {})
             check(unasked == "told: nothing", f"without a level, the server {unasked}")
@@ -128,7 +128,7 @@ class Steps:
         return f"{', '.join(asked)}: {way}"
 
     async def subscription(self) -> str:
-        """What the client has subscribed to is told; before and afterwards it is not."""
+        """A change is reported while the client has subscribed to it, not before or afterwards."""
         await self._touch(told=False)
         async with self._subscribed():
             await self._touch(told=True)
@@ -142,7 +142,7 @@ class Steps:
         return f"a change was told from {way} to its end, and others were not"
 
     async def race(self) -> str:
-        """Once the cancellation wins, and once the answer, which was written before it came."""
+        """First the cancellation wins; then the response, which was written before it came."""
         async with self._cancelling("slow", {}) as scope:
             await self._transcript.wait_for("server", Kind.RECEIVED, '"slow"')
             self._transcript.note("the client cancels while the handler works")
@@ -161,7 +161,7 @@ class Steps:
         return "a cancelled handler stopped; a cancellation crossed its answer, and harmed nobody"
 
     async def late_answer(self) -> str:
-        """The answer that the cancellation has crossed is read now."""
+        """The response that the cancellation has crossed is read now."""
         self._transcript.note("now the client reads the answer")
         self._gate.release()
         await self._event("client", "MessageIgnored", method=None)
@@ -171,7 +171,7 @@ class Steps:
         return "the answer to the cancelled request came, and went unheard"
 
     async def malformed_line(self) -> str:
-        """The server hears a broken line; the client has heard one before the opening."""
+        """The server gets a broken line; the client got one before the opening."""
         self._transcript.note(f"the client's stream breaks: {BROKEN_LINE!r}")
         await self._gate.send_all(BROKEN_LINE)
         await self._event("server", "ProtocolViolation", code=ErrorCode.PARSE_ERROR)
@@ -237,7 +237,10 @@ class Steps:
 
 
 class Gate:
-    """Between the demo's client and the process. It begins open."""
+    """A stream of the demo's client whose received data can be held back.
+
+    So a race has a known winner. It begins open.
+    """
 
     def __init__(self, inner: HalfCloseableByteStream) -> None:
         self._inner = inner
@@ -245,15 +248,15 @@ class Gate:
         self._open.set()
 
     def hold(self) -> None:
-        """Keep what comes from here on."""
+        """Hold back data that comes from now on."""
         self._open = trio.Event()
 
     def release(self) -> None:
-        """Let it through."""
+        """Let the data through."""
         self._open.set()
 
     async def receive_some(self) -> bytes | bytearray:
-        """Receive, and wait at the gate."""
+        """Receive data, and wait until the gate is open."""
         data = await self._inner.receive_some()
         await self._open.wait()
         return data

@@ -1,4 +1,4 @@
-"""What the demo has seen of both sides, and how it is printed."""
+"""The transcript of the demo: records of both sides, and how they are printed."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _plain(value: object) -> object:
 
 
 def write_to_stderr(record: Record) -> None:
-    """How a server process hands its records to the demo: a line of JSON each."""
+    """Hand the records of a server process to the demo, each as a line of JSON."""
     line = {"at": record.at, "kind": record.kind.name, "text": record.text}
     print(json.dumps({**line, "details": record.details}), file=sys.stderr, flush=True)
 
@@ -119,7 +119,7 @@ class Transcript:
         self._grown = trio.Event()
 
     def add(self, record: Record) -> None:
-        """Keep a record, and wake those who wait for one."""
+        """Keep a record, and wake steps that wait for one."""
         self.records.append(record)
         self._grown.set()
         self._grown = trio.Event()
@@ -165,7 +165,7 @@ class Transcript:
         ]
 
     async def wait_for(self, side: str, kind: Kind, text: str, **details: object) -> Record:
-        """The first such record, as soon as there is one. Bounded by the step's time limit."""
+        """Wait for the first such record, within the time limit of the step."""
         while True:
             grown = self._grown
             if found := self.find(side, kind, text, **details):

@@ -103,7 +103,7 @@ class HTTPClientConnection:
             if data:
                 text = f"no valid HTTP response: {sentence_without_quotes(error)}"
             elif self._has_head:
-                text = "the server has closed the connection in the midst of its response"
+                text = "the server has closed the connection within its response"
             else:
                 text = _NO_RESPONSE
             self.fail(text, now=now)

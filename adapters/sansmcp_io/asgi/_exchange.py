@@ -216,7 +216,7 @@ class _Stream:
         except OSError as error:
             LOGGER.debug("a client is gone: %s", error)
         except Exception as error:  # of the server, or of what is around the application
-            LOGGER.error("nothing is known of a client any more", exc_info=error)
+            LOGGER.error("receiving from a client failed", exc_info=error)
         self._is_gone = True
         # Now, and not when what is being sent has been sent: that may be never.
         self._exchange.receive_disconnect(now=time.monotonic())

@@ -104,7 +104,7 @@ class QuestionCall(Question, Call):
         with self._session:
             self._session.wait(self.is_over, until)
             if self.is_over():
-                raise CallCancelled(f"{self._about.method} is over")
+                raise CallCancelled(f"{self._about.method} has ended")
 
     def is_over(self) -> bool:
         """Whether the call is cancelled, without reading."""

@@ -71,7 +71,7 @@ class RequestSender(EventDispatcher):
         with self:
             self._check_open(method)
             if serving is not None and not serving.open:
-                raise CallCancelled(f"{method} was not sent: the call is over")
+                raise CallCancelled(f"{method} was not sent: the call has ended")
             timeout = self.request_timeout if timeout is None else timeout
             if not self.sending.has_room:
                 waited = self._room_to_ask(method, timeout, max_timeout)
@@ -107,7 +107,7 @@ class RequestSender(EventDispatcher):
                     self.turn()
                     outcome = self._take(mailbox)
                 if isinstance(outcome, RequestCancelled):
-                    raise CallCancelled(f"{method} was given up: the call was cancelled")
+                    raise CallCancelled(f"{method} was cancelled together with its call")
             except BaseException:
                 with suppress(LocalProtocolError):  # a request for a task ends by tasks/cancel
                     self.side.cancel(call, now=time.monotonic())
@@ -278,7 +278,7 @@ class RequestSender(EventDispatcher):
             finally:
                 serving.data.remove(mailbox)
             if not serving.open:
-                raise CallCancelled(f"{serving.method} is over")
+                raise CallCancelled(f"{serving.method} has ended")
 
     def notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
         """Send a notification, some time soon."""

@@ -28,7 +28,7 @@ from ._mailbox import Bell, Mailbox
 if TYPE_CHECKING:
     from .._common.call import RequestingSide
 
-FORKED: Final = "the connection is that of the process which has forked this one"
+FORKED: Final = "the connection belongs to the process that has forked this one"
 _LONGEST_SECONDS: Final = 86_400.0
 """The longest single sleep: systems have limits of their own."""
 

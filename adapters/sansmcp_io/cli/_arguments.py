@@ -1,4 +1,4 @@
-"""Reads what was given on the command line: JSON, environment variables, seconds."""
+"""Reads values of the command line: JSON, environment variables, seconds."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _AROUND: Final = 30
 
 
 def read_object(given: str) -> JSONObject:
-    """The JSON object that an argument holds or leads to (`@file`, or `-` for standard input).
+    """Read the JSON object in an argument, in a file (`@file`) or on standard input (`-`).
 
     Raises:
-        UsageError: It cannot be read, or is no JSON object.
+        UsageError: It cannot be read, or is not a JSON object.
     """
     text, where = _read(given)
     try:
@@ -79,7 +79,7 @@ def _decode(data: bytes, where: str) -> str:
 
 
 def check_text(given: str, what: str) -> str:
-    """An argument that is text: what is no UTF-8 has no form in JSON.
+    """Check that an argument is UTF-8: other text has no form in JSON.
 
     Raises:
         UsageError: It is not.
@@ -103,7 +103,7 @@ def _refuse_infinity(digits: str) -> float:
 
 
 def _point_at(text: str, error: json.JSONDecodeError) -> list[str]:
-    """The line that is wrong, or what of it is near, and a mark below the place."""
+    """The wrong line, or the part near the mistake, and a mark below the place."""
     begin = text.rfind("\n", 0, error.pos) + 1
     end = text.find("\n", error.pos)
     line = text[begin : len(text) if end < 0 else end].removesuffix("\r")
@@ -117,7 +117,7 @@ def _point_at(text: str, error: json.JSONDecodeError) -> list[str]:
 
 
 def _quoting(given: str, text: str) -> list[str]:
-    """What has most likely happened to JSON that has no quotes left."""
+    """A hint for JSON that has no quotes: the shell has probably removed them."""
     if given == text and text.strip() and '"' not in text:
         return ['names and texts in JSON stand in double quotes: for a shell write \'{"a": "b"}\'']
     return []
@@ -173,7 +173,7 @@ def check_url(given: str) -> str:
     """The URL of a server on HTTP.
 
     Raises:
-        UsageError: It is none, or has a password in it, which other people would see.
+        UsageError: It is not one, or has a password in it, which other people would see.
     """
     try:
         parts = urlsplit(given)
@@ -190,12 +190,12 @@ def check_url(given: str) -> str:
 
 
 def headers(given: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Names and values out of `--header 'NAME: VALUE'`; `@FILE` has one on each line.
+    """Names and values of `--header 'NAME: VALUE'`; `@FILE` has one on each line.
 
-    What is wrong is said without the value, which may be a secret.
+    An error does not show the value, which may be a secret.
 
     Raises:
-        UsageError: One is no such thing, or a file cannot be read.
+        UsageError: One is not valid, or a file cannot be read.
     """
     lines: list[str] = []
     for text in given:

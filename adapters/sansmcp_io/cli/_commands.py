@@ -1,4 +1,4 @@
-"""Which command it is, and what runs it."""
+"""Finds the command of a command line, and runs it."""
 
 from __future__ import annotations
 

@@ -50,8 +50,8 @@ class Settings:
     """How to talk to which server.
 
     Attributes:
-        url: Where the server is, on HTTP; None: it is started.
-        headers: Fields of each request to it.
+        url: The URL of the server; None: it is started.
+        headers: Headers of each request to it.
         command: Starts the server.
         env: Variables for it.
         revisions: The revisions to speak.
@@ -75,7 +75,7 @@ class Settings:
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> Settings:
-        """Those of the command line.
+        """The settings of the command line.
 
         Raises:
             UsageError: A variable for the server has no value, or its URL or a field cannot be
@@ -105,7 +105,7 @@ class Settings:
 
 
 class ServerConversation:
-    """A client for the user, who sees on standard error what goes on."""
+    """A client that shows the user on standard error what happens."""
 
     def __init__(self, client: Client, settings: Settings, output: Output, watch: Watch) -> None:
         self.method: str | None = None
@@ -118,19 +118,19 @@ class ServerConversation:
 
     @property
     def peer(self) -> Peer:
-        """What the server has said of itself."""
+        """The server, as it has described itself."""
         return self._client.peer
 
     @property
     def length_hints(self) -> tuple[str, ...]:
-        """What to try where an answer was too long to be read."""
+        """Hints for a response that was too long to be read."""
         return self._watch.length_hints
 
     async def request(self, method: str, params: JSONObject | None) -> JSONObject:
-        """Ask the server, and show progress meanwhile.
+        """Send a request to the server, and show progress meanwhile.
 
-        Progress is asked for whether or not it is shown, since each sign of it gives a request
-        its time anew: `--timeout` should not mean something else on a terminal.
+        Progress is requested whether or not it is shown, since it restarts the timeout of the
+        request: `--timeout` must not mean something else on a terminal.
         """
         await self._wish_for_logs()
         self.method = method
@@ -144,14 +144,14 @@ class ServerConversation:
             )
 
     def _level_for(self, params: JSONObject | None) -> str | None:
-        """The level that goes with a request, where the revision has it and the user has not."""
+        """The log level for a request, if the revision has one there and the user gave none."""
         if self.peer.revision not in MODERN_REVISIONS or "logging" not in self.peer.capabilities:
             return None
         given = member(params, "_meta")
         return None if member(given, _LOG_LEVEL) is not None else self._log_level
 
     async def _wish_for_logs(self) -> None:
-        """Before 2026-07-28 one request says it for all, and servers send by themselves."""
+        """Request the log level for all requests, as before 2026-07-28."""
         if not self._says_level_first or self.peer.revision in MODERN_REVISIONS:
             return
         self._says_level_first = False
@@ -161,7 +161,7 @@ class ServerConversation:
             await self._client.request(self.method, params, timeout=self._timeout)
 
     async def items(self, method: str) -> AsyncGenerator[JSONValue, None]:
-        """All items of a listing, whatever number of pages they come in."""
+        """All items of a listing, in any number of pages."""
         self.method = method
         listing: Any = self._client.items(method, timeout=self._timeout)
         async with aclosing(listing) as items:
@@ -210,8 +210,8 @@ class _Run:
     def _obeying(self) -> Generator[None, None, None]:
         """Let signals end the conversation, also while a write blocks.
 
-        After the first one, the server has its time to end as well. Whoever sends a second one
-        does not want to wait for that.
+        After the first one, the server has its time to end as well. A second one means not to wait
+        for that.
         """
         token = trio.lowlevel.current_trio_token()
         patient_until = math.inf
@@ -312,7 +312,7 @@ class _Run:
 
 
 def _signals() -> list[signal.Signals]:
-    """The signals that end a command, but for those that somebody told it to ignore."""
+    """The signals that end a command, without those that it was started to ignore."""
     known = [signal.Signals[name] for name in _SIGNALS if hasattr(signal, name)]
     return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
 

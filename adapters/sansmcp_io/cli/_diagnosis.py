@@ -1,4 +1,4 @@
-"""From exceptions to sentences: what happened, to whom, and what to try."""
+"""Explains exceptions: what has happened, to which server, and what to try."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _ASKED_WRONGLY: Final = frozenset({"LIFE-001", "OWN-014", "OWN-024", "OWN-025", 
 
 @attrs.frozen(kw_only=True)
 class Context:
-    """What there is to know about a conversation that has failed.
+    """What is known about a conversation that has failed.
 
     Attributes:
         url: The server's endpoint; None: it was started.
@@ -90,7 +90,7 @@ class Context:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """What the server has written beside its messages: where it was started, that is seen."""
+        """Other lines that the server has written, which are seen where it was started."""
         return () if self.url is not None else self.watch.evidence()
 
     @property
@@ -100,12 +100,12 @@ class Context:
 
     @property
     def time(self) -> str:
-        """The time it had, for use in a sentence."""
+        """The time that the request had, for use in a sentence."""
         return "no time limit" if self.timeout == math.inf else f"{self.timeout:g} s"
 
 
 def without_query(url: str) -> str:
-    """A URL for the eyes of others: a query may have a key in it."""
+    """A URL without its query, which may have a secret in it."""
     before, mark, _ = url.partition("?")
     return f"{before}?..." if mark else before
 
@@ -116,7 +116,7 @@ def server_name(command: Sequence[str]) -> str:
 
 
 def explain(error: BaseException, context: Context) -> Failure:
-    """The failure that an exception of `Reported` stands for."""
+    """The failure for an exception of `Reported`."""
     match error:
         case RequestTimeout():
             return _timed_out(context)
@@ -141,7 +141,7 @@ def explain(error: BaseException, context: Context) -> Failure:
 
 
 def interrupted(number: int, context: Context) -> Failure:
-    """The user, or somebody else, ended the command with a signal."""
+    """The failure of a command that was ended by a signal."""
     if context.peer is None:
         text = f"before {context.server} had answered {context.question}"
     elif context.url is not None:
@@ -213,7 +213,7 @@ def _wait(error: PeerError | RequestRefused) -> tuple[str, ...]:
 
 
 def not_started(error: OSError, command: Sequence[str], path: str | None = None) -> Failure:
-    """The program of a server cannot be run; `path` is the PATH that was given for it."""
+    """The failure of a server that cannot be started; `path` is the PATH given for it."""
     program = command[0]
     found = shutil.which(program, path=path)
     reason = error.strerror or str(error)
@@ -350,7 +350,7 @@ def _answered_with_error(error: PeerError, context: Context) -> Failure:
 
 
 def _supported(data: object) -> str | None:
-    """A revision that we speak out of the list that servers put into this error."""
+    """A revision of this side in the list that servers put into this error."""
     names = [name for name in array_of(member(data, "supported")) if name in ALL_REVISIONS]
     return max(names, default=None)
 

@@ -1,4 +1,4 @@
-"""Why a command did not do what it was asked for."""
+"""Failures of commands, and their exit statuses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sansmcp import JSONObject, JSONValue
 
 
 class Status(enum.IntEnum):
-    """The exit status of the command. What a signal ended has 128 and the number of the signal."""
+    """The exit status of a command; after a signal, it is 128 plus the number of the signal."""
 
     OK = 0
     TOOL_FAILED = 1
@@ -29,7 +29,7 @@ class UsageError(Exception):
 
 
 class OutputFailed(Exception):
-    """Nobody reads the result, or it cannot be written."""
+    """The result cannot be written, or is not read."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -38,7 +38,7 @@ class OutputFailed(Exception):
 
 @attrs.frozen(kw_only=True)
 class Failure:
-    """What happened, to whom, and what to try.
+    """A failure: what has happened, and what to try.
 
     Attributes:
         kind: A word for programs; it stays what it is.
@@ -83,7 +83,7 @@ class Failure:
 
 
 class Advised(Exception):
-    """A request has failed, and somebody knows what to try."""
+    """A request has failed, and there are hints on what to try."""
 
     def __init__(self, error: Exception, method: str, hints: tuple[str, ...]) -> None:
         super().__init__(str(error))

@@ -1,4 +1,4 @@
-"""`sansmcp explain`: what the rule behind a complaint says."""
+"""`sansmcp explain`: shows the rule that a message names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def explain(ids: Sequence[str], output: Output) -> None:
 
 
 def near(id: str, rules: Iterable[str]) -> list[str]:
-    """Ids that may have been meant: of the same area and with a number close by, or spelt alike."""
+    """Ids that may have been meant: with a number nearby in the same area, or a similar name."""
     area = re.split(r"[^A-Z]", id)[0]
     number = re.search(r"[0-9]{1,9}", id)
     same = [rule for rule in rules if rule.partition("-")[0] == area]

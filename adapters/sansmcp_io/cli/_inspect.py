@@ -1,4 +1,4 @@
-"""`sansmcp inspect`: what a server is and what it offers."""
+"""`sansmcp inspect`: shows a server and what it offers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNAUTHORIZED: Final = (401, 403)
 
 @attrs.define
 class _Found:
-    """One listing: None where it was not declared, so not asked for."""
+    """One listing; None if the server has not declared it, so that it was not requested."""
 
     items: list[JSONValue] | None = None
     error: JSONObject | None = None
@@ -46,16 +46,16 @@ class _Found:
         return self.error is not None and not self.optional
 
     def why(self, name: str) -> str:
-        """What to say behind a text that says itself that the listing is not complete."""
+        """The reason why a listing is not complete, to be added to a text that says so."""
         assert self.error is not None
         text: str = self.error["text"]
         return text.removeprefix(f"{_LISTINGS[name][1]} is incomplete: ")
 
 
 async def inspect(conversation: ServerConversation) -> int:
-    """Ask for all that the server declares, show it, and return the exit status.
+    """List everything that the server declares, show it, and return the exit status.
 
-    A listing that fails does not keep the others from being shown.
+    If one listing fails, the others are shown all the same.
     """
     peer = conversation.peer
     found: dict[str, _Found] = {}

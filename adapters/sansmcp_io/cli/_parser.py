@@ -325,7 +325,7 @@ def _check_separator(
 
 
 def _check_server(parser: argparse.ArgumentParser, options: argparse.Namespace, given: str) -> None:
-    """One server must be named, in one way, with options that go with it."""
+    """Check that one server is named, in one way, with options that fit it."""
     if options.url is not None and options.server:
         parser.error("a server has a URL or a command, not both")
     if options.url is None and not options.server:

@@ -1,4 +1,4 @@
-"""`sansmcp call`, `read`, `prompt` and `request`: one request, and its answer."""
+"""`sansmcp call`, `read`, `prompt` and `request`: one request, and its response."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _BUSY: Final = (429, 503)
 
 @attrs.frozen
 class _Offer:
-    """A kind of thing that a server offers by name, and what helps whoever asked wrongly.
+    """A kind of item that a server offers by name, and hints for a wrong request.
 
     Attributes:
         arguments: Shows the arguments that an item takes.
-        fits: Whether these arguments are such, as far as the server has told.
+        fits: Whether arguments fit an item, as far as the server has described it.
     """
 
     word: str
@@ -80,7 +80,7 @@ _OFFERS: Final[Mapping[str, _Offer]] = {
 
 
 def call(tool: str, arguments: JSONObject | None) -> Work:
-    """Call a tool. One that has failed says why in its content."""
+    """Call a tool. If it fails, its content says why."""
 
     async def work(conversation: ServerConversation) -> int:
         # Without an argument on the command line too: some servers take no absent `arguments`.
@@ -159,10 +159,10 @@ async def _advice(
     *,
     is_refused: bool = False,
 ) -> list[str]:
-    """What to try, from what the server offers. Nothing, if it does not say.
+    """Hints from what the server offers; none if it does not say.
 
-    Where the arguments are such as the server has listed, they are not what is wrong, unless it
-    says so (`is_refused`): a tool may fail for any reason of its own.
+    Arguments that fit the server's description are not the cause, unless the server says so
+    (`is_refused`): a tool may fail for any reason of its own.
     """
     offer = _OFFERS[method]
     known: dict[str, object] = {}

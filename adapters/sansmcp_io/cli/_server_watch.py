@@ -1,4 +1,4 @@
-"""Watches a server on behalf of the user: what it prints, says, and gets wrong."""
+"""Watches a server for the user: what it prints, sends, and gets wrong."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OPENINGS: Final = ("server/discover", "initialize")
 
 
 def _is_cancellation(line: bytes) -> bool:
-    """Whether it is that message, and no other one with the same words in its params."""
+    """Whether it is a cancellation, and not a message with the same words in its params."""
     if _CANCELLED not in line:
         return False
     try:
@@ -115,7 +115,7 @@ class Watch:
         self._line += len(rest)
 
     def happened(self, event: Event) -> None:
-        """Show what is odd: whoever uses this command wants to know."""
+        """Show anomalies to the user."""
         match event:
             case ProtocolViolation():
                 if event.excerpt is None:
@@ -156,7 +156,7 @@ class Watch:
             self._output.line(Label.SERVER, line)
 
     def notified(self, method: str, params: JSONObject) -> None:
-        """A notification: log messages are for people, and so may the others be."""
+        """Show a notification: log messages are for people, and others may be, too."""
         if self._quiet:
             return
         if method == "notifications/message":
@@ -170,7 +170,7 @@ class Watch:
     # -------------------------------------------------------------------------------- logging
 
     def log_handler(self) -> logging.Handler:
-        """Shows the records of the library, but for what this has shown already."""
+        """Shows the records of the library, without those that this has shown already."""
         return _WarningHandler(self._output, self._rules, self._logged_record)
 
     def _logged_record(self, text: str) -> None:
@@ -186,9 +186,9 @@ class Watch:
 
     @property
     def length_hints(self) -> tuple[str, ...]:
-        """What to try where a message was too long to be read.
+        """Hints for a message that was too long to be read.
 
-        The number of bytes suffices where it is known how long the message was.
+        They say the number of bytes that suffices, if the length of the message is known.
         """
         if not self.was_too_long:
             return ()
@@ -203,7 +203,7 @@ class Watch:
         )
 
     def evidence(self) -> tuple[str, ...]:
-        """What the server wrote that may explain why it does not answer."""
+        """Lines of the server that may explain why it does not answer."""
         found: list[str] = []
         if self.noise:
             count = (

@@ -1,4 +1,4 @@
-"""A look into JSON that servers send: whatever is missing or of another type is just not there."""
+"""Reads JSON that servers send: a member of a wrong type counts as missing."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def array_of(value: Any) -> list[Any]:
 
 
 def member(value: Any, name: str) -> Any:
-    """A member of an object; None if it is no object or has no such member."""
+    """A member of an object; None if the value is not an object or has no such member."""
     return object_of(value).get(name)
 
 
 def as_text(value: object) -> str:
-    """A string as it is, nothing for what is not there, and JSON for the rest."""
+    """A string as it is, an empty text for None, and JSON for other values."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -131,7 +131,7 @@ class Carrier:
         if length.isdecimal() and len(length) < _LONGEST_LENGTH:
             return int(length)
         if length:  # not all servers look at it
-            self._refuse(400, "Content-Length is no length")
+            self._refuse(400, "Content-Length is not valid")
         elif self.environ.get("wsgi.input_terminated"):
             return None
         elif "HTTP_TRANSFER_ENCODING" in self.environ:

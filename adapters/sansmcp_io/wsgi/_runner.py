@@ -244,7 +244,7 @@ class ThreadRunner:
         mailbox = Mailbox[_Answer](on_progress)
         with self.lock:
             if serving is not None and not serving.open:
-                raise CallCancelled(f"{method} was not sent: the call is over")
+                raise CallCancelled(f"{method} was not sent: the call has ended")
             call = arguments.send(
                 self.endpoint.send_request,
                 timeout,
@@ -273,7 +273,7 @@ class ThreadRunner:
             with self.lock:
                 if not mailbox.has_mail:
                     if serving is not None and not serving.open:
-                        raise CallCancelled(f"{serving.method} is over")
+                        raise CallCancelled(f"{serving.method} has ended")
                     self.wait(*((mailbox,) if serving is None else (mailbox, serving.context)))
                     continue
                 if not mailbox.progress:
@@ -301,7 +301,7 @@ class ThreadRunner:
             serving.context.flush()
             with self.lock:
                 if not serving.open:
-                    raise CallCancelled(f"{serving.method} is over")
+                    raise CallCancelled(f"{serving.method} has ended")
                 if time.monotonic() >= until:
                     return
                 self.wait(serving.context, until=until)

@@ -216,7 +216,7 @@ def test_process_that_is_forked_leaves_the_connection_alone(transport: str) -> N
     """It may end in any way: neither the server nor the session is its own."""
     command = [sys.executable, "-m", "tests.support.programs.forking_caller", transport]
     run = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
-    forked = "the connection is that of the process which has forked this one"
+    forked = "the connection belongs to the process that has forked this one"
     assert run.stdout.splitlines() == [forked, forked, "left", "3 on", "end"]
     assert run.returncode == 0
 

@@ -659,7 +659,7 @@ async def test_handler_that_ends_the_program_is_answered_for(
         assert lost.exit_status == 5
     told = lost.stderr if shim.transport == "stdio" else capfd.readouterr().err
     raised = repr(RAISED[name]())
-    assert told.count(f"the handler of 'tools/call' raised {raised}, which is not caught here") == 1
+    assert told.count(f"the handler of 'tools/call' raised {raised}, which ends") == 1
 
 
 async def test_subscription_ends_with_its_server(shim: Shim, serving: list[str]) -> None:

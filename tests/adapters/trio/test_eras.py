@@ -428,7 +428,7 @@ async def test_changes_end_with_the_connection() -> None:
             client.listen({"toolsListChanged": True}) as changes,
         ):
             await far.aclose()
-            with pytest.raises(ConnectionLost, match="subscription is over"):
+            with pytest.raises(ConnectionLost, match="subscription has ended"):
                 await anext(changes)
 
 

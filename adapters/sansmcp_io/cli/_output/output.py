@@ -42,10 +42,10 @@ class _ClosedStream(io.TextIOBase):
 
 
 def prepare_streams() -> None:
-    """Have three streams, and let no character be one that they cannot take.
+    """Make sure that there are three streams, and that they take any character.
 
-    Such a character is written as an escape instead. A result that cannot be written is a failure;
-    that nobody wants to see messages is none.
+    A character that a stream cannot take is written as an escape. A result that cannot be written
+    is a failure; messages that cannot be written are not.
     """
     sys.stdin = sys.stdin or io.TextIOWrapper(io.BytesIO())
     sys.stdout = sys.stdout or cast(TextIO, _ClosedStream(complains=True))
@@ -56,7 +56,7 @@ def prepare_streams() -> None:
 
 
 def give_up(stream: TextIO) -> None:
-    """Keep the interpreter from writing at its end what could not be written before."""
+    """Drop output that could not be written, so that the interpreter does not write it at exit."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
@@ -64,7 +64,7 @@ def give_up(stream: TextIO) -> None:
 
 
 def _is_full(stream: TextIO, seconds: float = 0) -> bool:
-    """Whether a write to it would block, for that time. False where nobody can tell."""
+    """Whether a write to it would block for that time. False where that is not known."""
     if not hasattr(select, "poll") or isinstance(stream, _ClosedStream):
         return False
     poller = select.poll()
@@ -93,7 +93,7 @@ class Output:
         self._was_interrupted = False
 
     def interrupt(self) -> None:
-        """For signal handlers: end a write that blocks, since perhaps nobody will ever read.
+        """End a write that blocks, which may never be read. For signal handlers.
 
         Raises:
             Interrupted: Into that write. The stream is given up then.
@@ -118,7 +118,7 @@ class Output:
             raise
 
     def result(self, document: JSONValue, blocks: Iterable[Block]) -> None:
-        """Show a result, in the form that was asked for.
+        """Show a result, in the requested form.
 
         Raises:
             OutputFailed: Standard output does not take it.
@@ -134,7 +134,7 @@ class Output:
         self._to_stdout(write)
 
     def finding(self, document: JSONValue, text: str) -> None:
-        """Show one of any number of results: a line, in the form that was asked for.
+        """Show one of many results as a line, in the requested form.
 
         Raises:
             OutputFailed: Standard output does not take it.
@@ -150,7 +150,7 @@ class Output:
             raise OutputFailed(error) from None
 
     def failure(self, failure: Failure) -> None:
-        """Show why there is no result: to people always, to programs if they asked for JSON.
+        """Show why there is no result: always as text, and as JSON if that was requested.
 
         Raises:
             OutputFailed: Standard output does not take it.
@@ -164,14 +164,14 @@ class Output:
             self._to_stdout(lambda: self._document(failure.document()))
 
     def undeliverable(self, failed: OutputFailed) -> int:
-        """Say so where that is news, and return the exit status."""
+        """Report that a result could not be written, and return the exit status."""
         if isinstance(failed.error, BrokenPipeError):  # whoever has read enough knows
             return Status.BROKEN_PIPE
         self.line(Label.ERROR, f"the result cannot be written: {failed.error.strerror}")
         return Status.PROTOCOL
 
     def line(self, label: Label, text: str) -> None:
-        """Write a line to standard error. That nobody reads it changes nothing."""
+        """Write a line to standard error, and ignore a failure."""
         self._to_stderr(lambda: self._err.line(label, text))
 
     def _to_stderr(self, write: Callable[[], None]) -> None:
@@ -196,23 +196,23 @@ class Output:
 
 
 class _GuardedProgress:
-    """Progress that ends nothing if it cannot be shown."""
+    """Progress; a failure to show it ends nothing."""
 
     def __init__(self, shown: Progress, write: Callable[[Callable[[], None]], None]) -> None:
         self._shown = shown
         self._write = write
 
     def show(self, progress: float, total: float | None, message: str | None) -> None:
-        """It has come this far."""
+        """Show how far the request has come."""
         self._write(lambda: self._shown.show(progress, total, message))
 
     def close(self) -> None:
-        """Take away what is no longer true."""
+        """Remove progress from the screen."""
         self._write(self._shown.close)
 
 
 class NoProgress:
-    """Progress that nobody wants to see."""
+    """Progress that is not shown."""
 
     def show(self, progress: float, total: float | None, message: str | None) -> None:
         """Show nothing."""

@@ -33,7 +33,7 @@ class Fields:
 
 @attrs.frozen
 class Table:
-    """One line for each thing, with the names of the columns on top."""
+    """One line for each item, below the names of the columns."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -57,7 +57,7 @@ Block: TypeAlias = Heading | Fields | Table | Body | Note
 
 
 class Label(enum.Enum):
-    """What a line on standard error is. The value begins the line."""
+    """The kind of a line on standard error. The value begins the line."""
 
     ERROR = "error:"
     HINT = "  hint:"
@@ -73,11 +73,11 @@ class Progress(Protocol):
     """Shows how far a request has come."""
 
     def show(self, progress: float, total: float | None, message: str | None) -> None:
-        """It has come this far."""
+        """Show how far the request has come."""
         ...
 
     def close(self) -> None:
-        """Take away what is no longer true."""
+        """Remove progress from the screen."""
         ...
 
 
@@ -98,7 +98,7 @@ class Printer(Protocol):
 
 
 def make_printer(stream: TextIO) -> Printer:
-    """Rich for a terminal where it is installed; plain text, which other programs read, if not."""
+    """Make a printer: rich for a terminal, if it is installed; else plain text."""
     if stream.isatty() and os.environ.get("TERM") != "dumb":
         try:
             from .rich_printing import RichPrinter
@@ -110,7 +110,7 @@ def make_printer(stream: TextIO) -> Printer:
 
 
 class PlainPrinter:
-    """Prints text that needs nothing of the terminal."""
+    """Prints plain text."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -156,7 +156,7 @@ def _aligned(rows: list[tuple[str, ...]], margin: str = "") -> str:
 
 
 class LineProgress:
-    """Progress as lines of text, not more of them than somebody can read."""
+    """Progress as lines of text, only as many as a person can read."""
 
     def __init__(self, line: Callable[[Label, str], None], clock: Callable[[], float]) -> None:
         self._line = line
@@ -164,7 +164,7 @@ class LineProgress:
         self._next = 0.0
 
     def show(self, progress: float, total: float | None, message: str | None) -> None:
-        """The first one and the last one are always shown."""
+        """Show progress as a line; the first and the last are always shown."""
         now = self._clock()
         if now < self._next and (total is None or progress < total):
             return

@@ -1,4 +1,4 @@
-"""Printing on a terminal with rich. All text is `Text`: nothing in it is taken for markup."""
+"""Prints on a terminal with rich. All text is `Text`, so that nothing counts as markup."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _fraction(progress: float, total: float | None) -> float:
 
 
 class BarProgress:
-    """Progress as a bar. What else is printed on the same console appears above it."""
+    """Progress as a bar. Other output of the same console appears above it."""
 
     def __init__(self, console: Console) -> None:
         self._bars = Bars(

@@ -1,4 +1,4 @@
-"""From the values that servers send to what is shown of them. Any JSON value may be anywhere."""
+"""Views of values that servers send, in which any JSON value may be anywhere."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def as_json(value: JSONValue) -> Body:
 
 
 def _cell(value: object) -> str:
-    """A text in one line. Its own line breaks say nothing that a table could show."""
+    """A text in one line, without its line breaks, which a table cannot show."""
     return shortened(" ".join(as_text(value).split()), _LONGEST_CELL)
 
 
 def _name(item: object, key: str) -> str:
-    """What identifies an item. Nothing of it is left out or put right."""
+    """The name of an item, complete and unchanged."""
     name = member(item, key)
     return as_text(item if name is None else name)
 
@@ -67,7 +67,7 @@ def tool_arguments(tool: object) -> str:
 
 
 def _type_of(schema: object, whole: object, depth: int = 0) -> str:
-    """What an argument may be, as far as one line shows it; `whole` has the definitions."""
+    """The type of an argument, in one line; `whole` has the definitions."""
     schema = _resolved(schema, whole)
     values = array_of(member(schema, "enum"))
     if "const" in object_of(schema):
@@ -90,7 +90,7 @@ def _type_of(schema: object, whole: object, depth: int = 0) -> str:
 
 
 def accepts(schema: object, value: JSONValue, whole: object, depth: int = 0) -> bool:
-    """Whether a value is what a schema shows here: the type, and the values that it lists."""
+    """Whether a value fits the type of a schema, and the values that it lists."""
     schema = _resolved(schema, whole)
     if "const" in object_of(schema):
         return _is_same(member(schema, "const"), value)
@@ -105,7 +105,7 @@ def accepts(schema: object, value: JSONValue, whole: object, depth: int = 0) -> 
 
 
 def _is_same(one: object, other: object) -> bool:
-    """As JSON: true is not 1."""
+    """Whether two JSON values are the same: true is not 1."""
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
@@ -118,7 +118,7 @@ def _is_of(kind: str, value: object) -> bool:
 
 
 def _values_of(schema: object, whole: object) -> bool:
-    """Whether a schema lists the values that there are."""
+    """Whether a schema lists the possible values."""
     found = object_of(_resolved(schema, whole))
     return "enum" in found or "const" in found
 
@@ -179,12 +179,12 @@ _TABLES: Final[Mapping[str, tuple[str, tuple[str, ...], Callable[[object], tuple
 
 
 def title_of(member_name: str) -> str:
-    """What a listing is called, by the member of its result."""
+    """The title of a listing, by the member of its result."""
     return _TABLES[member_name][0]
 
 
 def listing(member_name: str, items: Sequence[JSONValue]) -> Iterator[Block]:
-    """The table of a listing. A column in which nothing stands is left out."""
+    """The table of a listing. Empty columns are left out."""
     title, columns, row = _TABLES[member_name]
     yield Heading(f"{title} ({len(items)})")
     rows = [row(item) for item in items]
@@ -198,7 +198,7 @@ def listing(member_name: str, items: Sequence[JSONValue]) -> Iterator[Block]:
 def server(
     info: JSONObject, revision: str, supported: Sequence[str], instructions: str | None
 ) -> Iterator[Block]:
-    """Who the server is."""
+    """The name and version of the server, and more about it."""
     rows = [("server", as_text(info.get("name"))), ("version", as_text(info.get("version")))]
     rows += [(name, as_text(info[name])) for name in ("title", "description") if info.get(name)]
     rows.append(("revision", revision))
@@ -211,7 +211,7 @@ def server(
 
 
 def capabilities(declared: JSONObject) -> Iterator[Block]:
-    """What the server says that it can do."""
+    """The capabilities that the server declares."""
     yield Heading("capabilities")
     rows = [(name, _options(value)) for name, value in sorted(declared.items())]
     if rows:
@@ -230,7 +230,7 @@ def _options(value: object) -> str:
 
 
 def tool_result(result: JSONObject) -> Iterator[Block]:
-    """The content of a result, and its structured content where the content does not say it."""
+    """The content of a result, and its structured content if the content does not repeat it."""
     content: Sequence[object] = result["content"]
     for part in content:
         yield Body(_content(part))
@@ -242,7 +242,7 @@ def tool_result(result: JSONObject) -> Iterator[Block]:
 
 
 def _says(part: object, structured: JSONValue) -> bool:
-    """Whether a text is the JSON of a value, as servers repeat it for older clients."""
+    """Whether a text is the JSON of a value, which servers repeat for older clients."""
     text = member(part, "text")
     if not isinstance(text, str):
         return False
@@ -270,7 +270,7 @@ def _content(part: object) -> str:
 
 
 def contents(result: JSONObject) -> Iterator[Block]:
-    """What a resource holds. Several of them are told apart by their URIs."""
+    """The contents of a resource. Several parts are distinguished by their URIs."""
     parts: Sequence[object] = result["contents"]
     for part in parts:
         if len(parts) > 1:
@@ -296,7 +296,7 @@ def _size(data: object) -> str:
 
 
 def prompt_result(result: JSONObject) -> Iterator[Block]:
-    """The messages of a prompt, each with the role that says it."""
+    """The messages of a prompt, each with its role."""
     if result.get("description"):
         yield Fields((("description", _cell(result["description"])),))
     messages: Sequence[object] = result["messages"]

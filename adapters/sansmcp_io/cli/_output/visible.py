@@ -1,4 +1,4 @@
-"""Text that others wrote, made safe to look at: what would not be seen is shown as an escape."""
+"""Makes text of others safe to show: invisible characters become escapes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pieces(text: str, *, lines: bool = False) -> Iterator[tuple[str, bool]]:
     Escaped is all that moves the cursor, changes direction, or is not seen at all.
 
     Args:
-        text: What somebody else wrote.
+        text: Text of others.
         lines: Leave newlines and tabs as they are: the text is a body of its own, not a name.
     """
     if lines:
@@ -65,7 +65,7 @@ def pieces(text: str, *, lines: bool = False) -> Iterator[tuple[str, bool]]:
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """A text with escapes in place of what would not be seen; see `pieces`."""
+    """A text with escapes for invisible characters; see `pieces`."""
     return "".join(piece for piece, _ in pieces(text, lines=lines))
 
 
@@ -75,7 +75,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal a text takes that has been made visible."""
+    """How many columns of a terminal a visible text takes."""
     if text.isascii():
         return len(text)
     return sum(
