@@ -150,6 +150,16 @@ def test_the_handshake(capsys: pytest.CaptureFixture[str]) -> None:
     assert seen(found, Side.SERVER) >= {"Ready", "PingEnded", "RequestReceived"}
 
 
+def test_server_that_cannot_send_leaves_no_request_open() -> None:
+    """Its client hears of it by the end of the stream, at whatever point that comes."""
+    found = explore(
+        Pair(), client=[[request("call", "tools/call", TOOL)]], server=[[fail_sending()]]
+    )
+
+    assert "RequestFailed" in seen(found, Side.CLIENT)
+    assert "ConnectionClosed" in seen(found, Side.SERVER)
+
+
 def test_closing_and_failing_at_any_point(capsys: pytest.CaptureFixture[str]) -> None:
     """Each request has its ending too where a side gives up by itself, or cannot send any more."""
     with without_tracing():

@@ -514,6 +514,26 @@ def test_it_keeps_its_progress_and_its_time() -> None:
     assert message_of(exchanges_of(client)[-1])["method"] == "notifications/cancelled"
 
 
+def test_it_has_the_rest_of_its_time_where_that_stood_still() -> None:
+    """A question of the server was open when the time ran out: it counts from the next session."""
+    client = opened(now=0.0, capabilities={"roots": {}})
+    _, asking = ask(client)
+    call, exchange = ask(client, timeout=5.0)
+    stream(asking, event(request(7, "roots/list")), now=1.0)
+    only(RequestReceived, events_of(client))
+    client.handle_timeout(5.0)
+    assert call.open
+    respond(exchange, 404, now=6.0)
+    events_of(client)
+    reopen(client, now=6.0)
+    assert kinds(events_of(client))[-1] is Ready
+    take(client)
+    assert client.next_timeout() == 10.0
+    client.handle_timeout(10.0)
+    failed = only(RequestFailed, events_of(client))
+    assert (failed.request, failed.reason) == (call, FailureReason.TIMED_OUT)
+
+
 def test_it_is_sent_once_more_and_not_again() -> None:
     """Several workers that each know their own sessions refuse most of what they are sent."""
     client = opened()

@@ -21,6 +21,7 @@ from tests.support.http.server_endpoint import (
     JSON,
     answer,
     asked,
+    connect,
     drain,
     modern_tool_call,
     more,
@@ -232,3 +233,15 @@ def test_log_messages_need_a_wish() -> None:
     post_modern(endpoint, modern_tool_call())
 
     assert not endpoint.send_log("emergency", "x", request=asked(endpoint))
+
+
+def test_subscriptions_of_one_client_are_those_of_its_principal() -> None:
+    """Requests belong to no session: nothing else tells one client from another."""
+    endpoint = new_endpoint()
+    for id, principal in ((1, "me"), (2, "you"), (3, "me")):
+        post_modern(endpoint, listen(id, WHOLE_FILTER), principal=principal)
+    first, second, third = endpoint.listeners
+    assert endpoint.listeners_of(first.request.peer) == (first, third)
+    assert endpoint.listeners_of(second.request.peer) == (second,)
+    connect(endpoint, principal="me")
+    assert endpoint.listeners_of(endpoint.sessions[0].peer) == ()

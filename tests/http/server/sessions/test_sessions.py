@@ -31,9 +31,11 @@ from tests.support.http.server_endpoint import (
     client,
     connect,
     drain,
+    modern_tool_call,
     new_endpoint,
     of,
     post,
+    post_modern,
     progressing,
     request,
     sessions,
@@ -382,3 +384,36 @@ def test_a_server_without_streams_keeps_sessions_and_nothing_that_needs_a_get() 
     assert answer(connect(fixed).get()).headers["allow"] == "POST, OPTIONS"
     with pytest.raises(ValueError, match="old_paths need sessions, and streams"):
         new_endpoint(streams=False, old_paths=OldPaths(stream="/sse", post="/messages"))
+
+
+# ---------------------------------------------------------------- the session of a client
+
+
+def test_a_client_is_sent_what_belongs_to_no_request_in_its_session() -> None:
+    """Whoever holds the client only need not know in which session it is."""
+    one = client()
+    peer = one.session.peer
+    assert one.endpoint.session_to_ask(peer, "roots/list") is one.session
+    assert one.endpoint.session_to_notify(peer, "notifications/x") is one.session
+
+
+@pytest.mark.parametrize(
+    ("message", "rule_of_request", "rule_of_notification"),
+    [(modern_tool_call(1), "STATE-006", "STATE-008"), (tool_call(1), "STATE-006", "OWN-038")],
+)
+def test_a_client_without_a_session_is_sent_nothing_that_belongs_to_no_request(
+    message: JSONObject, rule_of_request: str, rule_of_notification: str
+) -> None:
+    """There is no way to it; the error says what there is instead."""
+    endpoint = new_endpoint(stateless=True)
+    if message["params"].get("_meta"):
+        post_modern(endpoint, message)
+    else:
+        post(endpoint, message, {"mcp-protocol-version": LEGACY})
+    peer = asked(endpoint).peer
+    with pytest.raises(LocalProtocolError) as raised:
+        endpoint.session_to_ask(peer, "roots/list")
+    assert raised.value.rule == rule_of_request
+    with pytest.raises(LocalProtocolError) as raised:
+        endpoint.session_to_notify(peer, "notifications/x")
+    assert raised.value.rule == rule_of_notification
