@@ -197,7 +197,7 @@ async def test_handler_of_questions_that_ends_the_program_answers_first() -> Non
 
 @on_each_loop()
 async def test_certificates_are_checked(certificate: str) -> None:
-    """One that nobody vouches for is not talked to."""
+    """The client refuses a server whose certificate is not trusted."""
     inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     inside.load_cert_chain(certificate)
     outside = ssl.create_default_context(cafile=certificate)
@@ -423,7 +423,7 @@ async def test_a_proxy_is_not_gone_around(monkeypatch: pytest.MonkeyPatch) -> No
 
 @on_each_loop()
 async def test_what_a_handler_raises_is_told_to_the_caller() -> None:
-    """As on stdio: an `McpError` as it is."""
+    """The caller gets an `McpError` unchanged, as on stdio."""
 
     def refuse(call: Call) -> JSONObject:
         raise McpError(ErrorCode.INVALID_PARAMS, "not now")

@@ -90,7 +90,7 @@ if False:
 
 
 def test_only_tests_that_run_cite(tmp_path: Path) -> None:
-    """Whoever writes an id anywhere else has not tested anything by it."""
+    """An id in a comment or a helper proves nothing: only a test that runs may cite a case."""
     (tmp_path / "test_citing.py").write_text(CITING)
     (tmp_path / "test_not_citing.py").write_text(NOT_CITING)
     tests = {

@@ -381,7 +381,7 @@ def test_method_of_another_revision() -> None:
 
 
 def test_method_of_the_other_era() -> None:
-    """Whoever pings a server wants to know why that cannot be done, and how it can."""
+    """The user learns why `ping` is impossible, and what to do instead."""
     done = sansmcp("request", "ping", "--json", "--", *DEMO)
     text = failed(done, "not-offered")
     assert "ping is no request that the client may send in revision 2026-07-28" in text
@@ -490,7 +490,7 @@ def test_values_that_an_argument_may_have_are_shown() -> None:
 def test_tool_that_fails_for_its_own_reasons_has_no_advice_on_arguments(
     arguments: dict[str, object], fit: bool
 ) -> None:
-    """Whoever has given just what the server asks for would look for a fault that is none."""
+    """A user whose arguments are right must not be sent to look for a fault in them."""
     result = {"content": [{"type": "text", "text": "no such city"}], "isError": True}
     tools = {"tools": [{"name": "t", "inputSchema": SCHEMA}]}
     server = scripted(answers={"tools/call": result, "tools/list": tools})

@@ -173,7 +173,7 @@ def test_url_that_is_none_is_refused(url: str) -> None:
 
 
 def test_proxy_of_the_environment_is_not_gone_around() -> None:
-    """Whoever has set it may have a reason."""
+    """The user may have a reason to set a proxy."""
     env = {name: "" for name in os.environ if name.lower().endswith("_proxy")}
     done = sansmcp("inspect", "--url", "http://host.invalid/", **{**env, "HTTP_PROXY": "http://p"})
 

@@ -68,7 +68,7 @@ def test_what_is_not_declared_is_not_asked_for() -> None:
 
 
 def test_a_listing_that_fails_does_not_hide_the_others() -> None:
-    """Whoever looks for the fault needs what does work, and which one does not."""
+    """A user who looks for the fault must see which listings work."""
     server = scripted(
         initialize={"capabilities": {"tools": {}, "prompts": {}}},
         answers={

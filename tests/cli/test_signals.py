@@ -80,7 +80,7 @@ def test_signal_ends_the_command_while_nobody_reads_the_result(
 
 
 def test_params_that_look_like_a_cancellation_are_none() -> None:
-    """Nobody was told anything: the request was answered before the signal came."""
+    """The request was answered before the signal came, so nothing was cancelled."""
     server = scripted(answers={"x/y": {"text": "x" * 100_000}})
     params = json.dumps({"a": {"method": "notifications/cancelled"}, "b": "\n"})
     with unread_pipe() as (_, writing):
@@ -132,7 +132,7 @@ def wait_for(text: str, process: "subprocess.Popen[str]") -> None:
 
 
 def test_second_signal_does_not_wait_for_the_server() -> None:
-    """Whoever presses Ctrl-C again wants the prompt back now."""
+    """A user who presses Ctrl-C again wants the prompt back now."""
     server = shlex.join(scripted(log=True, silent=["tools/call"]))
     process = start("call", "t", "--", "sh", "-c", f"{server}; sleep 1.8; echo over >&2")
     wait_for(f"{HEARD} tools/call", process)

@@ -91,7 +91,7 @@ def test_repr_leaves_out_what_is_secret() -> None:
 
 
 def test_a_record_with_an_unhashable_field_has_no_hash() -> None:
-    """As a tuple has none."""
+    """A tuple with an unhashable item has no hash either."""
     event: Any = ServerSentEvent
 
     with pytest.raises(TypeError, match="unhashable"):
@@ -115,7 +115,7 @@ def test_an_error_of_ours_survives_copies_and_other_processes() -> None:
 
 
 def test_what_a_value_is_wrong_for_is_a_value_error() -> None:
-    """So that a caller may catch them with what it catches already."""
+    """Callers that catch `ValueError` catch these errors, too."""
     assert issubclass(CodecError, ValueError)
     assert issubclass(InvalidCursor, ValueError)
     assert CodecError("no").rule == "ERR-001"

@@ -22,7 +22,7 @@ def asked(method: str, params: Any, revision: str = "2026-07-28") -> Done:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_inspect_finds_nothing_wrong(revision: str) -> None:
-    """Whoever tries the page with the command line would look for a fault."""
+    """A reader who tries the page would look for a fault in it."""
     done = sansmcp("inspect", "--json", "--revision", revision, *SERVER)
     found = document(done)
 

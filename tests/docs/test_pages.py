@@ -111,7 +111,7 @@ def test_every_public_name_is_in_the_reference(name: str) -> None:
 
 
 def test_every_package_has_a_page_of_its_own() -> None:
-    """Whoever knows where a name is imported from finds its page by that."""
+    """A reader who knows the package of a name finds its page by that."""
     package_names = sansmcp.observer.__all__
     for page in REFERENCE.glob("*.md"):
         package = page.read_text("utf-8").partition("\n")[0].strip("# `")
@@ -363,7 +363,7 @@ def code_in(cell: str) -> list[str]:
 
 
 def test_contributing_lists_every_room() -> None:
-    """Whoever looks for a place to begin reads this table first."""
+    """A newcomer reads this table first."""
     listed = {
         name for row in tables_under("CONTRIBUTING.md", "The house") for name in code_in(row[0])
     }

@@ -17,7 +17,7 @@ def sizes() -> dict[str, Size]:
 
 
 def test_only_code_is_counted() -> None:
-    """Who explains more would seem to have written more."""
+    """Otherwise comments and docstrings would count as code."""
     source = '''
         """What it is.
 

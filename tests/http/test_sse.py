@@ -179,7 +179,7 @@ def test_many_short_lines_are_limited_as_one_long_one_is() -> None:
 
 @pytest.mark.parametrize("start", [b":", b"unknown: ", b"id: ", b"event: "])
 def test_a_long_line_of_another_kind_is_skipped(start: bytes) -> None:
-    """It is not kept, and it is no event."""
+    """A line of an unknown kind takes no memory, however long, and is no event."""
     chunks = [start, *[b"x" * 100] * 20, b"\ndata: 1\n\n"]
 
     assert decoded(*chunks, limit=50) == [event(b"1")]
@@ -323,20 +323,20 @@ def test_what_is_encoded_is_decoded_again(
 
 
 def test_an_event_without_data_carries_id_and_retry_only() -> None:
-    """It is how a server says when to come back."""
+    """A server tells a client in this way when to reconnect."""
     assert encode_event(None, id="7", retry_ms=10) == b"id: 7\nretry: 10\n\n"
 
 
 @pytest.mark.parametrize("bad", ["a\nb", "a\rb", "a\0b"])
 @pytest.mark.parametrize("field", ["type", "id"])
 def test_a_field_with_a_line_break_raises(field: str, bad: str) -> None:
-    """It would begin a field of its own choice."""
+    """A line break in a value would begin another field."""
     with pytest.raises(LocalProtocolError, match="OWN-036"):
         encode_event(b"x", **{field: bad})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # both are texts
 
 
 def test_a_negative_retry_raises() -> None:
-    """Nobody would understand it."""
+    """No client understands a negative delay."""
     with pytest.raises(LocalProtocolError, match="OWN-036"):
         encode_event(b"x", retry_ms=-1)
 

@@ -118,7 +118,7 @@ def test_an_answer_is_fetched_after_its_stream_was_closed() -> None:
 
 
 def test_a_token_is_shown_when_the_server_wants_one() -> None:
-    """It says so with 401 and where its metadata is."""
+    """The server answers 401, and names the address of its metadata."""
     seen: list[Any] = []
 
     def show(refused: AuthorizationRequired) -> list[tuple[str, str]]:

@@ -27,7 +27,7 @@ def test_cell_comes_out_as_the_specification_says(cell: Cell, tmp_path: Path) ->
 
 
 def test_every_combination_of_eras_is_in_the_matrix() -> None:
-    """One that nobody tries is one that does not work."""
+    """A combination that no test tries would stop working unnoticed."""
     assert OUTCOMES.keys() == {(client, server) for client in ERAS for server in ERAS}
 
 

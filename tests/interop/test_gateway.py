@@ -29,7 +29,7 @@ BEHIND = ("legacy", "modern")
 
 
 class Person:
-    """Who sits in front of the client, and what they were told and asked."""
+    """The user of the client, and what the user was told and asked."""
 
     def __init__(self) -> None:
         self.logged: list[Any] = []

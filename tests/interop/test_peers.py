@@ -9,7 +9,7 @@ from tests.support.tables import own_table
 
 @pytest.mark.parametrize("environment", [{}, {REQUIRED: "0"}])
 def test_a_peer_that_is_missing_skips_its_tests(environment: dict[str, str]) -> None:
-    """Who has no network can still run the tests."""
+    """Somebody without a network can still run the tests."""
     with pytest.raises(pytest.skip.Exception, match="the peer is missing: run `make peers`"):
         unavailable("the peer", environment=environment)
 

@@ -264,7 +264,7 @@ def test_blank_lines_and_marks_are_noted_once() -> None:
     ],
 )
 def test_a_stream_may_end_within_a_line(rest: bytes, rules: list[str]) -> None:
-    """Whoever was killed in the middle of a message broke no rule."""
+    """A process that was killed in the middle of a message broke no rule."""
     observer = Observer()
     observer.receive_data(S, rest)
     observer.receive_eof(S)

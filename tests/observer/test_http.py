@@ -469,7 +469,7 @@ def test_times_never_go_back() -> None:
 
 
 def test_nothing_is_taken_after_the_end(proxy: Proxy) -> None:
-    """Whoever closes has made up the report."""
+    """Closing the observer completes its report."""
     exchange = proxy.begin("POST", [BOTH], call(1, "ping"))
     proxy.observer.close()
     proxy.observer.close()

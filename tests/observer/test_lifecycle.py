@@ -139,7 +139,7 @@ EARLY_ENOUGH: dict[str, list[Step]] = {
 
 @pytest.mark.parametrize("name", EARLY_ENOUGH)
 def test_what_is_early_enough_is_not_accused(name: str) -> None:
-    """Whoever waited for what was seen has waited long enough."""
+    """A side that has waited for a message which was seen has waited long enough."""
     assert accused(observe(*EARLY_ENOUGH[name])) == []
 
 

@@ -171,7 +171,7 @@ def test_the_history_of_a_side_forgets_its_oldest_requests() -> None:
 
 
 def test_the_handshake_knows_when_each_side_knows_the_agreement() -> None:
-    """Who may send what depends on it, and so does what is judged."""
+    """What each side may send depends on it, and so does what is judged."""
     core = core_of()
     handshake = handshake_of(core)
     assert handshake.has_not_begun

@@ -28,7 +28,7 @@ async def on_roots(context: object) -> types.ListRootsResult:
 
 @asynccontextmanager
 async def opened(mode: str, server: StdioServerParameters) -> AsyncGenerator[tuple[Any, str], None]:
-    """Who makes the calls, and the revision."""
+    """The client that makes the calls, and the revision."""
     if version("mcp").startswith("1."):
         async with (
             stdio_client(server) as (read, write),

@@ -214,7 +214,7 @@ def test_name_of_an_older_revision_can_be_given_a_new_meaning() -> None:
 
 
 def test_method_may_be_of_some_revisions_only() -> None:
-    """Elsewhere it is a method of another revision, which is not sent."""
+    """In other revisions the method is unknown, so it is not sent."""
     method = ExtensionMethod(
         name="example/new", kind="request", sender=Side.CLIENT, revisions=MODERN_REVISIONS
     )
@@ -275,7 +275,7 @@ def test_result_of_an_added_kind_is_delivered_and_sent() -> None:
 
 @pytest.mark.parametrize("kind", ["postponed", 5, ["deferred"]])
 def test_other_kinds_are_neither_sent_nor_taken(kind: object) -> None:
-    """One that nobody has added is not understood by anybody."""
+    """Neither side understands a kind of result that was not added."""
     both = pair("2026-07-28")
     call = both.client.send_request("example/find", PARAMS)
     both.deliver()

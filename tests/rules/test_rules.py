@@ -202,6 +202,6 @@ def test_what_a_client_complains_about_is_a_rule_of_the_revision(revision: str, 
 def test_a_message_over_a_limit_is_reported_under_the_rule_of_that_limit(
     config: Config, line: bytes, rule: str
 ) -> None:
-    """Whoever reads the event must find the setting to change, not just "not JSON"."""
+    """The event must name the setting to change, and not just "not JSON"."""
     server = wire.new_server(config=config)
     assert wire.broken(wire.receive(server, line)) == [rule]

@@ -51,7 +51,7 @@ def test_a_token_is_chosen_or_given() -> None:
 
 
 def test_a_token_given_in_the_params_is_used() -> None:
-    """Whoever writes `_meta` by hand gets its progress."""
+    """A caller that writes `_meta` by hand gets the progress, too."""
     client = ready_client(REVISION)
     ours = client.send_request("tools/call", {"name": "echo", "_meta": {"progressToken": "x"}})
     params = {"progressToken": "x", "progress": 1}

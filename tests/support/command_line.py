@@ -115,7 +115,7 @@ class Terminal:
             assert data, f"it ended without {pattern!r}: {plain(self.written)}"
 
     def press(self, keys: bytes) -> None:
-        """As if they were typed."""
+        """The signals arrive as if a user had typed them."""
         os.write(self._own, keys)
 
     def finish(self) -> tuple[int, str]:

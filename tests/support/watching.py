@@ -65,5 +65,5 @@ def observe(
 
 
 def accused(events: Iterable[Observation]) -> list[tuple[Side, str]]:
-    """Who broke which rule, in order."""
+    """The side and the rule of each violation, in order."""
     return [(event.side, event.rule) for event in events if isinstance(event, ViolationSeen)]

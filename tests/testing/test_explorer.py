@@ -285,7 +285,7 @@ def test_a_failed_check_has_the_shortest_trace() -> None:
 
 
 def test_the_trace_names_steps_messages_and_deadlines() -> None:
-    """Whoever reads it has to be able to act it out."""
+    """The trace must be complete enough to repeat it by hand."""
     check = never(
         "answered",
         lambda world: (

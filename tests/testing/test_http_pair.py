@@ -60,7 +60,7 @@ def test_both_eras_can_meet() -> None:
 
 
 def test_an_opening_that_fails_says_what_happened() -> None:
-    """Else a later step fails, and hides it."""
+    """Otherwise a later step fails, and hides the cause."""
     with pytest.raises(AssertionError, match=r"the opening failed: .*ConnectionFailed"):
         HTTPPair(client_revisions=(MODERN,), server_revisions=("2025-06-18",))
 
@@ -77,7 +77,7 @@ def test_endpoints_of_ones_own_can_be_used() -> None:
 
 
 def test_the_server_is_told_who_the_client_is() -> None:
-    """As a server knows it from a token."""
+    """A real server learns the user from a token."""
     pair = HTTPPair(connected=False)
     pair.principal, pair.principal_key = "Ada", "ada"
     pair.connect()

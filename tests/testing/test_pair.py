@@ -44,7 +44,7 @@ def test_a_pair_is_connected_and_quiet() -> None:
 
 @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
 def test_both_sides_speak_the_given_revision(revision: str) -> None:
-    """Whoever tests one revision must not end up in another."""
+    """A test of one revision must not run in another one."""
     pair = Pair(revision=revision)
 
     assert pair.client.revision == pair.server.revision == revision

@@ -254,7 +254,7 @@ def test_a_mark_before_a_later_line_makes_it_no_message(before: bytes, end: byte
 
 
 def test_a_mark_and_nothing_else_is_no_message() -> None:
-    """As an empty file that an editor has written."""
+    """An editor writes such a file when it is empty."""
     server = ServerConnection(info={"name": "s", "version": "1"})
     server.receive_data(MARK)
     server.receive_eof()

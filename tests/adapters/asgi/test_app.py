@@ -622,7 +622,7 @@ async def test_who_may_not_come_in_is_told_so(caplog: pytest.LogCaptureFixture) 
 
 @on_asyncio
 async def test_progress_goes_out_while_the_handler_runs() -> None:
-    """That is what it is for."""
+    """Progress must arrive while the handler still runs."""
     go_on = asyncio.Event()
 
     async def handle(call: ServerCall) -> JSONObject:

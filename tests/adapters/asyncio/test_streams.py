@@ -81,7 +81,7 @@ def asked(text: str = "") -> tuple[str, JSONObject]:
 
 @on_asyncio
 async def test_both_sides_talk_and_leave_the_stream_to_its_owner() -> None:
-    """Who has opened it may have more to say on it, and closes it."""
+    """The owner of the stream may still use it, and closes it."""
     ready: list[Server] = []
     async with pair() as (ours, theirs):
         limits = [writer.transport.get_write_buffer_limits() for _, writer in (ours, theirs)]
@@ -151,7 +151,7 @@ async def test_tls_has_no_half_of_a_stream(certificate: str) -> None:
 
 @on_asyncio
 async def test_server_that_goes_leaves_no_caller_waiting() -> None:
-    """Neither who waits for an answer, nor who comes later."""
+    """Calls that wait fail at once, and so do later ones."""
     async with pair() as (ours, theirs):
         task = serving(theirs, hang, drain=0.01)
 
@@ -201,7 +201,7 @@ async def test_cancelled_server_does_not_wait_for_a_peer_that_does_not_read() ->
 
 @on_asyncio
 async def test_reader_that_has_failed_ends_the_connection() -> None:
-    """Whoever feeds it may say why there is nothing more."""
+    """The error of the reader is the cause of the failure."""
     async with pair() as (ours, theirs):
         task = serving(theirs, hang, drain=0.01)
 

@@ -124,7 +124,7 @@ def test_server_that_lacks_what_is_required_is_refused() -> None:
 
 
 def test_async_handler_is_refused_at_once() -> None:
-    """Nobody would run it, and the server would wait for its answer."""
+    """No loop would run the handler, and the server would wait for its response."""
 
     async def on_request(call: Call) -> JSONObject:
         return {}

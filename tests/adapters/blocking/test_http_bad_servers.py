@@ -494,7 +494,7 @@ def test_a_session_that_is_lost_is_opened_anew() -> None:
 
 
 def test_whoever_waits_for_a_session_learns_that_there_is_none() -> None:
-    """Whoever waits for it learns that."""
+    """A thread that waits for the session learns that there is none."""
 
     def answer(asked: Asked) -> None:
         if len(seen) < 3:

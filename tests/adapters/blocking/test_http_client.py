@@ -168,7 +168,7 @@ def test_an_answer_whose_stream_breaks_off_is_taken_up_again() -> None:
 
 
 def test_what_a_handler_raises_is_told_to_the_caller() -> None:
-    """As on stdio: an `McpError` as it is."""
+    """The caller gets an `McpError` unchanged, as on stdio."""
 
     def refuse(call: Call) -> JSONObject:
         raise McpError(ErrorCode.INVALID_PARAMS, "not now")
@@ -391,7 +391,7 @@ def test_a_request_whose_turn_does_not_come_is_given_up_in_time() -> None:
 
 
 def test_one_thread_waits_for_changes_while_others_ask() -> None:
-    """Whoever reads does it for all."""
+    """The thread that reads dispatches the messages of all threads."""
     told: list[str] = []
     with served(handle) as server, connecting(server) as client:
 

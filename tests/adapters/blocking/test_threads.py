@@ -123,7 +123,7 @@ def test_timeout_of_a_thread_that_does_not_read_is_kept() -> None:
 
 
 def test_threads_that_wait_when_the_block_is_left_are_told() -> None:
-    """Whoever owns the client ends it for all, and nobody uses its descriptors afterwards."""
+    """The owner ends the client for all threads, and its descriptors are not used afterwards."""
     with talking() as client:
         has_begun = threading.Event()
         threads = [

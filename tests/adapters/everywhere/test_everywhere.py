@@ -151,7 +151,7 @@ async def test_listings_are_read_to_their_end(
 async def test_progress_is_told_before_the_answer(
     shim: Shim, serving: list[str], revision: str
 ) -> None:
-    """Who has the result needs no progress any more."""
+    """Progress is useless once the result is there."""
     told: list[tuple[float, float | None]] = []
 
     def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -215,7 +215,7 @@ class AsyncObject:
 
 
 async def test_async_on_progress_is_refused(shim: Shim, serving: list[str]) -> None:
-    """Nobody would await what it returns, and its caller would never hear of progress."""
+    """Its result would never be awaited, and its caller would never hear of progress."""
     wrong = AsyncObject()
 
     def hidden(progress: float, total: float | None, message: str | None) -> object:
@@ -255,7 +255,7 @@ async def test_exception_of_on_progress_of_a_server_comes_out_of_its_call(
 async def test_exception_of_on_notification_harms_nothing(
     shim: Shim, serving: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody waits for it: it can only be logged."""
+    """No caller waits for the callback, so its exception can only be logged."""
 
     def fail(method: str, params: JSONObject) -> None:
         raise ZeroDivisionError
@@ -315,7 +315,7 @@ async def test_server_asks_within_a_call(shim: Shim, any_serving: list[str]) -> 
 async def test_modern_client_is_asked_by_require_input_alone(
     shim: Shim, any_serving: list[str]
 ) -> None:
-    """Whoever writes `call.request` for it learns what to write instead, by whichever way."""
+    """The error of `call.request` says what to write instead."""
     async with shim.connect(
         any_serving, revisions=[MODERN], capabilities=CAPABILITIES, on_request=list_roots
     ) as client:
@@ -394,7 +394,7 @@ async def test_call_that_takes_too_long_is_cancelled(
 
 
 async def test_server_that_gives_up_cancels_what_it_asked(shim: Shim, serving: list[str]) -> None:
-    """Whoever sits before the question learns that it has gone."""
+    """The user in front of the question learns that it is no longer asked."""
     ended: list[str] = []
 
     async def hesitate(waiting: Waiting, call: Any) -> JSONObject:
@@ -748,7 +748,7 @@ async def test_server_that_does_not_open_is_ended(shim: Shim, revision: str) -> 
 
 @process
 async def test_server_that_has_died_is_started_again(shim: Shim, serving: list[str]) -> None:
-    """As often as is allowed, for the next request."""
+    """The next request restarts the server, as often as is allowed."""
     async with shim.connect(serving, restarts=1) as client:
         for _ in range(2):
             assert await text(client, "echo", text="alive") == "alive"

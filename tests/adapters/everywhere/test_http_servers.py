@@ -145,7 +145,7 @@ async def test_listing_that_is_refused_says_why(shim: Shim, revision: str) -> No
 
 @ERAS
 async def test_listing_whose_connection_breaks_says_why(shim: Shim, revision: str) -> None:
-    """As a request does."""
+    """A listing fails with the same text as a request."""
     with scripted(opening(lambda asked: asked.hang_up())) as url:
         async with connecting(shim, url, revisions=[revision]) as client:
             with pytest.raises(ConnectionLost, match="without a response"):
@@ -221,7 +221,7 @@ async def test_call_under_way_when_its_session_is_lost_is_made_in_the_next(shim:
 
 
 async def test_progress_of_call_in_lost_session_comes(shim: Shim) -> None:
-    """Nobody was told of it, and a long call ran out of time."""
+    """Without the progress, a long call runs out of time."""
     is_under_way, is_lost = threading.Event(), threading.Event()
 
     def answer(asked: Asked) -> None:

@@ -465,7 +465,7 @@ def test_a_head_may_not_take_long() -> None:
 
 
 def test_who_says_nothing_is_not_waited_for_long() -> None:
-    """Neither a new connection, nor one that was used, lasts for ever."""
+    """Both new and used connections have a time limit."""
     one = driven(limits=HTTPLimits(head=10.0, idle=75.0))
     assert one.connection.next_timeout() == 10.0
     one.receive(posted(initialize(1, LEGACY)))
@@ -531,7 +531,7 @@ def test_limits_are_greater_than_zero() -> None:
 
 
 def test_there_need_be_no_deadline() -> None:
-    """Whoever wants none says so."""
+    """A caller can turn the deadline off."""
     one = driven(limits=HTTPLimits(head=math.inf))
 
     assert one.connection.next_timeout() is None
@@ -632,7 +632,7 @@ def test_a_body_may_be_wrong_behind_a_verdict(verdict: str) -> None:
 
 
 def test_a_client_that_goes_cancels_its_request() -> None:
-    """Nobody would read the answer (MCP 2026-07-28)."""
+    """The response would be read by nobody (MCP 2026-07-28)."""
     one = driven()
     one.receive(posted_modern(CALL))
     one.events()

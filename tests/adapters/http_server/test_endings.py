@@ -65,7 +65,7 @@ async def test_settings_are_looked_at(settings: dict[str, Any], message: str) ->
 
 @on_each_loop()
 async def test_a_port_can_be_taken() -> None:
-    """Whoever starts a second server learns why it does not."""
+    """A user who starts a second server learns why it cannot start."""
     async with serving(handle) as server:
         with pytest.raises(OSError, match="ddress"):
             await serve_http(handle, port=server.port, info=INFO)

@@ -305,7 +305,7 @@ async def test_without_a_session_there_is_nobody_to_speak_to() -> None:
 
 @on_each_loop()
 async def test_notifications_come_to_their_handler() -> None:
-    """Whoever wants to hear of roots that have changed can."""
+    """A server can be told of changed roots."""
     heard: list[str] = []
 
     def listen(method: str, params: JSONObject) -> None:

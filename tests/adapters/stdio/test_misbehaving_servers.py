@@ -125,7 +125,7 @@ async def test_chatter_on_standard_error_never_blocks_a_server() -> None:
 
 @on_trio()
 async def test_server_that_closes_its_output_and_lives_on_ends_calls_at_once() -> None:
-    """Nobody can answer any more, even though the process is still there."""
+    """No response can come any more, although the process still runs."""
     async with connect_stdio(bad("mute"), info=INFO, terminate_after=0.1) as client:
         with trio.fail_after(30), pytest.raises(ConnectionLost):
             await client.request(*call_tool())

@@ -72,7 +72,7 @@ async def test_caller_that_gives_up_uses_up_no_restart() -> None:
 async def test_server_that_cannot_be_started_again_is_reported_to_all_who_need_it(
     tmp_path: Path,
 ) -> None:
-    """Nobody may wait for a start that has failed; the next caller has the next try."""
+    """No caller waits for a start that has failed; the next caller tries again."""
     program = tmp_path / "program"
     program.symlink_to(sys.executable)
     command = [str(program), *bad("fragile")[1:]]

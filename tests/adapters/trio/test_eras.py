@@ -145,7 +145,7 @@ async def test_who_is_asked_may_ask_back() -> None:
 
 @instantly()
 async def test_caller_learns_that_a_question_was_not_answered() -> None:
-    """Nobody but the caller waits for it."""
+    """Only the caller waits for the response, so it must get the error."""
 
     def on_request(call: Call) -> JSONObject:
         raise McpError(-1, "the user said no")
@@ -418,7 +418,7 @@ async def test_changes_are_iterated_over() -> None:
 
 @instantly()
 async def test_changes_end_with_the_connection() -> None:
-    """Who waits for them must not wait for ever."""
+    """A task that waits for changes must not wait for ever."""
     near, far = memory_stream_pair()
     serving = partial(serve, far, nothing, info=INFO, capabilities=FULL, revisions=BOTH)
     async with trio.open_nursery() as nursery:

@@ -70,7 +70,7 @@ async def test_anomalies_are_logged_by_their_weight(caplog: pytest.LogCaptureFix
 
 @instantly()
 async def test_trace_sees_what_goes_by() -> None:
-    """Whoever looks for a fault needs the lines and the events in their order."""
+    """A reader who looks for a fault needs the lines and the events in their order."""
     trail: list[str] = []
 
     class Recorder:

@@ -114,7 +114,7 @@ async def test_what_is_asked_waits_for_room(verb: Verb) -> None:
 @each_verb
 @instantly()
 async def test_time_without_room_counts(verb: Verb) -> None:
-    """Whoever said ten seconds waits no longer, and nothing is asked in vain afterwards."""
+    """A caller that allows ten seconds waits no longer, and the request is not sent afterwards."""
     async with clogged() as (client, peer, stream):
         await clog(client, stream)
         start = trio.current_time()

@@ -382,7 +382,7 @@ def test_handler_that_ends_the_worker_answers_first(caplog: pytest.LogCaptureFix
 
 
 def test_progress_is_written_while_the_handler_runs() -> None:
-    """That is what it is for."""
+    """Progress must arrive while the handler still runs."""
     go = threading.Event()
 
     def handle(call: ServerCall) -> JSONObject:
@@ -582,7 +582,7 @@ def test_threads_that_wait_are_woken_by_their_own_news_alone() -> None:
 
 
 def test_time_is_kept_for_all_by_one_that_waits() -> None:
-    """Whoever keeps it may leave, and has to hear of a deadline that comes earlier."""
+    """The thread that keeps time may leave, and must learn of earlier deadlines."""
     told: list[str] = []
     begun = threading.Event()
 

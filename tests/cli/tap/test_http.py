@@ -480,7 +480,7 @@ async def handle(call: Call) -> Any:
 
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
 def test_tap_and_lint_find_the_same(tmp_path: Path, revision: str) -> None:
-    """Whoever gets the capture must see what was seen when it was made."""
+    """A reader of the capture must see the same findings as the tap did."""
     capture = tmp_path / "capture"
     error = trio.run(talk_through, capture, revision)
     rules = re.findall(r"^tap:   ([A-Z]+-\d+) ", error, re.M)

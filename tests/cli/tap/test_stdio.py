@@ -192,7 +192,7 @@ def test_exit_status_is_that_of_the_server(status: int) -> None:
 
 @pytest.mark.parametrize("number", [9, 11, 15, 40])
 def test_signal_that_has_ended_the_server_ends_the_tap(number: int) -> None:
-    """Whoever waits for the process sees the same: a signal, and no core file of the tap."""
+    """The parent process sees the same signal, and no core file of the tap."""
     done = run(["sh", "-c", f"kill -{number} $$"])
 
     assert done.returncode == -number

@@ -127,7 +127,7 @@ def test_where_one_request_is_open_the_report_names_that_one() -> None:
 
 @pytest.mark.parametrize("start", [b'{"x":{"id":1},', b"[", b"", b"{", b'{"id":1'])
 def test_where_the_id_cannot_be_told_the_report_names_the_possibility(start: bytes) -> None:
-    """Whoever waits for an answer learns why there may be none."""
+    """The application learns why a response may be missing."""
     client, one, _ = calling()
     violation = only(ProtocolViolation, receive(client, start + b"x" * 2 * LIMIT + b',"id":1}\n'))
     assert violation.text == UNKNOWN + MAYBE

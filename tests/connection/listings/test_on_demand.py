@@ -58,7 +58,7 @@ def test_next_page_is_not_fetched_before_it_is_asked_for() -> None:
 
 
 def test_next_page_that_cannot_be_is_not_asked_for() -> None:
-    """Whoever asks need not know whether a page is under way, or whether it was the last."""
+    """The caller need not know whether a page is under way, or whether it was the last."""
     client = ready_client(REVISION)
     automatic = client.send_paginated("tools/list")
     listing = client.send_paginated("tools/list", auto=False)

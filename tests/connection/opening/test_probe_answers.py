@@ -271,7 +271,7 @@ def test_probe_cannot_be_cancelled() -> None:
 
 
 def test_there_is_no_ping() -> None:
-    """Neither by hand nor by itself."""
+    """Neither the application nor the library pings in this revision."""
     client, _ = starting(MODERN_REVISIONS, config=Config(ping_interval=1), now=0)
     receive(client, result(1, discovered()))
     with pytest.raises(LocalProtocolError, match="has no ping"):

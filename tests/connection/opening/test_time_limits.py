@@ -46,7 +46,7 @@ def failure(client: ClientConnection) -> ConnectionFailed:
 
 
 def test_time_of_the_start_is_for_both_tries_together() -> None:
-    """Whoever waits for ten seconds does not wait for eighteen."""
+    """A caller that allows ten seconds must not wait for eighteen."""
     client = probing(timeout=10, probe_timeout=9, now=100)
     assert client.next_timeout() == 109
     receive(client, error(1, -32601), now=108)
@@ -189,7 +189,7 @@ def test_end_of_the_connection_is_the_end_of_the_start(
 
 
 def test_probe_that_was_never_written_is_lost() -> None:
-    """Nobody will answer it."""
+    """The server has never seen the probe, so no response will come."""
     client = new_client(revisions=BOTH)
     client.start()
     client.send_failed()

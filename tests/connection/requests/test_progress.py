@@ -159,7 +159,7 @@ def test_without_a_clock_the_interval_drops_nothing() -> None:
 
 
 def test_without_a_token_none_is_sent() -> None:
-    """Nobody asked."""
+    """The request has no token, so progress for it is not sent."""
     server = ready_server(REVISION)
     request = asked(server, call(1, "tools/call", ECHO))
 

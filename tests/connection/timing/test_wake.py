@@ -86,7 +86,7 @@ def test_an_event_where_there_was_none_rings_once() -> None:
 
 
 def test_an_event_while_others_wait_does_not_ring() -> None:
-    """Whoever was woken takes all of them."""
+    """A caller that was woken takes all events, so one call is enough."""
     server, bell = rung_server()
     server.receive_data(wire(note("notifications/x")) * 2)
     bell.heard()
@@ -97,7 +97,7 @@ def test_an_event_while_others_wait_does_not_ring() -> None:
 
 
 def test_an_earlier_deadline_rings_and_a_later_one_does_not() -> None:
-    """Whoever sleeps until the earliest needs to know of earlier ones only."""
+    """A caller that sleeps until the earliest deadline must only learn of earlier ones."""
     server, bell = rung_server()
     server.ping(timeout=50)
     sent(server)
@@ -132,7 +132,7 @@ VERBS: dict[str, Callable[[ServerConnection], object]] = {
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_way_in_rings_where_it_has_made_something_to_do(verb: str) -> None:
-    """One that forgot would leave an adapter asleep."""
+    """A verb that forgot to wake would leave an adapter asleep."""
     bell = Bell()
     server = ServerConnection(info=SERVER_INFO, capabilities=SERVER_CAPABILITIES, wake=bell.ring)
     tasks: dict[str, Any] = {"tasks": {"list": {}}, "roots": {}}

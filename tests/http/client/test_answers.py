@@ -86,7 +86,7 @@ def test_every_post_takes_both_forms(revision: str) -> None:
 @ERAS
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_a_body_may_come_in_any_pieces(revision: str, size: int) -> None:
-    """Neither form knows where the network cuts."""
+    """The network may cut the body anywhere."""
     client = opened(revision)
     call, exchange = ask(client)
     body = json.dumps(answer(client, call)).encode()
@@ -184,7 +184,7 @@ def test_a_server_may_take_its_time_to_end_a_stream() -> None:
 
 
 def test_without_a_clock_such_a_stream_is_left_alone() -> None:
-    """Nobody knows how long it has been."""
+    """Without a clock, the age of the stream is unknown."""
     client = opened(LEGACY, now=None)
     call, exchange = ask(client)
     stream(exchange, event(answer(client, call)))
@@ -350,7 +350,7 @@ def test_a_body_over_the_limit_is_not_kept(revision: str) -> None:
 
 @ERAS
 def test_a_body_over_the_limit_is_told_with_its_size_where_the_head_tells_it(revision: str) -> None:
-    """Whoever raises the limit wants to know how far. A head may be wrong, though."""
+    """A user who raises the limit needs the size. The head may be wrong, though."""
     for said, size in ((b"2000", "2000"), (b"900", "more than 1000"), (b"no", "more than 1000")):
         client = opened(revision, config=Config(max_message_bytes=1000))
         _, exchange = ask(client)
@@ -604,7 +604,7 @@ def test_an_error_may_come_with_a_time_to_wait() -> None:
 
 
 def test_a_refusal_that_breaks_off_loses_what_it_was_for() -> None:
-    """Nobody knows how it would have gone on."""
+    """The rest of the refusal is unknown."""
     client = opened(MODERN)
     _, exchange = ask(client)
     head(exchange, 400, "application/json")
@@ -783,7 +783,7 @@ def test_events_that_hold_much_are_a_reason_to_pause() -> None:
 
 
 def test_an_exchange_shows_no_secrets() -> None:
-    """Neither fields nor the query of a URL."""
+    """The repr shows neither headers nor the query of the URL: both may hold secrets."""
     client = opened(MODERN, url="https://host:8443/mcp?key=secret")
     exchange: ClientExchange
     _, exchange = ask(client)
@@ -857,7 +857,7 @@ def test_a_call_is_not_sent_again(revision: str) -> None:
 
 @ERAS
 def test_what_has_begun_to_be_answered_is_not_sent_again(revision: str) -> None:
-    """That the server has it is known."""
+    """The server has the request, so it may have run it."""
     client = opened(revision)
     _, exchange = ask(client, "tools/list", {})
     head(exchange, 200, "application/json")

@@ -142,7 +142,7 @@ def test_forbidden_without_a_challenge_is_a_refusal() -> None:
 
 
 def test_a_notification_without_authorization_is_refused() -> None:
-    """It has no ending but this."""
+    """A notification ends only by this event."""
     client = opened(MODERN)
     client.send_notification("custom/note")
     respond(take(client), 401)
@@ -160,7 +160,7 @@ def test_a_stream_without_authorization_is_not_available() -> None:
 
 
 def test_a_start_without_authorization_fails() -> None:
-    """It says why."""
+    """The event of the failed start says why."""
     client = begun(revisions=BOTH)
     respond(take(client), 401, more=CHALLENGE)
     failed = only(ConnectionFailed, events_of(client)[1:2])
@@ -539,7 +539,7 @@ def test_redirects_in_a_row_are_counted_and_a_success_ends_the_row() -> None:
 
 @pytest.mark.parametrize("status", [300, 304, 305])
 def test_other_statuses_of_that_kind_are_refusals(status: int) -> None:
-    """They lead nowhere."""
+    """These redirects name no address to go to."""
     client = opened(MODERN)
     _, exchange = ask(client)
     respond(exchange, status, more={"location": "/x"})
@@ -547,7 +547,7 @@ def test_other_statuses_of_that_kind_are_refusals(status: int) -> None:
 
 
 def test_the_end_of_a_session_goes_nowhere_else() -> None:
-    """It is not worth following."""
+    """A DELETE that is redirected is not sent again."""
     client = opened(LEGACY)
     client.close()
     respond(take(client), 307, more={"location": "http://other/"})

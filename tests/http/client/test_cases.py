@@ -80,7 +80,7 @@ def at(*revisions: str) -> pytest.MarkDecorator:
 
 
 def test_every_case_has_a_test() -> None:
-    """One that is left out would be met again."""
+    """A case without a test could come back unnoticed."""
     ids = cases_of_http("client")
 
     assert len(ids) > 30
@@ -568,7 +568,7 @@ def test_an_answer_is_fetched_less_and_less_from_streams_that_bring_nothing(
 @case("c283")
 @at(*STREAMABLE)
 def test_an_answer_is_polled_for_as_long_as_the_server_names_new_ids(revision: str) -> None:
-    """That is how a server has a client come back later (SSE-018)."""
+    """A server asks a client in this way to come back later (SSE-018)."""
     client = opened(revision, now=0.0)
     call, exchange = ask(client)
     now = 0.0

@@ -259,7 +259,7 @@ def test_a_hint_saves_the_probe() -> None:
 
 
 def test_a_client_of_one_era_says_what_the_server_may_speak() -> None:
-    """Whoever reads it knows what to change."""
+    """The text of the failure says which setting to change."""
     client = begun(MODERN)
     respond(take(client), 400, b"Bad Request", form="text/plain")
     one = failed(client)
@@ -281,7 +281,7 @@ def test_a_server_may_be_modern_after_all() -> None:
 
 
 def test_a_start_is_made_once() -> None:
-    """As on any transport."""
+    """The rule is the same on every transport."""
     client, _ = probed()
     with pytest.raises(LocalProtocolError):
         client.start()

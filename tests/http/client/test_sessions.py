@@ -185,7 +185,7 @@ def test_without_a_session_there_is_nothing_to_end() -> None:
 
 
 def test_what_waits_when_it_ends_is_not_sent() -> None:
-    """Neither a message nor a stream that was to be taken up again."""
+    """Neither a message nor the resumption of a stream is sent after the end."""
     client = opened(get=True)
     stream(take(client), ends=True)
     client.send_notification("notifications/roots/list_changed")
@@ -1343,7 +1343,7 @@ def test_a_stream_is_taken_up_again_in_vain() -> None:
 
 
 def test_a_call_may_be_cancelled_while_its_stream_is_broken() -> None:
-    """Nobody comes back for it."""
+    """The client does not resume the stream of a cancelled call."""
     client = opened(now=0.0)
     call, exchange = ask(client)
     stream(exchange, b"id: a\ndata:\n\n", ends=True)

@@ -58,7 +58,7 @@ def test_a_body_that_grows_too_long_is_refused_where_it_does() -> None:
 
 
 def test_an_exchange_tells_what_it_holds() -> None:
-    """Whoever serves many clients adds up what they have sent and what they do not take."""
+    """A server of many clients adds up what they have sent and what they do not read."""
     endpoint = new_endpoint(config=Config(max_message_bytes=1000))
     whole, broken_off = (endpoint.exchange("POST", "/mcp", POST.items()) for _ in range(2))
     held = [whole.held_bytes]
@@ -248,5 +248,5 @@ def test_a_body_too_deep_to_follow_is_refused() -> None:
 
 
 def test_discovery_needs_no_session() -> None:
-    """It is the first thing that a client of both eras asks."""
+    """A client of both eras sends `server/discover` first."""
     assert answer(post_modern(new_endpoint(), modern(1, "server/discover"))).status == 200

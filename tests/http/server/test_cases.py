@@ -73,7 +73,7 @@ def legacy(*revisions: str) -> pytest.MarkDecorator:
 
 
 def test_every_case_has_a_test() -> None:
-    """One that is left out would be met again."""
+    """A case without a test could come back unnoticed."""
     ids = cases_of_http("server")
 
     assert len(ids) > 30
@@ -522,7 +522,7 @@ def test_a_call_that_cannot_be_answered_any_more_gets_503(era: str) -> None:
 @case("c282")
 @pytest.mark.parametrize("streams", [True, False])
 def test_what_cannot_be_kept_is_not_declared(streams: bool) -> None:
-    """Neither without sessions, in the handshake, nor without streams, in any era."""
+    """A server must not declare what it cannot do without sessions or streams."""
     capabilities: JSONObject = {
         "tools": {"listChanged": True},
         "resources": {"subscribe": True},

@@ -48,7 +48,7 @@ from tests.support.wire import call, initialize, note
 
 
 def test_a_server_without_the_modern_revision_has_no_listeners() -> None:
-    """There is nothing to look at."""
+    """The property is empty instead of raising."""
     assert new_endpoint(revisions=LEGACY_REVISIONS).listeners == ()
 
 
@@ -256,7 +256,7 @@ def test_a_session_that_ends_because_nobody_reads_answers_every_exchange() -> No
 
 
 def test_an_answer_over_the_limit_for_a_client_that_is_gone() -> None:
-    """There is nothing to drop."""
+    """The response is not queued, so there is nothing to drop."""
     endpoint = new_endpoint(stateless=True, config=SMALL)
     exchange = post(endpoint, tool_call(1))
     handle = asked(endpoint)
@@ -284,7 +284,7 @@ def test_what_waited_for_a_client_that_is_gone_takes_no_room() -> None:
 
 
 def test_an_answer_of_the_core_over_the_limit() -> None:
-    """It comes while its request is being received."""
+    """The core answers while the request is still being received."""
     endpoint = new_endpoint(config=Config(max_unsent_bytes=10, soft_unsent_bytes=10))
     response = answer(post_modern(endpoint, modern(1, "server/discover")))
     assert response.status == 503
@@ -330,7 +330,7 @@ def test_changes_that_waited_follow_as_there_is_room() -> None:
 
 
 def test_close_cancels_a_subscription_that_was_never_acknowledged() -> None:
-    """It has no result to end with."""
+    """A subscription that was never acknowledged ends without a result."""
     endpoint = new_endpoint(config=Config(manual=frozenset({LISTEN})))
     exchange = post_modern(endpoint, listen(9, {"toolsListChanged": True}))
     handle = asked(endpoint)

@@ -80,7 +80,7 @@ def test_the_modern_revision_has_no_other_method_beside_sessions(method: str) ->
 
 
 def test_options_says_what_may_be_done() -> None:
-    """It is asked by browsers and by people."""
+    """Browsers and people use OPTIONS to learn which methods are allowed."""
     response = answer(request(new_endpoint(), "OPTIONS"))
 
     assert (response.status, response.body) == (204, b"")

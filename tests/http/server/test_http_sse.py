@@ -118,7 +118,7 @@ def test_a_conversation_runs_over_both() -> None:
 
 
 def test_requests_can_be_cancelled() -> None:
-    """There is no stream of their own that would end."""
+    """No request has a stream of its own, so a disconnect cannot cancel it."""
     old = shaken(old_endpoint())
     drain(old.endpoint)
     old.post(tool_call(1))
@@ -132,7 +132,7 @@ def test_requests_can_be_cancelled() -> None:
 
 
 def test_the_end_of_the_stream_is_the_end_of_the_session() -> None:
-    """There is no way back to it."""
+    """A session over HTTP+SSE cannot be resumed."""
     old = shaken(old_endpoint())
     old.post(tool_call(1))
     (handle,) = (event.request for event in of(RequestReceived, drain(old.endpoint)))
@@ -181,7 +181,7 @@ def test_a_session_is_its_owners() -> None:
 
 
 def test_two_session_ids_in_the_query_are_refused() -> None:
-    """As two fields are: whoever is in front of the server may have read the other one."""
+    """A proxy in front of the server may have read the other one."""
     endpoint = old_endpoint()
     old = Old(endpoint)
     drain(endpoint)
@@ -242,7 +242,7 @@ def test_what_is_no_message_is_reported(body: object, answered: bool) -> None:
 
 
 def test_a_body_that_is_no_json_gets_400() -> None:
-    """It could be for anybody."""
+    """A body that is no JSON names no request that could be answered."""
     old = shaken(old_endpoint())
 
     assert old.post(b"{").status == 400
@@ -292,7 +292,7 @@ def test_silent_streams_keep_their_session() -> None:
 
 @pytest.mark.parametrize("settings", [{"stateless": True}])
 def test_it_needs_sessions(settings: Any) -> None:
-    """There is nothing else in it."""
+    """HTTP+SSE has no requests outside of sessions."""
     with pytest.raises(ValueError, match="sessions"):
         old_endpoint(**settings)
 

@@ -260,7 +260,7 @@ def test_chunking_changes_nothing(
     limit=st.integers(1, 100),
 )
 def test_the_limit_on_a_body_does_not_depend_on_its_chunks(sizes: list[int], limit: int) -> None:
-    """It is on the message."""
+    """The limit applies to the message, not to its chunks."""
     endpoint = new_endpoint(config=Config(max_message_bytes=limit))
     exchange = endpoint.exchange("POST", "/", POST.items())
     for size in sizes:

@@ -111,7 +111,7 @@ def test_a_request_that_has_asked_gives_back_when_it_is_answered() -> None:
 
 
 def test_a_request_of_the_modern_revision_gives_back_when_its_client_is_gone() -> None:
-    """It is cancelled by that."""
+    """The disconnect cancels the request, and frees what it holds."""
     endpoint = new_endpoint()
     exchange = post_modern(endpoint, modern_tool_call(1, text="x" * 5000))
     assert endpoint.held_bytes > 5000
@@ -200,7 +200,7 @@ def test_a_request_over_the_limit_is_told_to_come_again(era: str) -> None:
 
 
 def test_responses_and_small_notifications_are_taken_however_much_is_held() -> None:
-    """They may be what lets a request end."""
+    """A response or a notification may be what ends an open request."""
     endpoint = holding(20_000)
     one = connect(endpoint)
     _, handle = one.asked(tool_call(1, text="x" * 15_000))
@@ -387,7 +387,7 @@ def test_memory_is_bounded_whatever_is_sent() -> None:
 
 
 def test_of_bodies_that_do_not_end_the_longest_gives_way() -> None:
-    """Who sends little, and goes on, is served."""
+    """A client that sends little, and continues, is served."""
     endpoint = holding(300 * KIB)
     fields = {**POST, "content-length": "1000000"}.items()
     long, longer, new = [endpoint.exchange("POST", "/", fields) for _ in range(3)]

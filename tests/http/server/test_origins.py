@@ -133,7 +133,7 @@ def test_origin_is_checked_for_every_method(method: str) -> None:
 
 @pytest.mark.parametrize("field", ["host", "origin", "content-type", "content-length"])
 def test_a_field_that_comes_twice_is_refused(field: str) -> None:
-    """Whoever is in front of this server may have taken the other one."""
+    """A proxy in front of this server may have read the other one."""
     endpoint = new_endpoint()
     twice = [(field, "localhost"), (field, "localhost")]
     exchange = endpoint.exchange("POST", "/mcp", [*POST.items(), *twice])
@@ -189,7 +189,7 @@ def test_names_may_be_given_by_an_iterator() -> None:
     ],
 )
 def test_a_name_that_nobody_can_have_raises(settings: dict[str, Any]) -> None:
-    """It would refuse those who were meant, and say nothing to who has written it."""
+    """The setting would refuse the intended clients, and its author would see no error."""
     with pytest.raises(ValueError, match="is like"):
         new_endpoint(**settings)
 
@@ -230,7 +230,7 @@ def test_a_name_that_nobody_can_have_raises(settings: dict[str, Any]) -> None:
     ],
 )
 def test_an_origin_that_no_browser_sends_raises_and_says_what_to_write(name: str, why: str) -> None:
-    """It would be refused for ever, and nothing would say why."""
+    """The setting would match no request, and its author would see no error."""
     with pytest.raises(ValueError, match=why):
         new_endpoint(origins=["https://other.example", name])
 
@@ -370,7 +370,7 @@ def test_a_preflight_is_answered(asked_for: str | None, allowed: str | None) -> 
 
 
 def test_a_preflight_is_refused_where_no_origins_are_named() -> None:
-    """There the browser gets no permission, whoever asks."""
+    """Without permitted origins, a browser never gets permission."""
     fields = {"origin": "http://localhost:1", "access-control-request-method": "POST"}
     response = answer(request(new_endpoint(), "OPTIONS", fields))
 

@@ -760,7 +760,7 @@ def test_methods_open_and_end_a_session() -> None:
 
 
 def test_methods_serve_nothing_when_the_endpoint_closes() -> None:
-    """It is not the fault of the request."""
+    """The status must not blame the request."""
     served = Served()
     served.core.closing = True
 

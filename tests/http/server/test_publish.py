@@ -39,7 +39,7 @@ def answer_of(stream: Any) -> str:
 
 
 def test_who_is_not_subscribed_any_more_is_not_told() -> None:
-    """Neither after an unsubscription nor after the end of the session: nobody is left."""
+    """A client that has unsubscribed, or whose session has ended, gets no update."""
     endpoint = new_endpoint()
     one, other = connect(endpoint), connect(endpoint)
     subscribe(one)

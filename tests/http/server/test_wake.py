@@ -121,7 +121,7 @@ def test_what_was_missed_wakes_for_each_portion() -> None:
 
 
 def test_a_refused_head_wakes() -> None:
-    """It is output, before anything else was said."""
+    """The refusal is output, so the caller must be woken to send it."""
     waking = Waking()
     waking.endpoint.exchange("PUT", "/", [])
 

@@ -189,7 +189,7 @@ async def test_many_requests_at_once_are_answered(place: Place) -> None:
 
 @on_trio()
 async def test_a_client_does_not_try_the_older_transport_without_its_revision() -> None:
-    """It was told what to speak."""
+    """The caller has named the revisions, so the client must not try others."""
     with (
         everything_on("sse") as port,
         pytest.raises(RequestRefused, match="answered initialize with status 404") as caught,

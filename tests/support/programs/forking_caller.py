@@ -113,7 +113,7 @@ def end_of_fork(child: Callable[[], object]) -> None:
 
 
 def fork_while_another_thread_starts_the_server() -> None:
-    """That one has locks, and is not there in the other process."""
+    """The other thread holds locks, and does not exist in the forked process."""
     trace = Sending(b"again")
     with ExitStack() as stack:
         connected = connect_stdio(bad("fragile"), info=INFO, restarts=1, trace=trace)

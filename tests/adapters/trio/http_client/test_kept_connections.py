@@ -23,7 +23,7 @@ from tests.support.wire import note, result
 
 @on_trio()
 async def test_what_comes_after_a_response_is_not_taken_for_the_next() -> None:
-    """Whoever asks next would be given what nobody has asked for."""
+    """The next request would get a response that is not its own."""
 
     async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
         if request.name != "first":

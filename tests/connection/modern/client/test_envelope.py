@@ -53,7 +53,7 @@ def test_every_request_has_its_envelope(
 
 
 def test_notifications_have_none() -> None:
-    """Nobody is to answer them."""
+    """A notification has no response."""
     client = modern_client()
     call = client.send_request("tools/list")
     sent(client)
@@ -95,7 +95,7 @@ def test_what_the_verb_is_given_wins_over_the_params() -> None:
 
 
 def test_trace_context_and_foreign_keys_go_through_untouched() -> None:
-    """Whoever follows the trace needs each character (META-017, META-018)."""
+    """A tracing tool needs each character unchanged (META-017, META-018)."""
     meta: JSONObject = {
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
         "tracestate": "vendor=value,other=ü\u2028",

@@ -143,7 +143,7 @@ def test_answers_cannot_be_given_any_more(how: str) -> None:
 
 
 def test_a_client_may_let_it_be() -> None:
-    """Nobody waits for it: there is nothing to cancel, and no time runs (MRTR-031)."""
+    """No request is open meanwhile: there is nothing to cancel, and no timeout runs (MRTR-031)."""
     client = modern_client()
     call = in_question(client, ASK_ROOTS, timeout=5, max_timeout=9, now=0)
     assert client.next_timeout() is None

@@ -109,7 +109,7 @@ def test_bad_page_is_the_end_of_a_listing(answer: JSONObject, reason: ListingEnd
 
 
 def test_change_makes_a_listing_stale() -> None:
-    """Whoever shows the list has to fetch it again."""
+    """An application that shows the list must fetch it again."""
     client = modern_client()
     client.listen({"toolsListChanged": True})
     listing = client.send_paginated("tools/list")

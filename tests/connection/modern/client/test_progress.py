@@ -84,7 +84,7 @@ def test_token_in_use_is_not_given_twice() -> None:
 
 
 def test_progress_is_never_sent_by_a_client() -> None:
-    """Nobody has asked it for anything (PROG-014)."""
+    """A server sends no requests in this revision, so there is nothing to report on (PROG-014)."""
     client = modern_client()
     with pytest.raises(LocalProtocolError):
         client.send_notification("notifications/progress", {"progressToken": 1, "progress": 1})

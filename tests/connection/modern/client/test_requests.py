@@ -314,7 +314,7 @@ def test_only_three_methods_ask() -> None:
 
 
 def test_a_retry_by_hand_is_the_callers_own() -> None:
-    """Who writes the state himself goes on himself."""
+    """A caller that writes the state by hand retries by hand."""
     client = modern_client()
     by_hand: JSONObject = {**CALL, "requestState": "mine"}
     client.send_request("tools/call", by_hand)

@@ -203,7 +203,7 @@ def test_coming_back_is_bounded(limit: int) -> None:
 
 
 def test_both_kinds_of_rounds_count() -> None:
-    """Else a server could alternate."""
+    """Otherwise a server could alternate between the two kinds."""
     client = modern_client(config=Config(max_input_rounds=2))
     call = client.send_request("tools/call", CALL)
     receive(client, come_back(2))
@@ -306,7 +306,7 @@ def test_what_was_not_handed_over_is_lost_when_sending_fails() -> None:
 
 
 def test_coming_back_wakes_whoever_writes() -> None:
-    """Nobody else knows that there is something to write."""
+    """The retry is sent by the library, so only `wake` tells the caller about it."""
     woken: list[int] = []
     client = ClientConnection(
         info=CLIENT_INFO, revisions=(MODERN,), wake=lambda: woken.append(client.unsent_bytes)

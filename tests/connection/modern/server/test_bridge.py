@@ -102,7 +102,7 @@ def test_questions_go_out_as_requests_and_come_back_as_a_new_round(revision: str
 
 @every_legacy_revision
 def test_a_state_alone_comes_back_at_once(revision: str) -> None:
-    """Nobody has to be asked for it."""
+    """The state needs no user, so the client retries at once."""
     server = ready_server(revision, config=Config(state_keys=(b"k" * 16,)))
     request = a_call(server)
     assert server.read_state(request) is None

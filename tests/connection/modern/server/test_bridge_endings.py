@@ -56,7 +56,7 @@ def no_ending_of_questions(events: list[Event]) -> None:
 
 @pytest.mark.parametrize("answered_first", [False, True])
 def test_an_error_of_the_client_ends_the_request(answered_first: bool) -> None:
-    """Nobody is left to answer the rest: it is withdrawn, and the caller learns why."""
+    """The other questions are cancelled, and the caller learns why."""
     server = ready_server(NEWEST)
     request = a_call(server)
     one, two = questioned(server, request, "a", "b")

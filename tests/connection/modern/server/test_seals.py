@@ -194,7 +194,7 @@ def test_a_state_belongs_to_its_request(other: JSONObject) -> None:
 
 @pytest.mark.parametrize("thief", [None, "bob", "Ann", ""])
 def test_a_state_belongs_to_its_principal(thief: str | None) -> None:
-    """Whoever gets hold of it cannot go on in another one's name."""
+    """Another user who gets hold of the state cannot use it."""
     server = sealing()
     sealed = seal(server, principal="ann")
     assert "principal" in refused(server, a_call(server, sealed, principal=thief))
@@ -368,7 +368,7 @@ def test_what_a_handler_does_with_the_params_is_its_own_affair() -> None:
 
 
 def test_a_state_may_live_for_ever() -> None:
-    """Whoever says so means it."""
+    """The application may set no limit on the age of a state."""
     server = sealing(seconds=inf)
     assert server.read_state(a_call(server, seal(server)), at=9e14) == STATE
 
@@ -384,7 +384,7 @@ def test_what_is_no_time_does_not_seal_nor_open(at: float) -> None:
 
 
 def test_no_seal_is_opened_at_no_time() -> None:
-    """Nobody knows whether it has expired."""
+    """Without the time, it is unknown whether the state has expired."""
     server = sealing()
     assert "time" in refused(server, a_call(server, seal(server)), at=nan)
 

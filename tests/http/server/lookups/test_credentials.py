@@ -92,7 +92,7 @@ def test_a_refused_sender_gets_the_status_and_the_challenge() -> None:
 
 
 def test_an_answer_comes_once() -> None:
-    """As for a request that is answered twice: the caller has lost count."""
+    """A second answer raises, as a second response to a request does."""
     endpoint = endpoint_of()
     _, question = posted(endpoint)
     endpoint.admit(question, "user")

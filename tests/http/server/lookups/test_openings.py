@@ -47,7 +47,7 @@ def test_a_session_opens_when_the_application_says_so() -> None:
 
 
 def test_a_session_without_a_chosen_id_gets_a_new_one() -> None:
-    """That of the settings."""
+    """The session gets an id from `new_id` of the settings."""
     endpoint = endpoint_of()
     exchange = post(endpoint, b"\xef\xbb\xbf" + b'{"jsonrpc":"2.0","id":1,"method":"initialize"}')
     question = one(SessionRequested, endpoint)

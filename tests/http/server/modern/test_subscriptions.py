@@ -218,7 +218,7 @@ def test_a_client_that_never_reads_is_given_up_alone() -> None:
 
 
 def test_answers_of_the_core_are_reported() -> None:
-    """As on a connection."""
+    """The endpoint does the same as a connection."""
     endpoint = new_endpoint()
     post_modern(endpoint, modern(1, "server/discover"))
 

@@ -281,7 +281,7 @@ def test_handles_of_another_endpoint_raise() -> None:
 
 
 def test_a_handle_of_a_connection_raises() -> None:
-    """It has no exchange."""
+    """A handle of a byte stream has no HTTP exchange."""
     from tests.support.wire import asked as asked_of
     from tests.support.wire import ready_server
 

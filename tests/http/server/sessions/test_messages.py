@@ -133,7 +133,7 @@ def test_refusals_have_a_status(method: str, params: JSONObject, code: int, stat
 
 @pytest.mark.parametrize("code", [-32601, -32602, -32600, -32000, -32002])
 def test_errors_of_the_application_are_200(code: int) -> None:
-    """They are answers of a conversation that goes well."""
+    """An error of the application is a normal response of JSON-RPC."""
     one = client()
     exchange, handle = one.asked(tool_call(5))
     one.endpoint.send_error(handle, code, "no")
@@ -201,7 +201,7 @@ def test_a_batch_without_requests_is_accepted() -> None:
 
 
 def test_a_batch_is_answered_at_once_where_the_core_can() -> None:
-    """There is nobody else to wait for."""
+    """The core answers at once, so nothing else is to be waited for."""
     one = client(BATCHED)
 
     assert answer(one.post([call(1, "ping"), call(2, "ping")])).json == [
@@ -211,7 +211,7 @@ def test_a_batch_is_answered_at_once_where_the_core_can() -> None:
 
 
 def test_a_batch_with_progress_is_a_stream() -> None:
-    """It ends with the array."""
+    """The stream brings progress first, and ends with the array of responses."""
     one = client(BATCHED)
     exchange = one.post([{**tool_call(1), "params": {"name": "t", "_meta": {"progressToken": 1}}}])
     handle = asked(one.endpoint)

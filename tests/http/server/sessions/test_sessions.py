@@ -125,7 +125,7 @@ def test_ready_comes_with_initialized() -> None:
     ],
 )
 def test_a_refused_initialize_opens_nothing(message: JSONObject) -> None:
-    """Else broken clients would fill the table."""
+    """Otherwise broken clients would fill the table of sessions."""
     endpoint = new_endpoint()
     response = answer(post(endpoint, message))
 
@@ -273,7 +273,7 @@ def test_an_unknown_id_is_not_found(method: str) -> None:
 
 
 def test_an_id_that_comes_twice_is_none() -> None:
-    """Whoever is in front may have taken the other one."""
+    """A proxy in front may have read the other one."""
     one = client()
     exchange = one.endpoint.exchange(
         "GET", "/", [*GET.items(), ("mcp-session-id", "s1"), ("Mcp-Session-Id", "s1")]
@@ -352,7 +352,7 @@ def test_the_field_that_comes_twice_is_refused() -> None:
 
 @pytest.mark.parametrize("value", ["1999-01-01", "2025-03-26", "2026-07-28"])
 def test_the_field_is_not_judged_on_initialize(value: str) -> None:
-    """There it says nothing yet."""
+    """The revision is only agreed on by `initialize`."""
     response = answer(post(new_endpoint(), initialize(0, LEGACY), {"mcp-protocol-version": value}))
 
     assert response.json["result"]["protocolVersion"] == LEGACY

@@ -80,7 +80,7 @@ def test_a_request_is_served_at_the_revision_of_its_field(revision: str | None) 
 
 
 def test_what_is_assumed_has_to_be_served() -> None:
-    """Else the client is told what is missing."""
+    """Otherwise the client is told which revision is not served."""
     endpoint = stateless(revisions=("2025-06-18", "2025-11-25"))
     response = answer(post(endpoint, tool_call(5)))
 
@@ -94,7 +94,7 @@ def test_another_revision_is_refused() -> None:
 
 
 def test_progress_and_notifications_turn_the_answer_into_a_stream() -> None:
-    """There are no ids of events: nobody could come back."""
+    """Events have no ids, since no client could resume the stream."""
     endpoint = stateless()
     exchange = post(endpoint, call(1, "tools/call", {"name": "t", "_meta": {"progressToken": 1}}))
     handle = asked(endpoint)
@@ -109,7 +109,7 @@ def test_progress_and_notifications_turn_the_answer_into_a_stream() -> None:
 
 
 def test_nothing_can_be_asked() -> None:
-    """There is no way back for an answer, and nobody has declared anything."""
+    """Without a session, the client has declared nothing, and could not respond."""
     endpoint = stateless()
     post(endpoint, tool_call(1))
     handle = asked(endpoint)
@@ -192,7 +192,7 @@ def test_a_cancellation_cancels_nothing() -> None:
 
 
 def test_notifications_and_answers_are_taken() -> None:
-    """Whoever they are from."""
+    """The endpoint accepts them from every client."""
     endpoint = stateless()
 
     assert answer(post(endpoint, note("notifications/roots/list_changed"))).status == 202
@@ -286,7 +286,7 @@ def test_the_application_may_answer_initialize() -> None:
 
 
 def test_initializes_that_the_application_answers_have_a_limit() -> None:
-    """As open requests have anywhere."""
+    """The limit on open requests holds for them, too."""
     endpoint = stateless(config=Config(manual=frozenset({"initialize"}), max_requests=1))
     post(endpoint, initialize(1, LEGACY))
     drain(endpoint)

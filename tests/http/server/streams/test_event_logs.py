@@ -68,7 +68,7 @@ def test_a_request_that_the_log_has_forgotten_is_over() -> None:
 
 
 def test_a_request_that_was_withdrawn_may_be_forgotten() -> None:
-    """It has had its ending."""
+    """A withdrawn request has ended already, so nothing is lost."""
     one = client(sessions=sessions(event_log=lambda: MemoryEventLog(max_events=4)))
     for _ in range(2):
         question = one.endpoint.send_request("roots/list", session=one.session)

@@ -62,7 +62,7 @@ def in_portions(one: Client, exchange: ServerExchange) -> tuple[list[int], bytes
 
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_what_was_missed_comes_in_portions(is_answered: bool) -> None:
-    """Else a client that resumes again and again, and reads nothing, would fill the memory."""
+    """Otherwise a client that resumes again and again, and reads nothing, would fill the memory."""
     one = client(config=Config(max_unsent_bytes=50_000))
     first = long_stream(one, 30, is_answered)
     unread = [one.get({"last-event-id": first}) for _ in range(20)]

@@ -121,7 +121,7 @@ def test_a_get_stream_is_taken_up() -> None:
 
 
 def test_the_stream_taken_up_last_is_the_newest() -> None:
-    """There the client is listening."""
+    """The client reads the stream that it resumed last."""
     one = client()
     first, first_before = open_stream(one)
     first.receive_disconnect()
@@ -294,7 +294,7 @@ def test_a_client_that_could_not_come_back_is_not_sent_away(one: Client) -> None
 
 
 def test_a_client_that_takes_no_stream_is_not_sent_away() -> None:
-    """It has no event to name."""
+    """The client reads no stream, so it cannot resume one."""
     one = client()
     _, handle = one.asked(tool_call(1), {"accept": JSON})
 

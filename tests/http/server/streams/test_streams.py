@@ -127,7 +127,7 @@ def test_a_stream_begins_with_an_event_to_come_back_to(revision: str) -> None:
 
 
 def test_without_a_log_events_have_no_ids() -> None:
-    """There is nothing to come back to."""
+    """Without a log, a stream cannot be resumed."""
     one = without_log()
     exchange = one.post(progressing())
     handle = asked(one.endpoint)
@@ -247,7 +247,7 @@ def test_changes_wait_each_once(log: bool) -> None:
 
 
 def test_changes_that_wait_have_a_limit() -> None:
-    """As on a connection."""
+    """The endpoint does the same as a connection."""
     one = client(config=Config(max_held_changes=1))
     assert one.endpoint.publish(ToolsListChanged())
     assert not one.endpoint.publish(PromptsListChanged())
