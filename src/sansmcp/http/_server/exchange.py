@@ -644,13 +644,13 @@ class ServerExchange:
         if len(body) > SMALL_BODY:
             core.held.body_is_over(exchange)
         exchange.is_complete = True
-        if exchange.lookup is not None and exchange.lookup.is_waiting:
-            exchange.lookup.keep_body(body, at)
+        lookup = exchange.lookup
+        if lookup is not None and lookup.is_waiting:
+            lookup.keep_body(body, at)
         else:
             core.at = at
             self._receiver.receive(exchange, body)
-            if exchange.lookup is None:
-                exchange.fields = NO_FIELDS  # the response may be open for long
+        exchange.fields = NO_FIELDS  # the response may be open for long
         if core.wake is not None:
             core.settle()
 

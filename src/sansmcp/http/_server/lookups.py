@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from ..._spec.errors import ErrorCode, LocalProtocolError
-from .._headers import NO_FIELDS
+from .._headers import NO_FIELDS, Fields
 from .core import ServerEndpointCore
 from .events import LookupEnded, Question
 from .exchange import (
@@ -36,6 +36,7 @@ class Lookup:
         at: The time in Unix seconds at which the body was complete; None where it was not told.
         body: The body of the request, where it is complete and is needed; else empty.
         exchange: The exchange that waits.
+        fields: The headers of the request, which the exchange gets back when it goes on.
         id: The id of the request, where it is known; else None.
         is_answered: Whether the application has given the answer.
         is_waiting: Whether the exchange still waits.
@@ -51,6 +52,7 @@ class Lookup:
         "at",
         "body",
         "exchange",
+        "fields",
         "id",
         "is_answered",
         "is_waiting",
@@ -75,6 +77,7 @@ class Lookup:
         self.at: float | None = exchange.core.at
         self.body: bytes | bytearray = body
         self.exchange: ServerExchangeCore = exchange
+        self.fields: Fields = exchange.fields
         self.id: Any = id
         self.is_answered: bool = False
         self.is_waiting: bool = False
@@ -203,6 +206,7 @@ class Lookups:
         found: Lookup = lookup
         self._forget(found)
         found.is_answered = True
+        exchange.fields, found.fields = found.fields, NO_FIELDS
         self._core.held.arriving = found.size  # for what is served now
         return found
 
@@ -224,8 +228,7 @@ class Lookups:
     def release(self, lookup: Lookup) -> None:
         """Forget the request of a lookup that was answered, and has been gone on with."""
         lookup.body, lookup.message = b"", None
-        if lookup.exchange.lookup is lookup:
-            lookup.exchange.fields = NO_FIELDS  # the response may be open for long
+        lookup.exchange.fields = NO_FIELDS  # the response may be open for long
 
     def close(self) -> None:
         """End all that waits, and all that is carried: the endpoint closes."""
