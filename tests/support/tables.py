@@ -1,12 +1,14 @@
 """Reads the tables in the package, and the specification data that they were copied from."""
 
 import csv
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 import sansmcp
+from sansmcp import Side
 
 PACKAGE: Final = Path(sansmcp.__file__).parent
 
@@ -36,3 +38,20 @@ def own_table(name: str) -> list[dict[str, str]]:
 def shared_table(name: str) -> list[dict[str, str]]:
     """The rows of the table of that name in the shared specification data."""
     return read_table(_SHARED / name)
+
+
+@cache
+def methods_from(sender: Side, kind: str, revision: str) -> tuple[str, ...]:
+    """The methods that a side may send in a revision.
+
+    Args:
+        sender: The side.
+        kind: `request` or `notification`.
+        revision: The revision.
+    """
+    direction = "client->server" if sender is Side.CLIENT else "server->client"
+    return tuple(
+        row["method"]
+        for row in own_table("methods.csv")
+        if (row["revision"], row["kind"], row["direction"]) == (revision, kind, direction)
+    )

@@ -98,9 +98,6 @@ QUESTIONS: Final[Mapping[str, JSONObject]] = {
 }
 """What a server may ask before it answers, one of each kind, by keys of its choice."""
 
-TASK_RESULT: Final[JSONObject] = {"task": _TASK}
-"""The answer to a request that has become a task."""
-
 
 def requests_of(revision: str, sender: Side) -> dict[str, Method]:
     """The requests that a side may send in a revision."""

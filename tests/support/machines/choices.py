@@ -16,10 +16,12 @@ from sansmcp import (
     ResourceUpdated,
     ToolsListChanged,
 )
-from sansmcp._connection.notifications import LISTEN
-from sansmcp._rules.request_meta import CLIENT_CAPABILITIES, PROTOCOL_VERSION
-from sansmcp._spec.modern_methods import MODERN_REVISION
-from sansmcp.testing._examples import PARAMS, QUESTIONS
+from sansmcp.testing._examples import PARAMS, QUESTIONS, RESULTS
+from tests.support.modern import CAPABILITIES, MODERN, VERSION
+
+LISTEN: Final = "subscriptions/listen"
+TASK_RESULT: Final = {"task": RESULTS["tasks/get"]}
+"""The result of a request that has become a task."""
 
 SMALL_LIMITS: Final = Config(
     max_message_bytes=3_000,
@@ -55,7 +57,7 @@ STARTS: Final[tuple[JSONObject, ...]] = (
     {"probe_timeout": 3.0},
     {"probe_timeout": 3.0, "timeout": 8.0},
     {"hint": "2025-11-25"},
-    {"hint": MODERN_REVISION, "timeout": 5.0},
+    {"hint": MODERN, "timeout": 5.0},
 )
 
 REQUESTS: Final[tuple[JSONObject, ...]] = (
@@ -131,8 +133,8 @@ def _call(id: str, method: str, meta: JSONObject | None = None) -> JSONObject:
 
 def _foreign() -> tuple[JSONObject, ...]:
     envelope: JSONObject = {
-        PROTOCOL_VERSION: MODERN_REVISION,
-        CLIENT_CAPABILITIES: {"elicitation": {}, "roots": {}, "sampling": {}},
+        VERSION: MODERN,
+        CAPABILITIES: {"elicitation": {}, "roots": {}, "sampling": {}},
     }
     modern = (*["tools/call"] * 4, "resources/read", LISTEN, "server/discover")
     legacy = ("tools/call", "resources/subscribe", "initialize", "ping")

@@ -20,16 +20,17 @@ from sansmcp import (
     Side,
     Subscription,
 )
-from sansmcp._connection.notifications import LISTEN
-from sansmcp.testing._examples import PARAMS, RESULTS, TASK_RESULT, notifications_of
+from sansmcp.testing._examples import PARAMS, RESULTS
 from tests.support.machines.choices import (
     ANSWERS,
     CHANGES,
     HONOURED,
+    LISTEN,
     OWN_MACHINERY,
     PROVISIONS,
     REQUESTS,
     ROUNDS,
+    TASK_RESULT,
 )
 from tests.support.machines.wire_machine import (
     ANY_SIDE,
@@ -39,6 +40,7 @@ from tests.support.machines.wire_machine import (
     methods_of,
     remember,
 )
+from tests.support.tables import methods_from
 
 # Rules are few, and each does much: of a run's steps every rule gets an equal share, some are not
 # used in a run at all, and most of what is worth seeing needs several things one after the other.
@@ -211,7 +213,10 @@ class ConnectionMachine(WireMachine):
     def send_notification(self, method: tuple[Side, int]) -> None:
         """Send a notification of any method that exists."""
         side, which = method
-        methods = (*sorted(notifications_of(max(self.revisions[side]), side)), "extension/told")
+        methods = (
+            *sorted(methods_from(side, "notification", max(self.revisions[side]))),
+            "extension/told",
+        )
         name = methods[which % len(methods) if which < 10 or not self._is_modern else -1]
         self.checkers[side].attempt(
             lambda: self.pair.side(side).send_notification(name, PARAMS.get(name))

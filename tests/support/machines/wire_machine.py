@@ -24,14 +24,12 @@ from sansmcp import (
     RequestReceived,
     Side,
 )
-from sansmcp._spec.modern_methods import MODERN_DIALECT
-from sansmcp._spec.registry import DIALECTS
 from sansmcp.testing import Handle, Pair, encoded, wire_lines
-from sansmcp.testing._examples import requests_of
 from tests.support.machines.bounds import check_bounds
 from tests.support.machines.checker import Checker
 from tests.support.machines.choices import CONFIGS, FOREIGN, STARTS
 from tests.support.machines.promises import check_message, demand
+from tests.support.tables import methods_from
 
 SIDES: Final = tuple(Side)
 # Every draw costs, so that a rule makes few of them: a side and a choice come as one.
@@ -277,8 +275,7 @@ class WireMachine(RuleBasedStateMachine):
         self._seen = len(transcript)
 
     def _has_batches(self) -> bool:
-        revision = self.pair.client.revision
-        return revision is not None and DIALECTS[revision].has_batches
+        return self.pair.client.revision == "2025-03-26"
 
     def _remember_handles(self, side: Side, event: Event) -> None:
         if isinstance(event, RequestReceived):
@@ -319,14 +316,16 @@ def _lines(revisions: tuple[str, ...], sender: Side) -> st.SearchStrategy[bytes]
     return st.one_of([wire_lines(revision, sender) for revision in revisions])
 
 
+_ASKING: Final = frozenset({"prompts/get", "resources/read", "tools/call"})
+
+
 def asking_methods(sender: Side) -> frozenset[str]:
     """The requests of a side that may be answered with questions."""
-    table = MODERN_DIALECT.requests[sender]
-    return frozenset(name for name, method in table.items() if method.asks)
+    return _ASKING if sender is Side.CLIENT else frozenset()
 
 
 def methods_of(revisions: Sequence[str], sender: Side) -> tuple[str, ...]:
     """The requests that a side may send in any of these revisions; some of them more than once."""
-    found = {name for revision in revisions for name in requests_of(revision, sender)}
+    found = {name for revision in revisions for name in methods_from(sender, "request", revision)}
     asking = sorted(found & asking_methods(sender))
     return (*asking, *asking, *sorted(found))
