@@ -280,7 +280,7 @@ async def test_a_field_may_have_spaces_around_its_value() -> None:
 
 
 def show_nothing(refused: AuthorizationRequired) -> None:
-    """There is no token."""
+    """Supplies no token."""
 
 
 def fail_to_show(refused: AuthorizationRequired) -> None:

@@ -81,7 +81,7 @@ def test_standard_input_that_is_closed_is_empty() -> None:
 
 @pytest.mark.parametrize("descriptor", ["<", ">"])
 def test_server_without_standard_input_or_output_says_so(descriptor: str) -> None:
-    """It has nobody to talk to, which is for whoever started it to mend."""
+    """Without these streams a server is useless, and the user must start it otherwise."""
     done = without(descriptor, "serve-demo", "--banner")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: a server needs standard input and output: one is closed\n"
@@ -221,7 +221,7 @@ def test_server_that_ends_without_a_word() -> None:
 
 
 def test_server_that_ends_in_the_middle_of_a_call() -> None:
-    """It is lost, which is another thing than an answer that says no."""
+    """The call is lost, which differs from an error response."""
     text = failed(call(*scripted(die_at="tools/call")), "lost")
 
     assert "ended before it answered tools/call" in text
@@ -299,7 +299,7 @@ def test_server_that_refuses_to_begin() -> None:
 
 
 def test_server_that_speaks_another_era_only() -> None:
-    """It is named what was refused, and what can be done about it."""
+    """The text names what was refused, and what the user can do about it."""
     done = sansmcp(*CALL, "--json", "--revision", "2026-07-28", "--", *scripted())
     text = failed(done, "refused")
     assert "refused server/discover: no method server/discover (-32601)" in text
@@ -353,7 +353,7 @@ def test_server_that_speaks_another_revision() -> None:
 
 @pytest.mark.parametrize("answer", [{"serverInfo": 7}, {"capabilities": None}])
 def test_answer_to_initialize_that_is_not_valid(answer: dict[str, object]) -> None:
-    """It says which member, and does not go on."""
+    """The text names the invalid member, and the opening fails."""
     text = failed(call(*scripted(initialize=answer)), "invalid-answer")
 
     assert next(iter(answer)) in text

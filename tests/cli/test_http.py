@@ -156,7 +156,7 @@ def test_field_that_cannot_be_sent_is_refused(options: list[str], complaint: str
 
 
 def test_fields_of_a_process_are_refused() -> None:
-    """They would be lost without a word."""
+    """A process has no headers: they would be ignored without notice."""
     done = sansmcp("inspect", "--header", "A: b", "--", *DEMO)
 
     assert done.returncode == 2
@@ -300,7 +300,7 @@ def test_server_that_does_not_run_is_told() -> None:
 
 
 def test_server_that_says_nothing_is_given_up() -> None:
-    """It takes the connection, and that is all."""
+    """The server accepts the connection, and never responds."""
     with answering([b""]) as port:
         done = sansmcp(
             *("inspect", "--json", "--url", f"http://127.0.0.1:{port}/mcp", "--timeout", "0.5")

@@ -399,7 +399,7 @@ def test_rule_that_there_is_none_of_is_a_usage_error(
 
 
 def test_command_line_that_is_wrong(lint: Linter) -> None:
-    """There has to be a file."""
+    """The command line must name a file."""
     assert lint.run().status == 2
 
 

@@ -91,7 +91,7 @@ def test_nothing_is_cut_off_a_table(columns: int) -> None:
 
 
 def test_progress_is_a_bar_that_goes_away() -> None:
-    """It is of no use once the answer is there."""
+    """The bar is useless once the response is there."""
     reports = [{"progress": n, "total": 4, "message": f"step\n[b]{n}"} for n in (1, 2)]
     server = scripted(
         before={"tools/call": [{**PROGRESS, "params": report} for report in reports]},

@@ -99,7 +99,7 @@ def test_what_cannot_be_sent_raises_and_changes_nothing(
 def test_a_notification_that_breaks_a_rule_is_reported_and_never_answered(
     message: dict[str, Any], rules: list[str], delivered: bool
 ) -> None:
-    """There is nobody who waits for an answer."""
+    """A notification has no response."""
     server = ready_server(REVISION)
     events = receive(server, message)
 

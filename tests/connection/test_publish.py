@@ -168,7 +168,7 @@ def test_a_very_long_uri_is_not_subscribed_to() -> None:
 
 
 def test_a_full_table_takes_a_subscription_that_it_holds_already() -> None:
-    """It would not grow."""
+    """The table does not grow by an entry that it holds already."""
     server = subscribed(ready_server(REVISION, config=Config(max_subscriptions=1)), FILE)
 
     assert server.send_result(subscription(server), {})

@@ -195,7 +195,7 @@ def test_what_an_argument_does_not_take_raises(
 
 @pytest.mark.parametrize("kinds", [5, "str", (str, 5), {}])
 def test_the_types_of_members_are_types(kinds: object) -> None:
-    """They would fail with the first message."""
+    """A wrong type would otherwise fail with the first message."""
     make: Any = ExtensionMethod
     for name in ("params", "result"):
         with pytest.raises(ValueError, match=f"{name} must give a type, a tuple of types or None"):

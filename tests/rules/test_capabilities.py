@@ -88,7 +88,7 @@ def test_false_and_null_declare_nothing(method: str, capabilities: dict[str, Any
 
 
 def test_the_oldest_revision_has_no_capability_for_completions() -> None:
-    """There the method is free."""
+    """In 2024-11-05 the method needs no capability."""
     params = {"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}}
     server_declares({}, "2024-11-05").send_request("completion/complete", params)
 

@@ -361,7 +361,7 @@ def test_several_extensions_stand_side_by_side() -> None:
 
 
 def test_connections_with_extensions_can_be_copied() -> None:
-    """They are settings, and as such not copied."""
+    """Extensions are settings: copies of a connection share them."""
     client = modern_client(server=DECLARED, config=CONFIG)
     other = copy.deepcopy(client)
     other.send_request("example/find", PARAMS)

@@ -436,7 +436,7 @@ def test_without_checks_a_notification_arrives_as_it_came(revision: str) -> None
 
 @pytest.mark.parametrize(("value", "rule"), [("3", "OWN-014"), (None, "OWN-015")])
 def test_the_observer_reports_odd_members_of_notifications(value: object, rule: str) -> None:
-    """They are as odd as at either end."""
+    """The observer reports the same members as a client or a server does."""
     asking = call(1, "tools/call", {"name": "t", "_meta": {"progressToken": 1}})
     progress = {"progressToken": 1, "progress": 1, "total": value}
     log = {"level": "info", "data": 1, "logger": None if value is None else 5}

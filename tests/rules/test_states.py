@@ -174,7 +174,7 @@ def test_what_is_not_finished_in_time_is_cancelled() -> None:
 
 
 def test_a_last_line_without_newline_is_served_while_draining() -> None:
-    """It was read before the end."""
+    """The last line arrived before the end of the stream, so it is served."""
     server = ready_server(REVISION)
     receive(server, call(1, "tools/list"), now=0)
     server.receive_data(b'{"jsonrpc":"2.0","id":2,"method":"tools/list"}')

@@ -252,7 +252,7 @@ def test_loop_of_trio_is_refused_in_words() -> None:
 async def test_what_a_handler_raises_for_the_program_reaches_the_server(
     answers: str, is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It decides what becomes of the program; but the client has its answer before."""
+    """The exception may end the program, but the client gets its response first."""
 
     def handle(call: ServerCall) -> Any:
         if is_async:
@@ -351,7 +351,7 @@ async def test_other_protocols_than_http_are_refused() -> None:
 
 
 def test_path_without_slash_is_a_mistake() -> None:
-    """It would never be found."""
+    """No request could ever match such a path."""
     with pytest.raises(ValueError, match="begins with /"):
         new_app(plain, path="mcp")
 

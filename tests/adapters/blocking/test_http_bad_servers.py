@@ -98,7 +98,7 @@ def no_http(connection: socket.socket, request: bytes) -> None:
 
 
 def nothing(connection: socket.socket, request: bytes) -> None:
-    """It closes the connection."""
+    """Closes the connection without a response."""
 
 
 def reset(connection: socket.socket, request: bytes) -> None:

@@ -444,7 +444,7 @@ def test_a_client_that_is_not_known_can_show_something_else() -> None:
 
 
 def show_nothing(refused: AuthorizationRequired) -> None:
-    """There is no token."""
+    """Supplies no token."""
 
 
 def fail_to_show(refused: AuthorizationRequired) -> None:
@@ -564,7 +564,7 @@ def test_all_that_happens_can_be_watched() -> None:
 
 
 def test_a_trace_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """It is no reason to end a conversation."""
+    """A failing trace must not end the conversation."""
 
     class Failing(Watching):
         def received(self, connection: str, data: bytes) -> None:

@@ -737,7 +737,7 @@ async def test_interrupted_server_does_not_wait_for_a_client_that_does_not_read(
 @process
 @both_eras
 async def test_server_that_does_not_open_is_ended(shim: Shim, revision: str) -> None:
-    """There is no block yet that could be left."""
+    """Nothing else would end the process, since the block was not entered."""
     with pytest.raises(RequestTimeout):
         async with shim.connect(
             ["sleep", "60"], revisions=[revision], start_timeout=0.2, terminate_after=0.1

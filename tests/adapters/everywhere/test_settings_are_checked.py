@@ -112,7 +112,7 @@ def test_how_a_process_is_kept(module: Any, name: str, value: object, text: str)
 def test_the_request_timeout_of_a_server(
     module: Any, open: Callable[..., Any], value: object
 ) -> None:
-    """It would show with the first question to a client, and not before."""
+    """Otherwise the mistake shows with the first question to a client."""
     with pytest.raises(ValueError, match="request_timeout must be greater than zero"):
         run(open, module, info=SERVER_INFO, request_timeout=value)
 
@@ -122,7 +122,7 @@ def test_the_request_timeout_of_a_server(
     ("module", "open"), [server for server in servers() if server.id != "wsgi"]
 )
 def test_the_drain_of_a_server(module: Any, open: Callable[..., Any], value: object) -> None:
-    """It would show at the very end, in the middle of a shutdown."""
+    """Otherwise the mistake shows in the middle of a shutdown."""
     with pytest.raises(ValueError, match="drain must not be negative"):
         run(open, module, info=SERVER_INFO, drain=value)
 
@@ -155,7 +155,7 @@ def test_limits_of_an_http_server(name: str, value: object) -> None:
 @pytest.mark.parametrize("name", ["requests", "connect", "head", "silence"])
 @pytest.mark.parametrize("value", [0, math.nan, True, "1"])
 def test_limits_of_an_http_client(name: str, value: object) -> None:
-    """They were not looked at: with none, no request ever got a connection."""
+    """Without a check, a limit of zero would keep every request waiting for ever."""
     make: Any = on_asyncio.HTTPClientLimits
     with pytest.raises(ValueError, match=f"{name} must be greater than zero"):
         make(**{name: value})
@@ -257,7 +257,7 @@ def opened() -> list[Any]:
 
 @pytest.mark.parametrize(("module", "open", "args"), opened())
 def test_whatever_else_is_given(module: Any, open: Callable[..., Any], args: Any) -> None:
-    """It raised from within, after a process was started or a port was opened, or was taken."""
+    """Without a check, the mistake raises after a process was started or a port was opened."""
     names = list(inspect.signature(open).parameters)
     given = dict(zip(names, args, strict=False)) | {"info": CLIENT_INFO}
     streams = {name for name in names if name in ("reader", "writer", "stream")}
@@ -278,7 +278,7 @@ def test_the_path_of_serve_http_is_ascii() -> None:
 @pytest.mark.parametrize("timeout", [True, 0, -1, math.nan, "5"])
 @on_each_loop()
 async def test_the_timeout_of_a_call(timeout: Any) -> None:
-    """It is given where a call is made: `True` was a second."""
+    """Without a check, `True` counts as one second."""
     connect = on_trio.connect_stdio if loops.is_trio() else on_asyncio.connect_stdio
     async with connect(bad("verbose", "first"), info=CLIENT_INFO) as client:
         with pytest.raises(LocalProtocolError, match="a timeout must be greater than zero"):

@@ -256,7 +256,7 @@ async def test_requests_wait_for_room_and_do_not_end_the_connection_of_all() -> 
 
 @on_trio()
 async def test_requests_that_wait_for_room_end_with_the_connection() -> None:
-    """They are in nobody's table yet."""
+    """These requests have not been sent, so no table holds them."""
     failures: list[BaseException] = []
 
     async with (

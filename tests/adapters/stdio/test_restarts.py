@@ -216,7 +216,7 @@ async def test_client_that_is_used_after_its_block_starts_nothing() -> None:
 
 @on_trio()
 async def test_first_start_that_fails_is_reported_as_without_restarts() -> None:
-    """There is nothing to start again yet."""
+    """The server has not run yet, so this is no restart."""
     with pytest.raises(FileNotFoundError):
         async with connect_stdio(["/does/not/exist"], info=INFO, restarts=1):
             pytest.fail("it must not open")

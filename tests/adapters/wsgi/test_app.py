@@ -241,7 +241,7 @@ def test_async_functions_are_refused_in_words(caplog: pytest.LogCaptureFixture) 
 
 
 def test_path_without_slash_is_a_mistake() -> None:
-    """It would never be found."""
+    """No request could ever match such a path."""
     with pytest.raises(ValueError, match="begins with /"):
         new_app(path="mcp")
 

@@ -164,7 +164,7 @@ def test_quiet_tap_shows_the_summary_only() -> None:
 
 
 def test_summary_of_a_conversation_without_faults() -> None:
-    """It says so, and is one message in English, too."""
+    """The summary says that there are no faults, in correct grammar."""
     text = run(["cat"], "--quiet", stdin=b"").stderr.decode()
     assert text.endswith("tap: no rule was seen broken\n")
     silent = run(python("input()"), "--quiet", stdin=INITIALIZE).stderr.decode()

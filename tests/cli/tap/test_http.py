@@ -383,7 +383,7 @@ def test_request_that_is_not_for_the_server_is_refused(data: bytes, status: int)
     ],
 )
 def test_wrong_command_line_starts_nothing(arguments: list[str], complaint: str) -> None:
-    """It is told before a client could connect."""
+    """The mistake is reported before a client could connect."""
     done = sansmcp("tap", *arguments)
     assert done.returncode == 2
     assert complaint in done.stderr

@@ -116,7 +116,7 @@ def test_an_id_behind_the_result_ends_the_call_at_the_end_of_the_line(
 
 
 def test_where_one_request_is_open_the_report_names_that_one() -> None:
-    """There is no other one that it could be."""
+    """With one open request, the response can only be for that one."""
     client = ready_client(REVISION, config=CONFIG)
     client.send_request("tools/call", {"name": "a"})
     violation = only(ProtocolViolation, receive(client, b'{"x":{' + b"x" * 2 * LIMIT + b"\n"))
@@ -321,7 +321,7 @@ def test_a_listing_ends_with_a_page_over_the_limit() -> None:
 
 
 def test_the_size_of_a_message_without_framing_is_told() -> None:
-    """It is known there."""
+    """Without framing, the size of a message is known."""
     client, _, two = calling()
     text = line(result=LARGE, jsonrpc="2.0", id=two.id)[:-1]
     client.receive_message(text)

@@ -93,7 +93,7 @@ def test_an_answer_of_just_the_limit_is_sent() -> None:
 
 
 def test_an_answer_in_the_modern_revision_becomes_an_error() -> None:
-    """There it is as in those before."""
+    """The rule is the same in every revision."""
     server = modern_server(config=CONFIG)
     request = requested(server, modern_call(1, "tools/call", {"name": "t", "arguments": {}}))
     assert not server.send_result(request, {"content": [{"type": "text", "text": LONG}]})
@@ -103,7 +103,7 @@ def test_an_answer_in_the_modern_revision_becomes_an_error() -> None:
 
 
 def test_answers_of_a_batch_fit_together_or_become_errors() -> None:
-    """They leave as one message."""
+    """The responses of a batch are sent as one message."""
     server = ready_server("2025-03-26", config=Config(max_unsent_bytes=2_600))
     batch = [call(id, "tools/call", {"name": "t"}) for id in range(5)]
     requests = [event.request for event in of(RequestReceived, receive(server, batch))]
@@ -204,7 +204,7 @@ SENDS: dict[str, Callable[[ClientConnection], object]] = {
 
 @pytest.mark.parametrize("name", SENDS)
 def test_what_the_caller_sends_raises_and_changes_nothing(name: str) -> None:
-    """It would never fit, however much the peer reads."""
+    """The message would never fit, however much the peer reads."""
     client = ready_client(REVISION, config=CONFIG)
     client.send_request("x/y")
     before = canonical(client)

@@ -106,7 +106,7 @@ def test_held_changes_follow_whatever_way_output_is_taken(take: str) -> None:
 
 
 def test_progress_and_logs_are_dropped_meanwhile() -> None:
-    """They are worth nothing later."""
+    """Progress and logs are useless after the response."""
     server = ready_server(REVISION, config=TIGHT)
     meta = {"progressToken": 1}
     request = asked(server, call(1, "tools/call", {"name": "x", "_meta": meta}))

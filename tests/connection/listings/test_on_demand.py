@@ -119,7 +119,7 @@ def test_listing_that_waits_becomes_stale() -> None:
 
 
 def test_every_verb_refuses_the_listing_of_another_connection() -> None:
-    """It would ask the wrong server."""
+    """The request for the page would go to the wrong server."""
     _, listing = waiting_listing()
     other = ready_client(REVISION)
     before = canonical(other)

@@ -172,7 +172,7 @@ def test_discovery(kind: str, value: JSONObject) -> None:
 
 @of_kinds("SubscriptionsListenResult", "SubscriptionsListenResultResponse")
 def test_end_of_a_subscription(kind: str, value: JSONObject) -> None:
-    """It is tagged like everything before it."""
+    """The response has the tag of the subscription, as its notifications have."""
     response = value if kind.endswith("Response") else result("listen-1", value)
     client = a_client()
     subscription = client.listen({})

@@ -101,7 +101,7 @@ def exchange_answers(questions: JSONObject, answers: JSONObject) -> None:
 
 @of_kinds("CreateMessage", "Elicit", "ListRoots", suffix="Result")
 def test_answers(kind: str, value: JSONObject) -> None:
-    """They are bare: no message, and no kind of result."""
+    """Input responses are bare results, without an envelope."""
     exchange_answers({"q": {"method": QUESTIONS[kind], "params": ASKED[kind]}}, {"q": value})
 
 

@@ -57,7 +57,7 @@ def test_time_of_the_start_is_for_both_tries_together() -> None:
 
 @pytest.mark.parametrize("probe_timeout", [None, 10, 20])
 def test_no_second_try_without_time_for_it(probe_timeout: float | None) -> None:
-    """It would be answered to nobody."""
+    """A second attempt has no time left for its response."""
     client = probing(timeout=10, probe_timeout=probe_timeout, now=100)
     client.handle_timeout(110)
     assert sent(client) == []
@@ -273,7 +273,7 @@ def test_server_that_cannot_decide_is_asked_three_times() -> None:
 
 @pytest.mark.parametrize("supported", [[LEGACY], [], "2026-07-28", None])
 def test_server_that_supports_nothing_newer_has_refused(supported: object) -> None:
-    """There is nothing else to try."""
+    """A client of one era has nothing else to try."""
     client = late()
     receive(client, error(2, -32022, data={"supported": supported}), now=2)
     assert sent(client) == []

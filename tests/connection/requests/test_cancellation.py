@@ -136,7 +136,7 @@ def test_an_id_whose_late_answer_came_is_not_remembered_for_ever() -> None:
     ],
 )
 def test_a_cancellation_of_nothing_nameable_is_reported(params: dict[str, Any], rule: str) -> None:
-    """It cannot be known what was meant."""
+    """Without a valid id, the cancelled request is unknown."""
     server = ready_server(REVISION)
     request = asked(server, call(1, "tools/call", ECHO))
 

@@ -124,7 +124,8 @@ def receive_twice(server: ServerConnection, id: int) -> ServerConnection:
 
 
 def test_ids_that_come_as_floats() -> None:
-    """They are the same ids as the integers, also where these are filed under another hash."""
+    """A float with an integer value is the same id, also where ids are stored under another
+    hash."""
     server = ready_server(REVISION)
     ids = sorted({float(k * PRIME) for k in range(2**9, 2**9 + MANY)})
     for id in ids:
@@ -170,7 +171,7 @@ def test_requests_over_http(hostile: list[int]) -> None:
 
 
 def test_an_observer(hostile: list[int]) -> None:
-    """It sees what both sides choose, also in messages that are none."""
+    """An observer stores the ids of both sides, and also those in invalid messages."""
     observer = Observer()
     for side, message in opening():
         observer.receive_data(side, wire(message))

@@ -149,7 +149,7 @@ def test_progress_is_sent_as_often_as_the_interval_allows() -> None:
 
 
 def test_without_a_clock_the_interval_drops_nothing() -> None:
-    """It cannot know."""
+    """Without a clock, the connection cannot tell how much time has passed."""
     server, request = server_with(Config(progress_interval=1))
 
     assert server.send_progress(request, 1)

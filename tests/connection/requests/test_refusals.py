@@ -80,7 +80,7 @@ def test_a_method_that_is_unknown_or_not_declared_is_refused() -> None:
 
 
 def test_a_gateway_gets_them_delivered() -> None:
-    """It knows what stands behind it."""
+    """A gateway knows the servers behind it, so it must decide itself."""
     config = Config(unknown_methods="deliver")
     server = ready_server(REVISION, capabilities={}, config=config)
 

@@ -192,7 +192,7 @@ def test_an_id_that_changed_its_type_is_matched_unless_strict(
 
 @pytest.mark.parametrize("id", ["x", "9" * 30, 8, "\u0667", -7])
 def test_an_answer_to_nothing_is_ignored(id: Any) -> None:
-    """It is nobody's fault that can be told."""
+    """It is unknown which side made the mistake."""
     client = ready_client(REVISION)
     client.send_request("tools/list", id=7)
     sent(client)

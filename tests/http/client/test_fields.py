@@ -332,7 +332,7 @@ def test_a_list_of_tools_that_is_none_is_no_matter_of_fields(tools: object) -> N
 
 
 def test_an_error_to_a_list_of_tools_teaches_nothing() -> None:
-    """There is no list in it."""
+    """An error response holds no list of tools, so nothing is learnt from it."""
     client = opened(MODERN)
     call, exchange = ask(client, "tools/list", {})
     respond(exchange, 400, refusal(call, -32602))
@@ -340,7 +340,7 @@ def test_an_error_to_a_list_of_tools_teaches_nothing() -> None:
 
 
 def test_before_there_were_marks_tools_are_left_alone() -> None:
-    """There the member means nothing."""
+    """In older revisions the member has no meaning."""
     client = opened(LEGACY)
     call, exchange = ask(client, "tools/list", {})
     bad = tool("bad", a=marked(""))

@@ -81,7 +81,7 @@ _MOST_BODY = 1_000_000
 
 
 async def ordinary(stream: trio.SocketStream, request: Request) -> None:
-    """There is nothing special about any request."""
+    """Treats each request in the same way."""
 
 
 @asynccontextmanager

@@ -131,7 +131,7 @@ class Announcing:
 
 
 def opening(client: Client) -> None:
-    """It never comes to this: the server does not answer."""
+    """Never called, since the server does not answer."""
 
 
 @contextlib.contextmanager

@@ -78,7 +78,7 @@ async def test_a_status_that_was_seen_to_is_not_the_reason_any_more() -> None:
 
 @on_trio()
 async def test_a_server_may_be_busy_when_a_client_starts() -> None:
-    """It says when to come again."""
+    """The server says when to try again."""
 
     async def answer(stream: trio.SocketStream, request: Request) -> bytes | None:
         return response(503, b"", "retry-after: 7")

@@ -82,7 +82,7 @@ def test_params_are_neither_changed_nor_kept(codec: Codec) -> None:
 
 
 def test_what_the_verb_is_given_wins_over_the_params() -> None:
-    """It is the later word."""
+    """The arguments of the verb are later than the params."""
     client = modern_client()
     params: JSONObject = {"_meta": {"x": 1, "y": 1, LEVEL: "debug", "progressToken": "old"}}
     meta: JSONObject = {"x": 2, LEVEL: "info", "progressToken": "new"}

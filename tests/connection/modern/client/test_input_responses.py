@@ -87,7 +87,7 @@ def test_answers_are_a_mapping(responses: Any) -> None:
 
 
 def test_answers_are_neither_changed_nor_kept() -> None:
-    """They are the caller's."""
+    """The responses belong to the caller."""
     client = modern_client()
     responses: JSONObject = {"r": {"roots": [{"uri": "file:///a"}]}}
     client.provide_input(in_question(client, ASK_ROOTS), responses)

@@ -151,14 +151,14 @@ def test_timeout_is_for_the_acknowledgement_only() -> None:
 
 @pytest.mark.parametrize(("answer", "reason"), [(result(2, {"resultType": "x"}), "INVALID_ANSWER")])
 def test_invalid_answer_is_an_ending(answer: JSONObject, reason: str) -> None:
-    """It cannot come back to life."""
+    """The subscription has ended, and later messages do not revive it."""
     client = modern_client()
     subscribed(client)
     assert ending(receive(client, answer)).reason is SubscriptionEnd[reason]
 
 
 def test_end_of_the_connection_is_its_end() -> None:
-    """It has to be made anew on the next one."""
+    """The subscription must be made again on the next connection."""
     client = modern_client()
     subscribed(client)
     client.receive_eof()
@@ -186,7 +186,7 @@ def test_changes_that_were_not_ordered_are_reported_and_told(
 
 
 def test_change_before_the_acknowledgement_is_reported_and_told() -> None:
-    """It belongs behind it."""
+    """A change belongs after the acknowledgement."""
     client = modern_client()
     client.listen(TOOLS)
     events = receive(client, changed(2))
@@ -211,7 +211,7 @@ def test_acknowledgements_that_say_nothing(message: JSONObject, rule: str) -> No
 
 
 def test_what_is_for_nobody_is_ignored() -> None:
-    """It may be left over from before."""
+    """The message may belong to an earlier subscription."""
     client = modern_client()
     client.send_request("tools/list")
     for id in (2, 7):

@@ -143,7 +143,7 @@ def test_end_names_its_subscription(meta: JSONObject, rules: list[str]) -> None:
 
 
 def test_end_before_the_acknowledgement() -> None:
-    """It is an end, and no changes came."""
+    """A subscription can end before its acknowledgement."""
     client = listening(TOOLS)
     answer = {"resultType": "complete", "_meta": {SUBSCRIPTION: 2}}
     events = receive(client, result(2, answer))

@@ -213,7 +213,7 @@ def test_ids_of_the_two_eras_are_remembered_apart() -> None:
 
 @pytest.mark.parametrize("id", [True, 1.5, [1], {"a": 1}])
 def test_an_id_of_another_type_is_refused(id: object) -> None:
-    """There is no answer that could name it."""
+    """No response could name such an id."""
     server = modern_server()
     assert broken(receive(server, modern(id, "tools/list"))) == ["JSON-002"]
     (answer,) = sent(server)

@@ -107,7 +107,7 @@ def test_a_token_is_free_again_after_the_answer() -> None:
 
 
 def test_clients_send_no_progress() -> None:
-    """There are no requests of the server that it could be about."""
+    """A server sends no requests, so a client has nothing to report progress on."""
     server = modern_server()
     request = a_call(server, progressToken=1)
     only(MessageIgnored, receive(server, progress(1, 1)))
@@ -140,7 +140,7 @@ def test_without_a_level_nothing_is_logged() -> None:
 
 
 def test_logs_end_with_the_request() -> None:
-    """They belong before its answer."""
+    """Logs of a request belong before its response."""
     server = modern_server()
     for id, end in enumerate(("answered", "cancelled", "asking")):
         request = a_call(server, id, level="debug")

@@ -128,7 +128,7 @@ def test_hints_that_no_client_could_read_raise(hints: JSONObject, rule: str) -> 
 
 
 def test_hints_on_other_results_are_the_applications_own() -> None:
-    """There they are members like any other."""
+    """In other results, these members have no special meaning."""
     server = modern_server()
     server.send_result(a_call(server), {"content": [], "ttlMs": "soon"})
     assert sent(server) == [complete(1, {"content": [], "ttlMs": "soon"})]
@@ -274,7 +274,7 @@ def test_discover_is_answered_by_the_library(revisions: tuple[str, ...]) -> None
 
 
 def test_discover_tells_instructions_where_there_are_any() -> None:
-    """They have no other place in this era."""
+    """Discovery is the only place for instructions in 2026-07-28."""
     server = ServerConnection(
         info=SERVER_INFO, capabilities={}, instructions="Be kind.", revisions=(MODERN,)
     )

@@ -167,7 +167,7 @@ def test_any_altered_character_is_noticed() -> None:
     ],
 )
 def test_what_has_not_the_form_of_a_seal_is_refused(forged: str) -> None:
-    """It is the client's to send: nothing in it may raise."""
+    """A client may send any text as a state, so none may raise."""
     server = sealing()
     refused(server, a_call(server, forged))
 
@@ -296,7 +296,7 @@ def test_a_secret_has_some_length_and_is_not_shown() -> None:
 
 
 def test_a_bad_seal_on_a_cancelled_request_is_nobodys_business() -> None:
-    """There is nothing left to refuse."""
+    """The request has ended already, so it cannot be refused."""
     server = sealing()
     request = a_call(server, "forged")
     receive(server, note("notifications/cancelled", {"requestId": 1}))

@@ -221,7 +221,7 @@ def test_an_application_may_end_a_subscription_with_an_error() -> None:
 
 
 def test_a_drain_does_not_wait_for_listeners() -> None:
-    """They would never end by themselves, and the client is gone."""
+    """Subscriptions would never end by themselves, and the client is gone."""
     server = modern_server()
     listener = a_listener(server)
     server.receive_eof(drain=5, now=1.0)
