@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.inspect import TypeAliasForwardRef
+from sphinx.util.typing import stringify_annotation
 
 import sansmcp
 import sansmcp.http
@@ -19,6 +20,7 @@ import sansmcp_io.wsgi
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+SHARED_ROOMS = ("sansmcp_io._async.", "sansmcp_io._common.")
 HIDDEN: tuple[type, ...] = (
     sansmcp.Codec,
     sansmcp.Config,
@@ -91,16 +93,38 @@ def document_data(
 ) -> None:
     """The docstring below a constant or type alias stands in the private module that defines it.
 
-    Sphinx looks in the package and, finding nothing, shows that of the object's class.
+    That is a module of the package, or of a room that several adapters share. Sphinx looks in the
+    package and, finding nothing, shows that of the object's class.
     """
     package, _, short = name.rpartition(".")
     if what != "data" or package not in sys.modules:
         return
     lines.clear()
-    for module in sorted(sys.modules):
-        if module.startswith(f"{package}._"):
+    for room in (f"{package}._", *SHARED_ROOMS):
+        for module in sorted(module for module in sys.modules if module.startswith(room)):
             documented = ModuleAnalyzer.for_module(module).find_attr_docs()
-            lines.extend(documented.get(("", short), []))
+            if found := documented.get(("", short)):
+                lines.extend(found)
+                return
+
+
+def fill_type_variables(
+    app: Sphinx, what: str, name: str, obj: object, options: object, signature: str, returns: str
+) -> tuple[str, str] | None:
+    """Show what a method of a generic base class returns in the class that inherits it."""
+    if what != "method" or not returns or not returns.endswith("T"):
+        return None
+    package, short, _ = name.rsplit(".", 2)
+    owner = getattr(sys.modules.get(package), short, None)
+    for kind in getattr(owner, "__mro__", ()):
+        for base in getattr(kind, "__orig_bases__", ()):
+            variables = getattr(get_origin(base), "__parameters__", ())
+            for variable, filled in zip(variables, get_args(base), strict=False):
+                if returns.endswith(f".{variable.__name__}") and not isinstance(filled, TypeVar):
+                    shown = stringify_annotation(filled, "smart")
+                    alias = stringify_annotation(sansmcp.JSONValue, "smart")
+                    return signature, shown.replace(alias, "JSONValue")
+    return None
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -109,4 +133,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", document_data, priority=400)
     app.connect("autodoc-process-docstring", keep_colons, priority=450)
     app.connect("autodoc-process-signature", hide_constructor)
+    app.connect("autodoc-process-signature", fill_type_variables)
     return {"version": "1", "parallel_read_safe": True}
