@@ -411,17 +411,6 @@ async def test_nobody_listens() -> None:
 
 
 @on_each_loop()
-async def test_a_proxy_is_not_gone_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody has had a reason to name it."""
-    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
-    monkeypatch.delenv("no_proxy", raising=False)
-
-    with pytest.raises(ValueError, match="https_proxy is set"):
-        async with connect_http("https://api.example/mcp", info=INFO):
-            pass
-
-
-@on_each_loop()
 async def test_what_a_handler_raises_is_told_to_the_caller() -> None:
     """The caller gets an `McpError` unchanged, as on stdio."""
 

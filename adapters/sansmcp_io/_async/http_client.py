@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import ssl
 from abc import abstractmethod
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
@@ -35,8 +36,6 @@ class HTTPClientDispatcher(EventDispatcher):
     The core is called in the loop's thread, and its calls do not wait: there is no lock.
     """
 
-    _new_carrier: Callable[[HTTPClientOptions[Any], HTTPClientLimits], Carrier]
-
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         super().__init__(
             endpoint,
@@ -49,11 +48,24 @@ class HTTPClientDispatcher(EventDispatcher):
         self.limits: Final = options.limits or HTTPClientLimits()
         self.trace: Final = options.trace
         self._closed = self.loop.new_event()
-        self._carrier = self._new_carrier(options, self.limits)
+        self._carrier = self._new_carrier(options)
         self._moving: dict[ClientExchange, Carrying] = {}
         self._turns = self.limits.requests  # so many more may have a connection
         self._waiting: dict[Carrying, None] = {}
         self._has_moved = self.loop.new_event()  # an exchange is over
+
+    @abstractmethod
+    def _new_h11_carrier(self, tls: ssl.SSLContext | None) -> Carrier:
+        """What carries exchanges on sockets of this loop."""
+
+    def _new_carrier(self, options: HTTPClientOptions[Any]) -> Carrier:
+        client = options.http
+        if client is None and options.proxy is None:
+            return self._new_h11_carrier(options.tls)
+        # Here, since not all have httpx2.
+        from .httpx_carrier import HTTPXCarrier
+
+        return HTTPXCarrier(self.loop, options, self.limits.connect)
 
     @abstractmethod
     def look(self) -> None:
@@ -219,6 +231,15 @@ class Carrying:
             if silence != math.inf or self.scope.deadline != math.inf:
                 self.scope.deadline = self._session.clock() + silence
         self._session.look()
+
+    def wait_for_ever(self) -> None:
+        """It is not sent before something else has ended."""
+        self.scope.deadline = math.inf
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether somebody wants to know the bytes of it."""
+        return self._session.trace is not None
 
     def sent(self, connection: str, data: bytes) -> None:
         """Trace a request that is about to be written."""

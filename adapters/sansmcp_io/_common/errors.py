@@ -189,21 +189,24 @@ class Unauthorized(Exception):
         return f"{self.text} ({self.status})"
 
 
-def check_extra(name: str) -> None:
-    """Import the package of an extra that has the same name.
+def check_extra(name: str, package: str = "") -> None:
+    """Import the package of an extra, which has the same name if nothing else is said.
 
     Raises:
         ModuleNotFoundError: It is not installed, or lacks a package itself.
     """
     try:
-        import_module(name)
+        import_module(package or name)
     except ModuleNotFoundError as error:
-        raise without_extra(name, error) from None
+        raise without_extra(name, error, package=package) from None
 
 
-def without_extra(name: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
+def without_extra(
+    name: str, error: ModuleNotFoundError, *, package: str = ""
+) -> ModuleNotFoundError:
     """Return the exception for the package of an extra that cannot be imported."""
-    if error.name != name:
+    package = package or name
+    if error.name != package:
         return error  # it is installed, and lacks a package itself
-    text = f"this part of sansmcp needs {name}: pip install 'sansmcp[{name}]'"
-    return ModuleNotFoundError(text, name=name, path=error.path)
+    text = f"this part of sansmcp needs {package}: pip install 'sansmcp[{name}]'"
+    return ModuleNotFoundError(text, name=package, path=error.path)

@@ -45,23 +45,20 @@ class HTTPClientLimits:
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
-def check_no_proxy(url: str) -> None:
-    """Refuse to go around a proxy that somebody has configured. What is no URL is for others.
+def proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for a URL. What is no URL is for others.
 
-    Raises:
-        ValueError: `HTTP_PROXY`, `HTTPS_PROXY` or `ALL_PROXY` apply to this URL.
+    It is that of `HTTP_PROXY`, `HTTPS_PROXY` or `ALL_PROXY`, unless `NO_PROXY` has the host.
     """
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
-        return
+        return None
     # It loads half of the standard library, which nobody needs who does not come here.
     from urllib.request import getproxies_environment, proxy_bypass
 
     parts = urlsplit(url)
     host = parts.hostname or ""
     proxies = getproxies_environment()
-    found = parts.scheme if parts.scheme in proxies else "all"
-    if found in proxies and host not in _LOOPBACK and not proxy_bypass(host):
-        raise ValueError(
-            f"{found}_proxy is set, and proxies are not supported: name {host} in no_proxy, or say "
-            "proxies='ignore' to connect without one"
-        )
+    found = proxies.get(parts.scheme) or proxies.get("all")
+    if not found or host in _LOOPBACK or proxy_bypass(host):
+        return None
+    return found if "://" in found else f"http://{found}"

@@ -156,7 +156,7 @@ def _is_stderr_mode(value: object) -> bool:
 
 
 def _is_about_proxies(value: object) -> bool:
-    return isinstance(value, str) and value in ("refuse", "ignore")
+    return isinstance(value, str) and value in ("use", "refuse", "ignore")
 
 
 def _is_tls_or_none(value: object) -> bool:
@@ -189,7 +189,7 @@ _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "command": (_is_reread, "the program and its arguments, as a list or a tuple"),
     "env": (_is_mapping_or_none, "a mapping or None"),
     "stderr": (_is_stderr_mode, "'inherit' or 'capture' or 'ignore'"),
-    "proxies": (_is_about_proxies, "'refuse' or 'ignore'"),
+    "proxies": (_is_about_proxies, "'use' or 'refuse' or 'ignore'"),
     "tls": (_is_tls_or_none, "an ssl.SSLContext or None"),
     "port": (_is_port, f"an integer from 0 to {_MAX_PORT}"),
 }

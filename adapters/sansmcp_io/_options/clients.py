@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -30,6 +31,8 @@ from .checks import Checked, SessionOptions, check_limits, kept
 
 if TYPE_CHECKING:
     import ssl
+
+    import httpx2
 
     from sansmcp.http import ClientEndpoint
 
@@ -186,16 +189,20 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
         get_stream: Open a GET stream for messages that belong to no request, in the revisions
             that have one.
         tls: How the server's certificate is verified; None: by the system's certificates.
-        proxies: What if the environment names a proxy for this URL: `"refuse"` to go around it, or
-            `"ignore"` it. There is no way through one.
+        proxies: What if the environment names a proxy for this URL: `"use"` it, which needs the
+            extra `httpx`, `"refuse"` to connect, or `"ignore"` it.
         limits: Limits on connections and times.
         trace: Told of everything that happens on this side.
+        http: The httpx2 client that sends the requests: an `httpx2.AsyncClient` on a loop, an
+            `httpx2.Client` without one. Its proxies, certificates, `auth=` and event hooks apply,
+            and it is not closed. None: a client of this library for `url` alone.
 
     Raises:
         PeerError, RequestTimeout, ConnectionLost, InvalidAnswer, StartFailed: As `connect_stdio`.
         RequestRefused: The server refused the start with an HTTP status, such as 401.
-        ValueError: The URL or a header is unusable, or a proxy is configured for the URL.
-        ModuleNotFoundError: The extra `h11` is not installed.
+        ValueError: The URL, a header or another option is unusable.
+        ModuleNotFoundError: The extra `h11` is not installed; or `httpx`, which clients without a
+            loop need, and others where the environment names a proxy.
     """
 
     url: str
@@ -203,28 +210,46 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
     on_unauthorized: OnUnauthorized | None = attrs.field(default=None, kw_only=True)
     get_stream: bool = attrs.field(default=True, kw_only=True)
     tls: ssl.SSLContext | None = attrs.field(default=None, kw_only=True)
-    proxies: Literal["refuse", "ignore"] = attrs.field(default="refuse", kw_only=True)
+    proxies: Literal["use", "refuse", "ignore"] = attrs.field(default="use", kw_only=True)
     limits: HTTPClientLimits | None = attrs.field(default=None, kw_only=True)
     trace: HTTPClientTrace | None = attrs.field(default=None, kw_only=True)
+    http: httpx2.AsyncClient | httpx2.Client | None = attrs.field(default=None, kw_only=True)
 
-    def new_endpoint(self) -> ClientEndpoint:
+    @property
+    def proxy(self) -> str | None:
+        """The proxy that the environment names for `url`; None: none is used."""
+        from .._common.http_client_settings import proxy_of
+
+        return None if self.proxies == "ignore" or self.http is not None else proxy_of(self.url)
+
+    def new_endpoint(self, kind: Literal["AsyncClient", "Client"]) -> ClientEndpoint:
         """Make the client's endpoint.
 
+        Args:
+            kind: The httpx2 class that `http` must be an instance of.
+
         Raises:
-            ValueError: An option is not usable, or a proxy is configured for the URL.
-            ModuleNotFoundError: The extra `h11` is not installed.
+            ValueError: An option is not usable, or a proxy is configured and refused.
+            ModuleNotFoundError: The extra `h11` or `httpx` is not installed.
         """
         # Here, since programs on stdio need none of it, and not all have h11.
         from .._common.errors import check_extra
-        from .._common.http_client_settings import HTTPClientLimits, check_no_proxy
+        from .._common.http_client_settings import HTTPClientLimits
 
         self.check()
         check_limits(self.limits, HTTPClientLimits)
-        check_extra("h11")
+        is_proxied = self.proxy is not None
+        if self.http is not None:
+            self._check_http(kind)
+        elif is_proxied and self.proxies == "refuse":
+            text = "the environment names a proxy for this URL: say proxies='ignore' or 'use'"
+            raise ValueError(text)
+        elif is_proxied or kind == "Client":
+            check_extra("httpx", "httpx2")
+        else:
+            check_extra("h11")
         from sansmcp.http import ClientEndpoint
 
-        if self.proxies != "ignore":
-            check_no_proxy(self.url)
         return ClientEndpoint(
             self.url,
             info=self.info,
@@ -236,3 +261,13 @@ class HTTPClientOptions(ClientOptions[RequestHandlerT]):
             get_stream=self.get_stream,
             config=self.config,
         )
+
+    def _check_http(self, kind: str) -> None:
+        httpx2 = sys.modules.get("httpx2")  # whoever has a client has imported it
+        client: Any = self.http
+        if httpx2 is None or not isinstance(client, getattr(httpx2, kind)):
+            raise ValueError(f"http must be an httpx2.{kind} here, or None")
+        if self.tls is not None:
+            raise ValueError("tls is not used beside http: give the httpx2 client verify=")
+        if client.is_closed:
+            raise ValueError("http must be an httpx2 client that is not closed")

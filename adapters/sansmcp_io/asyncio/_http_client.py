@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import math
+import ssl
 from typing import Any, Final
 
 from sansmcp import IncomingRequest
@@ -12,7 +13,6 @@ from sansmcp.http import ClientEndpoint
 
 from .._async.h11_carrier import H11Carrier
 from .._async.http_client import Carrier, HTTPClientDispatcher
-from .._common.http_client_settings import HTTPClientLimits
 from .._options.clients import HTTPClientOptions
 from ._client_stream import ClientStreams
 from ._handlers import EventDispatcher
@@ -34,8 +34,8 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf
 
-    def _new_carrier(self, options: HTTPClientOptions[Any], limits: HTTPClientLimits) -> Carrier:
-        return H11Carrier(self.loop, self._streams.connect, (OSError,), options.tls, limits)
+    def _new_h11_carrier(self, tls: ssl.SSLContext | None) -> Carrier:
+        return H11Carrier(self.loop, self._streams.connect, (OSError,), tls, self.limits)
 
     async def run(self) -> None:
         """Serve and ask until the endpoint is closed, and the server was told."""

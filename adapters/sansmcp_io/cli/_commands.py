@@ -30,10 +30,10 @@ def run(arguments: Sequence[str]) -> int:
     except OutputFailed as error:
         return Output().undeliverable(error)
     except ModuleNotFoundError as error:
-        if error.name not in ("trio", "h11"):
+        if error.name not in ("trio", "h11", "httpx2"):
             raise
-        extra = error.name
-        print(f"this command needs {extra}: pip install 'sansmcp[{extra}]'", file=sys.stderr)
+        extra = error.name.rstrip("2")
+        print(f"this command needs {error.name}: pip install 'sansmcp[{extra}]'", file=sys.stderr)
         return Status.USAGE
 
 

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from importlib.metadata import version
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import attrs
 import trio
@@ -19,7 +18,8 @@ import trio
 from sansmcp import ALL_REVISIONS, MODERN_REVISIONS, Config, JSONObject, JSONValue, Peer
 from sansmcp.http import ClientEndpoint
 
-from .._common.http_client_settings import check_no_proxy
+from .._common.errors import check_extra
+from .._common.http_client_settings import proxy_of
 from ..trio import (
     DEFAULT_PROBE_TIMEOUT,
     DEFAULT_REQUEST_TIMEOUT,
@@ -84,7 +84,8 @@ class Settings:
         url = None if options.url is None else check_url(options.url)
         fields = headers(options.header)
         if url is not None:
-            _refuse_proxy(url)
+            if proxy_of(url) is not None:
+                check_extra("httpx", "httpx2")
             try:
                 ClientEndpoint(url, info=_INFO, headers=fields)
             except ValueError as error:
@@ -315,14 +316,3 @@ def _signals() -> list[signal.Signals]:
     """The signals that end a command, without those that it was started to ignore."""
     known = [signal.Signals[name] for name in _SIGNALS if hasattr(signal, name)]
     return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]
-
-
-def _refuse_proxy(url: str) -> None:
-    try:
-        check_no_proxy(url)
-    except ValueError:
-        host = urlsplit(url).hostname
-        raise UsageError(
-            "the environment names a proxy for this URL, and there is no way through one here",
-            f"  NO_PROXY={host} connects without it",
-        ) from None

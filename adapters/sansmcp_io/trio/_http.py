@@ -22,7 +22,7 @@ from ._loop import unwrapped
 @asynccontextmanager
 async def connect_http(options: HTTPClientOptions[RequestHandler]) -> AsyncGenerator[Client, None]:
     """Talk to a server over HTTP, whichever of the five revisions it speaks."""
-    endpoint = options.new_endpoint()
+    endpoint = options.new_endpoint("AsyncClient")
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._http_client import HTTPSession
 

@@ -6,6 +6,7 @@ all are in trio's thread and calls into the core do not wait, there is no lock.
 
 from __future__ import annotations
 
+import ssl
 from typing import Any, Final
 
 import trio
@@ -15,7 +16,6 @@ from sansmcp.http import ClientEndpoint
 
 from .._async.h11_carrier import H11Carrier
 from .._async.http_client import Carrier, HTTPClientDispatcher
-from .._common.http_client_settings import HTTPClientLimits
 from .._options.clients import HTTPClientOptions
 from ._handlers import EventDispatcher
 from ._loop import Sleeper, unwrapped
@@ -36,8 +36,8 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
         self._alarm = trio.CancelScope()  # its deadline is not after the endpoint's
         self._stopped = trio.Event()
 
-    def _new_carrier(self, options: HTTPClientOptions[Any], limits: HTTPClientLimits) -> Carrier:
-        return H11Carrier(self.loop, _connect, _BROKEN, options.tls, limits)
+    def _new_h11_carrier(self, tls: ssl.SSLContext | None) -> Carrier:
+        return H11Carrier(self.loop, _connect, _BROKEN, tls, self.limits)
 
     async def run(self) -> None:
         """Serve and ask until the endpoint is closed, and the server was told."""

@@ -11,6 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from functools import partial
 from typing import Any, Final, Protocol
 
+import httpx2
 import trio
 
 import sansmcp_io.asyncio
@@ -191,6 +192,18 @@ class TrioHTTPShim(TrioShim):
                 yield TrioClient(client)
 
 
+class TrioHTTPXShim(TrioHTTPShim):
+    """A client of httpx2 carries the exchanges."""
+
+    @asynccontextmanager
+    async def connect(self, command: list[str], **options: Any) -> AsyncGenerator[TrioClient, None]:
+        async with (
+            httpx2.AsyncClient() as http,
+            super().connect(command, http=http, **options) as client,
+        ):
+            yield client
+
+
 # --------------------------------------------------------------------------------------- asyncio
 
 
@@ -252,6 +265,20 @@ class AsyncioHTTPShim(AsyncioShim):
                 url, info=INFO, on_request=handler, **options
             ) as client:
                 yield AsyncioClient(client)
+
+
+class AsyncioHTTPXShim(AsyncioHTTPShim):
+    """A client of httpx2 carries the exchanges."""
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], **options: Any
+    ) -> AsyncGenerator[AsyncioClient, None]:
+        async with (
+            httpx2.AsyncClient() as http,
+            super().connect(command, http=http, **options) as client,
+        ):
+            yield client
 
 
 # -------------------------------------------------------------------------------------- blocking
@@ -362,6 +389,18 @@ class BlockingHTTPShim(BlockingShim):
             yield BlockingClient(client)
 
 
+class BlockingHTTPXShim(BlockingHTTPShim):
+    """A client of httpx2 that all threads share carries the exchanges."""
+
+    @asynccontextmanager
+    async def connect(
+        self, command: list[str], **options: Any
+    ) -> AsyncGenerator[BlockingClient, None]:
+        with httpx2.Client() as http:
+            async with super().connect(command, http=http, **options) as client:
+                yield client
+
+
 def answered(on_request: RequestHandler, call: Any) -> JSONObject:
     """Call a handler that never suspends."""
     answer: JSONObject = step(coroutine(on_request(Blocking(), call)))
@@ -379,4 +418,7 @@ SHIMS: Final[dict[str, Shim]] = {
     "trio over HTTP": TrioHTTPShim(),
     "asyncio over HTTP": AsyncioHTTPShim(),
     "blocking over HTTP": BlockingHTTPShim(),
+    "trio over httpx2": TrioHTTPXShim(),
+    "asyncio over httpx2": AsyncioHTTPXShim(),
+    "blocking over httpx2": BlockingHTTPXShim(),
 }

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+import httpx2
 import pytest
 import trio
 
@@ -205,7 +206,8 @@ WRONG: Final[dict[str, Wrong]] = {
     ),
     "env": ([True, 5, "x", ["A=1"]], "must be a mapping or None"),
     "stderr": ([None, True, "Inherit", ["inherit"]], "'inherit' or 'capture' or 'ignore'"),
-    "proxies": ([None, True, "Refuse", ["refuse"]], "'refuse' or 'ignore'"),
+    "proxies": ([None, True, "Refuse", ["refuse"]], "'use' or 'refuse' or 'ignore'"),
+    "http": ([True, 5, "x", httpx2], r"http must be an httpx2\.\w+ here, or None"),
     "tls": ([True, 5, "x", {}], "an ssl.SSLContext or None"),
     "port": ([None, True, "80", 80.0, -1, 65_536], "an integer from 0 to 65535"),
     "limits": ([True, 5, {}], "limits must be HTTP(Client)?Limits or None"),
