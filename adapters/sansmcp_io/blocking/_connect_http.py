@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def connect_http(options: HTTPClientOptions[RequestHandler]) -> Generator[Client, None, None]:
     """Talk to a server over HTTP, whichever of the five revisions it speaks."""
     check_plain(options.on_request, options.on_notification, options.on_unauthorized)
-    endpoint = options.new_endpoint()
+    endpoint = options.new_endpoint("Client")
     # Here, since programs on stdio need none of it, and not all have h11.
     from ._http_client import HTTPSession
 

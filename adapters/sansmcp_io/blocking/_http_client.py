@@ -15,7 +15,7 @@ from sansmcp.http import (
 from .._common.anomalies import LOGGER
 from .._common.call import not_async
 from .._common.http_client_events import handle_http_event
-from .._common.http_client_settings import Headers, HTTPClientLimits
+from .._common.http_client_settings import Headers
 from .._options.clients import HTTPClientOptions
 from ._call import Call
 from ._http_wire import HTTPWire
@@ -24,7 +24,7 @@ from ._requests import RequestSender
 
 
 class HTTPSession(HTTPWire, RequestSender):
-    """An endpoint on sockets, on which callers ask."""
+    """An endpoint on a client of httpx2, on which callers ask."""
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         RequestSender.__init__(
@@ -32,8 +32,7 @@ class HTTPSession(HTTPWire, RequestSender):
             endpoint,
             options.for_session(Call),
         )
-        limits = options.limits or HTTPClientLimits()
-        HTTPWire.__init__(self, endpoint, tls=options.tls, limits=limits, trace=options.trace)
+        HTTPWire.__init__(self, endpoint, options)
         self._on_unauthorized = options.on_unauthorized
         self._to_authorize: AuthorizationRequired | None = None
         self._is_authorizing = False

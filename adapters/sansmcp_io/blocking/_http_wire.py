@@ -1,30 +1,29 @@
-"""The exchanges of one endpoint on sockets, and its clock, moved by the threads that wait."""
+"""The exchanges of one endpoint on workers, and its clock, moved by the threads that wait."""
 
 from __future__ import annotations
 
 import math
-import os
-import socket
-import ssl
 import time
+from collections import deque
 from collections.abc import Callable
-from selectors import EVENT_WRITE
-from typing import Final
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, Final
+
+import httpx2
 
 from sansmcp import Subscription
-from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent, Origin
+from sansmcp.http import ClientEndpoint, ClientExchange, ClientHTTPEvent
 
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS
 from .._common.http_client_settings import HTTPClientLimits
-from .._common.tls import TLS
-from .._common.trace import HTTPClientTrace
-from ._http_link import Address, ClientLink, sentence
-from ._http_pool import ClientPool, Ready
+from .._options.clients import HTTPClientOptions
+from ..httpx import CONNECTION, POOL_IS_FULL, is_beside, lasts, new_client, tls_for
+from ._http_worker import ClientUse, Job, Worker
 from ._waiting import Waiting
 
-_ADDRESS_SECONDS: Final = 60.0
-"""How long what the resolver of names has said is believed."""
+_MOST_IDLE: Final = 20
 
 
 class HTTPWire(Waiting):
@@ -33,57 +32,55 @@ class HTTPWire(Waiting):
     To be mixed into a session, which has made itself ready before.
     """
 
-    def __init__(
-        self,
-        endpoint: ClientEndpoint,
-        *,
-        tls: ssl.SSLContext | None,
-        limits: HTTPClientLimits,
-        trace: HTTPClientTrace | None,
-    ) -> None:
+    def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         self.endpoint: Final = endpoint
-        self._tls = tls
-        self._limits = limits
-        self._trace = trace
-        self._origin: Origin | None = None
-        self._pool = ClientPool(self._make_tls)
-        self._moving: dict[ClientExchange, ClientLink] = {}
+        self._limits = options.limits or HTTPClientLimits()
+        self._trace = options.trace
+        self._new_use = _use_of(options)
+        self._found = deque[Callable[[], object]]()  # what workers have to tell
+        self._bells = SimpleQueue[None]()  # wake the thread that reads
+        self._has_begun = False  # an exchange that the thread which reads knows not of
+        self._workers: dict[Worker, None] = {}
+        self._idle: list[Worker] = []
+        self._moving: dict[ClientExchange, Job] = {}
         self._queue: dict[ClientExchange, None] = {}  # until it is their turn
         self._turns: set[ClientExchange] = set()  # whose turn it is
-        self._unresolved: dict[ClientExchange, None] = {}  # until it is known where the server is
-        self._is_resolving = False
-        self._addresses: list[Address] = []
-        self._resolved_at = -math.inf
+        self._has_no_room = False  # in the pool of the client, for a stream beside calls
 
     # ---------------------------------------------------------------------------- waiting
 
     @property
     def _own_alarm(self) -> float:
-        return min((link.alarm for link in self._moving.values()), default=math.inf)
+        return min((job.deadline for job in self._moving.values()), default=math.inf)
 
     def _get_ready(self) -> None:
-        self._pool.refresh()
+        self._has_begun = False
 
-    def _select(self, seconds: float) -> Ready:
-        return self._pool.select(seconds)
+    def _select(self, seconds: float) -> bool:
+        # An interruption may lose a bell, and nothing that was found.
+        if not self._found:
+            try:
+                self._bells.get(timeout=seconds)
+            except Empty:
+                return False
+        return bool(self._found)
 
     @property
     def _needs_reader(self) -> bool:
-        return self._pool.has_changed or self._must_resolve
+        return self._has_begun
 
     def _rouse(self) -> None:
-        self._pool.rouse()
+        self._bells.put(None)
 
-    def _next_job(self) -> Callable[[], None] | None:
-        return self._resolve if self._must_resolve else super()._next_job()
+    def _leave_to_parent(self) -> None:
+        super()._leave_to_parent()
+        self._bells = SimpleQueue[None]()
 
     # ---------------------------------------------------------------------------- beginning
 
     def _push(self) -> None:
         while self._begin_and_abort():
             self._dispatch()
-        if not self._is_read:
-            self._pool.refresh()
 
     def _begin_and_abort(self) -> bool:
         """Do what the endpoint wants done, and return whether that may have had consequences."""
@@ -107,192 +104,121 @@ class HTTPWire(Waiting):
         return has_done
 
     def _begin(self, exchange: ClientExchange) -> None:
-        """Carry it on a connection, if it is known where to."""
+        """Have a worker carry it."""
         if exchange.over:  # the failure of another one has been its end
             self._forget(exchange)
             return
-        self._origin = exchange.origin
-        link = self._pool.take()
-        if link is None:
-            if self._addresses_are_old:
-                self._unresolved[exchange] = None
-                return
-            try:
-                link = self._pool.open(self._addresses)
-            except OSError as error:
-                self._resolved_at = -math.inf
-                self._lose(exchange, sentence(error))
-                return
-            link.deadline = time.monotonic() + self._limits.connect
-            link.exchange = exchange
+        job = self._moving[exchange] = Job(exchange)
+        self._has_begun = True
+        if self._has_no_room and is_beside(exchange):
+            return  # it is not sent before something else has ended
+        if not exchange.awaited:
+            job.deadline = time.monotonic() + self._limits.head
+        if self._idle:
+            worker = self._idle.pop()  # the one used last: its connection is open, most likely
         else:
-            link.exchange = exchange
-            self._opened(link)
-        self._moving[exchange] = link
-        data = link.http.send(exchange)
-        if self._trace is not None:
-            self._traced(self._trace.sent, link.name, data)
-        link.send(data)
-        self._pool.note(link)
+            worker = Worker(self._new_use, self._limits.connect, self)
+            self._workers[worker] = None
+        worker.carry(job)
 
-    def _make_tls(self) -> TLS | None:
-        origin = self._origin
-        assert origin is not None  # a connection is opened for an exchange
-        if origin.scheme == "http":
-            return None
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return TLS(self._tls, origin.host)
+    # ---------------------------------------------------------------- what workers have found
 
-    # ---------------------------------------------------------------------------- resolving
+    def post(self, function: Callable[..., object], *args: object) -> None:
+        """Have this called by a thread of the application. It is called by workers."""
+        self._found.append(partial(function, *args))
+        self._bells.put(None)
 
-    @property
-    def _addresses_are_old(self) -> bool:
-        if self._is_ending and self._addresses:
-            return False  # for the last farewell they are good enough
-        return time.monotonic() > self._resolved_at + _ADDRESS_SECONDS
-
-    @property
-    def _must_resolve(self) -> bool:
-        return bool(self._unresolved) and not self._is_resolving
-
-    def _resolve(self) -> None:
-        """Ask where the server is. Systems have no way to ask that without waiting."""
-        assert self._origin is not None
-        failure: Exception | None = None
-        self._is_resolving = True
-        try:
-            self._addresses = self._without_lock(_addresses_of, self._origin)
-            self._resolved_at = time.monotonic()
-        except (OSError, UnicodeError) as error:
-            failure = error
-        finally:
-            self._is_resolving = False
-        exchanges, self._unresolved = self._unresolved, {}
-        for exchange in exchanges:
-            if failure is None:
-                self._begin(exchange)
-            else:
-                self._lose(exchange, sentence(failure))
-        self.turn()
-
-    # ------------------------------------------------------------------------------- moving
-
-    def _pull(self, ready: Ready) -> None:
-        for key, mask in ready:
-            link: ClientLink | None = key.data
-            if link is None:
-                self._pool.roused()
-            elif not link.is_gone:  # since it was selected
-                self._move(link, mask)
+    def _pull(self, ready: bool) -> None:
+        while not self._bells.empty():
+            self._bells.get()
+        for _ in range(len(self._found)):
+            self._found.popleft()()
         now = time.monotonic()
-        for link in [link for link in self._moving.values() if link.alarm <= now]:
-            self._look_after(link, now)
+        for job in [job for job in self._moving.values() if job.deadline <= now]:
+            self._lose(job, "the server was silent for too long")
 
-    def _move(self, link: ClientLink, mask: int) -> None:
-        exchange = link.exchange
-        try:
-            if not link.is_connected:
-                self._connected(link)
-            if link.is_connected:
-                if mask & EVENT_WRITE:
-                    link.write()
-                else:
-                    self._read_from(link)
-        except OSError as error:
-            self._pool.drop(link)
-            if exchange is not None:
-                self._forget(exchange)
-                link.http.fail(sentence(error), now=time.monotonic())
-            return
-        if not link.is_gone:
-            self._pool.note(link)
-
-    def _connected(self, link: ClientLink) -> None:
-        failure = link.connected()
-        if failure:
-            self._pool.forget(link)
-            if not link.try_elsewhere():
-                self._resolved_at = -math.inf  # it may have moved
-                raise OSError(failure, os.strerror(failure))
-        elif link.is_open:
-            self._opened(link)
-
-    def _opened(self, link: ClientLink) -> None:
-        """It carries its exchange from now on."""
-        assert link.exchange is not None  # it was opened for that
-        waits = math.inf if link.exchange.awaited else self._limits.head
-        link.deadline = time.monotonic() + waits
-
-    def _read_from(self, link: ClientLink) -> None:
-        was_open = link.is_open
-        data = link.read()
-        if not was_open and link.is_open:
-            self._opened(link)
-        if data is None:
-            return
-        exchange = link.exchange
-        if exchange is None:
-            self._pool.drop(link)  # the server has closed it, or talks when nobody has asked
-            return
+    def about_to_send(self, job: Job, text: bytes) -> None:
+        """A request is about to be sent."""
         if self._trace is not None:
-            self._traced(self._trace.received, link.name, data)
-        now = time.monotonic()
-        link.http.receive(data, now=now, at=time.time())
-        if link.http.done:
-            self._forget(exchange)
-            self._pool.give_back(link)
-        elif link.http.has_head:
-            link.deadline = now + self._limits.silence
+            self._traced(self._trace.sent, CONNECTION, text)
 
-    def _look_after(self, link: ClientLink, now: float) -> None:
-        """Its time is over, or that of one of its addresses."""
-        if now < link.deadline:
-            self._pool.forget(link)
-            try:
-                link.try_elsewhere()
-            except OSError as error:
-                self._break(link, sentence(error))
-            else:
-                self._pool.note(link)
-        elif link.is_open:
-            self._break(link, "the server was silent for too long")
+    def has_sent(self, job: Job) -> None:
+        """A request was written."""
+        job.is_sent, job.is_crowded = True, False
+
+    def has_head(self, job: Job, status: int, headers: Any, text: bytes) -> None:
+        """The head of a response has come."""
+        job.is_sent, job.is_crowded = True, False
+        job.deadline = time.monotonic() + self._limits.silence
+        if self._trace is not None:
+            self._traced(self._trace.received, CONNECTION, text)
+        job.exchange.receive_head(status, headers, now=time.monotonic(), at=time.time())
+
+    def has_data(self, job: Job, data: bytes) -> None:
+        """A piece of a body has come."""
+        job.deadline = time.monotonic() + self._limits.silence
+        if self._trace is not None:
+            self._traced(self._trace.received, CONNECTION, data)
+        job.exchange.receive_data(data, now=time.monotonic())
+        job.go_on()
+
+    def has_end(self, job: Job, head: Callable[[], object] | None) -> None:
+        """All of a response has come, and its head first of all, if there was no body."""
+        if head is not None:
+            head()
+        self._forget(job.exchange)
+        job.exchange.receive_end(now=time.monotonic())
+
+    def has_failed(self, job: Job, text: str, *, kept: bool) -> None:
+        """There is no response, or the rest of it will not come."""
+        self._forget(job.exchange)
+        job.exchange.receive_failure(text, now=time.monotonic(), kept=kept)
+
+    def has_no_room(self, job: Job) -> None:
+        """The pool of the client has no connection for an exchange: see what is in the way."""
+        job.is_crowded = True
+        sent = [other for other in self._moving.values() if not other.is_crowded]
+        if not is_beside(job.exchange) and sent and all(lasts(other.exchange) for other in sent):
+            if not self._has_no_room:
+                self._has_no_room = True
+                LOGGER.warning("%s", POOL_IS_FULL)
+            streams = [other for other in sent if is_beside(other.exchange)]
+            job.is_refused = not streams
+            for stream in streams:
+                self._lose(stream, POOL_IS_FULL)
+        job.go_on()
+
+    def is_idle(self, worker: Worker, tell: Callable[[], object] | None) -> None:
+        """A worker has done what it had to, of which this is to be told, and can do more."""
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(worker)
         else:
-            self._resolved_at = -math.inf
-            seconds = self._limits.connect
-            self._break(link, f"the connection has failed: not open within {seconds:g} s")
+            del self._workers[worker]
+            worker.end()
+        if tell is not None:
+            tell()
 
     # ------------------------------------------------------------------------------- ending
 
-    def _break(self, link: ClientLink, text: str) -> None:
-        exchange = link.exchange
-        self._pool.drop(link)
-        if exchange is not None:
-            self._lose(exchange, text)
-
-    def _lose(self, exchange: ClientExchange, text: str) -> None:
-        self._forget(exchange)
-        exchange.receive_failure(text, now=time.monotonic())
+    def _lose(self, job: Job, text: str) -> None:
+        job.abort()
+        self._forget(job.exchange)
+        job.exchange.receive_failure(text, now=time.monotonic())
 
     def _abort(self, exchange: ClientExchange) -> None:
-        link = self._moving.get(exchange)
-        if link is not None:
-            self._pool.drop(link)
+        if (job := self._moving.get(exchange)) is not None:
+            job.abort()
         self._forget(exchange)
 
     def _forget(self, exchange: ClientExchange) -> None:
         self._moving.pop(exchange, None)
         self._queue.pop(exchange, None)
-        self._unresolved.pop(exchange, None)
         self._turns.discard(exchange)
 
     def flush(self, *, until_taken: bool = False) -> None:
         until = time.monotonic() + FLUSH_SECONDS
         while self._is_behind(until_taken) and not self._is_read and time.monotonic() < until:
-            if self._must_resolve:
-                self._resolve()
-            else:
-                self._read(until)
+            self._read(until)
         self._pass_on()
 
     def _is_behind(self, until_taken: bool) -> bool:
@@ -302,7 +228,7 @@ class HTTPWire(Waiting):
         return self.endpoint.unsent_bytes > 0 or any(
             (until_taken and not exchange.is_stream)
             or exchange not in self._moving
-            or self._moving[exchange].is_behind
+            or not self._moving[exchange].is_sent
             for exchange in self.endpoint.exchanges
             if exchange.method == "POST" and not exchange.awaited
         )
@@ -316,7 +242,17 @@ class HTTPWire(Waiting):
             self.wait(lambda: not self._is_read)
 
     def _close(self) -> None:
-        self._pool.close(is_shared=self.is_forked)
+        for worker in self._workers:
+            if self.is_forked:
+                worker.leave_to_parent()
+            else:
+                worker.end()
+        if not self.is_forked:
+            for job in self._moving.values():
+                job.abort()
+            until = time.monotonic() + FLUSH_SECONDS
+            for worker in self._workers:
+                worker.join(until - time.monotonic())
 
     # ------------------------------------------------------------------------------ watching
 
@@ -336,6 +272,15 @@ class HTTPWire(Waiting):
         self._trace = None
 
 
-def _addresses_of(origin: Origin) -> list[Address]:
-    found = socket.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
-    return [(family, address) for family, _, _, _, address in found]
+def _use_of(options: HTTPClientOptions[Any]) -> Callable[[], ClientUse]:
+    """What each worker uses: the client of the caller, or one of its own.
+
+    With one of its own, no worker has to ask which connection it has.
+    """
+    given: Any = options.http
+    if given is not None:
+        shared = ClientUse(given, is_ours=False)
+        return lambda: shared
+    tls, proxy = tls_for(options.url, options.tls), options.proxy
+    new_client(httpx2.Client, tls, proxy).close()  # raises what is wrong with the proxy
+    return lambda: ClientUse(new_client(httpx2.Client, tls, proxy), is_ours=True)

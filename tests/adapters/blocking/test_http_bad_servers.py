@@ -142,7 +142,7 @@ def test_a_name_that_cannot_be_looked_up_is_said_to_be_one(
 ) -> None:
     """A slip in the URL, or a machine without a network."""
 
-    def look_up(host: str, port: int, **options: Any) -> NoReturn:
+    def look_up(*about: Any, **options: Any) -> NoReturn:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
@@ -205,7 +205,7 @@ UNKNOWN = 12345
 def resolving(monkeypatch: pytest.MonkeyPatch, *found: tuple[int, int]) -> None:
     """Have every host several addresses: families and ports."""
 
-    def look_up(host: str, port: int, **options: Any) -> list[tuple[Any, ...]]:
+    def look_up(*about: Any, **options: Any) -> list[tuple[Any, ...]]:
         return [(family, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for family, port in found]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
@@ -281,7 +281,7 @@ def test_a_connection_that_does_not_come_about_is_given_up() -> None:
 
 @pytest.mark.parametrize("status", [413, 429, 500])
 def test_a_refusal_says_its_status_and_when_to_come_back(status: int) -> None:
-    """A large request is refused before it was read: its connection is not used again."""
+    """A large request is refused before it was read, and its connection is closed."""
 
     def answer(asked: Asked) -> None:
         if not asked.open_session():
@@ -294,12 +294,12 @@ def test_a_refusal_says_its_status_and_when_to_come_back(status: int) -> None:
         def parse_request(self) -> bool:
             is_good = super().parse_request()
             if is_good and int(self.headers.get("content-length", 0)) > 1_000_000:
-                self.reply(status, b"", {"retry-after": "7"})
-                has_answered.wait(SECONDS)
+                self.reply(status, b"", {"retry-after": "7", "connection": "close"})
+                self.rfile.read(int(self.headers["content-length"]))  # and throws it away
+                self.close_connection = True
                 return False
             return is_good
 
-    has_answered = threading.Event()
     large = "x" * 20_000_000
     with scripted(answer, Impatient) as url, talking(url) as client:
         for text in ("", large):
@@ -309,7 +309,6 @@ def test_a_refusal_says_its_status_and_when_to_come_back(status: int) -> None:
             assert (caught.value.status, caught.value.retry_after) == (status, 7.0)
             result = client.request("tools/call", {"name": "serve", "arguments": {}})
             assert result["content"] == []
-        has_answered.set()
 
 
 def test_a_server_that_hangs_up_while_it_is_written_to_loses_the_request() -> None:

@@ -179,18 +179,22 @@ def test_what_a_handler_raises_is_told_to_the_caller() -> None:
         assert ask(client, "echo", text="on") == "on"
 
 
-def test_neither_a_loop_nor_a_thread_is_hidden() -> None:
-    """The library starts none, whatever is under way."""
+def test_threads_end_with_the_block() -> None:
+    """A program that counts its threads, or forks, is not to find some that it knows not of."""
     with served(handle) as server:
         code = f"""
 import sys, threading
 from sansmcp_io.blocking import connect_http
 with connect_http({server.url!r}, info={INFO}, revisions={LEGACY}) as client:
     list(client.items("tools/list"))
-    print(threading.active_count(), {{"trio", "asyncio"}} & set(sys.modules))
+    print({{thread.name for thread in threading.enumerate()}})
+print(threading.active_count(), "asyncio" in sys.modules)
 """
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (run.stdout, run.stderr) == ("1 set()\n", "")
+    assert run.stderr == ""
+    during, after = run.stdout.splitlines()
+    assert eval(during) == {"MainThread", "sansmcp HTTP"}
+    assert after == "1 False"
 
 
 # --------------------------------------------------------------------------------- cancellation
@@ -527,17 +531,6 @@ def test_ctrl_c_while_the_user_is_asked_for_a_token_ends_the_call() -> None:
 
 
 # ------------------------------------------------------------------------------------- settings
-
-
-def test_a_proxy_is_not_gone_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody has had a reason to name it."""
-    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
-    monkeypatch.delenv("no_proxy", raising=False)
-    with (
-        pytest.raises(ValueError, match="https_proxy is set"),
-        connect_http("https://api.example/mcp", info=INFO),
-    ):
-        pass
 
 
 def test_async_handlers_are_refused_at_once() -> None:
