@@ -69,7 +69,7 @@ HAS_PROCESS_GROUPS: Final = hasattr(os, "killpg")
 def server_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a server process: what is safe to inherit, and `env`.
 
-    A server is often somebody else's program. It must not learn the tokens and keys that happen
+    A server is often a program of others. It must not learn the tokens and keys that happen
     to be in the environment of the client, unless they are given to it.
     """
     inherited = {
@@ -233,7 +233,7 @@ def taken_standard_streams() -> Generator[tuple[Source, Sink], None, None]:
         with contextlib.redirect_stdout(sys.stderr):
             yield source, sink
     finally:
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it, or it was closed
+        with contextlib.suppress(OSError, ValueError):  # no process reads it, or it was closed
             if sys.stdout is not None:
                 sys.stdout.flush()  # printed past the redirection: it goes where the rest went
         os.dup2(kept_input, 0)

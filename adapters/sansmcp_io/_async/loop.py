@@ -81,7 +81,7 @@ class Workers(Protocol):
 
 
 class Scope(Protocol):
-    """A block of one task that ends at its deadline, or when somebody cancels it."""
+    """A block of one task that ends at its deadline, or when it is cancelled."""
 
     @property
     def deadline(self) -> float:
@@ -111,7 +111,7 @@ class Scope(Protocol):
 
 
 class Tasks(Protocol):
-    """Tasks that nobody waits for, until the connection has ended."""
+    """Tasks that run until the connection has ended. No caller waits for one of them."""
 
     def start_soon(
         self, function: Callable[..., Coroutine[Any, Any, Any]], /, *args: Any, name: object = None

@@ -138,7 +138,7 @@ class RequestSender:
             return 0.0  # the core says what is wrong with that
         start = self.clock()
         if self.sending.needs_reopening:
-            self.sending.reopen(self.loop.new_mailbox(), start)  # nobody waits for it there
+            self.sending.reopen(self.loop.new_mailbox(), start)  # no caller waits for it
             self.wake()
         has_come = await self.loop.wait_until(start + seconds, self._until_room)
         waited = self.clock() - start

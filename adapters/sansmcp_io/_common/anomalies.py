@@ -54,7 +54,7 @@ class AnomalyLog:
                 return logging.INFO, anomaly.rule, anomaly.text
             case ProtocolViolation() | LimitReached():
                 return logging.WARNING, anomaly.rule, anomaly.text
-            case MessageIgnored():  # a lost race is nobody's fault
+            case MessageIgnored():  # a lost race is no mistake
                 return logging.DEBUG, anomaly.rule, anomaly.text
             case ErrorWithoutIdReceived():
                 text = f"the peer could not read a message of this side (code {anomaly.code})"

@@ -9,7 +9,7 @@ standard error too. Changing it would break their writes, so it is never changed
   piece would have to be waited for.
 - A socket is told with each call not to wait.
 - A pipe that cannot be opened again (another system, another user's) is read when it is ready,
-  which never blocks as long as nobody else reads from it, and written by a thread.
+  which never blocks as long as no other process reads from it, and written by a thread.
 - Regular files and terminals are written by a thread; a regular file is read by one, too, since
   it cannot be waited for.
 """

@@ -45,7 +45,7 @@ _LEAST_ERROR_STATUS: Final = 400
 Outcome: TypeAlias = ResponseReceived | ErrorReceived | RequestFailed
 
 _REQUESTS: Final[Mapping[FailureReason, type[Exception]]] = {
-    # No CANCELLED: whoever cancels a request no longer waits for its ending.
+    # No CANCELLED: a caller that cancels a request no longer waits for its ending.
     FailureReason.TIMED_OUT: RequestTimeout,
     FailureReason.LOST: ConnectionLost,
     FailureReason.NO_STREAM: ConnectionLost,

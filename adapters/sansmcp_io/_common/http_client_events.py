@@ -51,7 +51,7 @@ def handle_http_event(
         case SessionLost():
             sending.lose_session(needs_reopening=event.start is None)
             if event.start is not None:
-                event.start.data = new_mailbox()  # nobody waits for it there
+                event.start.data = new_mailbox()  # no caller waits for it
         case _:
             sending.note(event)
             return event
@@ -59,7 +59,7 @@ def handle_http_event(
 
 
 def _tell(event: AuthorizationRequired | MessageRefused, refusal: Refusal) -> None:
-    """Let whoever waits for the ending of the request know the reason."""
+    """Note the reason for the caller that waits for the ending of the request."""
     if event.request is not None:
         event.request.data.refusal = refusal
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 Headers: TypeAlias = Mapping[str, str] | Iterable[tuple[str, str]]
-"""Fields of HTTP: a mapping, or pairs of name and value."""
+"""HTTP headers: a mapping, or pairs of name and value."""
 OnUnauthorized: TypeAlias = Callable[
     ["AuthorizationRequired"], Headers | Awaitable[Headers | None] | None
 ]
@@ -28,31 +28,31 @@ does what was refused with the fifth ones in a row. What it raises is the cause 
 
 @attrs.frozen(kw_only=True)
 class HTTPClientLimits:
-    """What a client puts up with. Times are in seconds; `math.inf`: no limit."""
+    """Limits of a client over HTTP. Times are in seconds; `math.inf`: no limit."""
 
     requests: int = attrs.field(default=100, validator=check_limit)
     """Requests at a time that have a connection; more wait for one, and their timeouts run. Each
     subscription has a connection beside these."""
     connect: float = attrs.field(default=10.0, validator=check_limit)
-    """For opening a connection, TLS included."""
+    """Seconds for opening a connection, with TLS."""
     head: float = attrs.field(default=30.0, validator=check_limit)
-    """For the head of a response, where no request's own timeout runs: notifications, answers, and
-    the stream for what belongs to no request."""
+    """Seconds for the head of a response where no timeout of a request runs: for notifications,
+    responses, and the GET stream."""
     silence: float = attrs.field(default=math.inf, validator=check_limit)
-    """In which nothing comes on an open stream; it is then taken up again, or lost."""
+    """Seconds without data on an open stream, which is then resumed, or lost."""
 
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def proxy_of(url: str) -> str | None:
-    """The proxy that the environment names for a URL. What is no URL is for others.
+    """The proxy that the environment names for a URL. Text that is no URL is checked elsewhere.
 
     It is that of `HTTP_PROXY`, `HTTPS_PROXY` or `ALL_PROXY`, unless `NO_PROXY` has the host.
     """
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
         return None
-    # It loads half of the standard library, which nobody needs who does not come here.
+    # It loads half of the standard library, which other programs do not need.
     from urllib.request import getproxies_environment, proxy_bypass
 
     parts = urlsplit(url)

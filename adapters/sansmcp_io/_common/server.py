@@ -38,7 +38,7 @@ class Verbs:
         return _NO_LOCK
 
     def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
-        """Call into the core, with the time, and handle what comes of it."""
+        """Call a method of the core with the time, and handle what follows from it."""
         raise NotImplementedError  # each adapter has its clock
 
 

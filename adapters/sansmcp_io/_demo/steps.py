@@ -158,7 +158,7 @@ class Steps:
         await self._event("server", "MessageIgnored", method="notifications/cancelled")
         failed = self._transcript.find("client", Kind.EVENT, "RequestFailed", reason="CANCELLED")
         check(len(failed) == 2, f"{len(failed)} requests ended as cancelled")
-        return "a cancelled handler stopped; a cancellation crossed its answer, and harmed nobody"
+        return "a cancelled handler stopped; a cancellation crossed its answer, and did no harm"
 
     async def late_answer(self) -> str:
         """The response that the cancellation has crossed is read now."""

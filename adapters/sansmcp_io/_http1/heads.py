@@ -94,7 +94,7 @@ def body_bytes(headers: Iterable[tuple[bytes, bytes]]) -> float:
         elif name == b"transfer-encoding":
             is_chunked = True
     if is_chunked and length is not None:
-        # RFC 9112, 6.1: whoever is in front of us may have read it otherwise.
+        # RFC 9112, 6.1: a proxy in front of this server may have read it otherwise.
         text = "Transfer-Encoding and Content-Length contradict each other"
         raise h11.RemoteProtocolError(text)
     return math.inf if is_chunked else int(length or 0)

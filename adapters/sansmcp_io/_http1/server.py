@@ -245,7 +245,7 @@ class HTTPConnection(Sending):
     def data_to_send(self, *, now: float) -> bytes:
         """Take what is to be written next; `b""` means that there is nothing now.
 
-        Take it when everything before was written: what waits is counted as long as it is here.
+        Take it when everything before was written: bytes that wait here are counted.
         """
         self._now = now
         exchange = self._exchange

@@ -160,7 +160,7 @@ def _is_about_proxies(value: object) -> bool:
 
 
 def _is_tls_or_none(value: object) -> bool:
-    ssl = sys.modules.get("ssl")  # whoever has a context has imported it
+    ssl = sys.modules.get("ssl")  # a program with a context has imported it
     return value is None or (ssl is not None and isinstance(value, ssl.SSLContext))
 
 

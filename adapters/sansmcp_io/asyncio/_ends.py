@@ -70,7 +70,7 @@ class _End:
                 outcome = function()
             except OSError as error:
                 failure = error
-            with suppress(RuntimeError):  # the loop has been closed: nobody waits for it
+            with suppress(RuntimeError):  # the loop has been closed
                 self._loop.call_soon_threadsafe(back, outcome, failure)
 
         threading.Thread(target=run, daemon=True).start()

@@ -41,7 +41,7 @@ class HandlerRunner(handlers.HandlerRunner):
         try:
             result = await awaitable
         except asyncio.CancelledError:
-            if request.open:  # nobody has cancelled it: the handler has cancelled itself
+            if request.open:  # the handler has cancelled itself
                 self._failed(request, RuntimeError("it has cancelled itself"))
                 self._wake()
             raise

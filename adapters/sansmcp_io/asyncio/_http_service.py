@@ -44,7 +44,7 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
             OSError: It is not possible to listen at this address.
         """
         new_wire = partial(HTTPWire, self, tls)
-        # Begun later: it would wait with sockets that nobody would close, were it cancelled then.
+        # Started below: if it were cancelled here, no one would close the sockets.
         self._listener = await asyncio.get_running_loop().create_server(
             new_wire, host, port, backlog=BACKLOG, start_serving=False
         )

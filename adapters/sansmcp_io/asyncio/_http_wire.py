@@ -74,7 +74,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             return
         try:
             self._receive(bytes(self._buffer[:nbytes]))
-        except Exception as error:  # a fault of ours ends this connection, and no other
+        except Exception as error:  # an internal error ends this connection only
             LOGGER.error("serving a connection failed", exc_info=error)
             self._break_off()
 

@@ -68,7 +68,7 @@ class AsyncioLoop:
 
 
 class Scope:
-    """A block of one task that ends at its deadline, or when somebody cancels it."""
+    """A block of one task that ends at its deadline, or when it is cancelled."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -98,7 +98,7 @@ class Scope:
 
     def __enter__(self) -> Scope:
         self._task = asyncio.current_task()
-        assert self._task is not None  # whoever awaits is in one
+        assert self._task is not None  # an awaiting caller is in one
         self._cancelled_before = self._task.cancelling()
         if self._is_cancelled:
             self._loop.call_soon(self._tell)

@@ -65,7 +65,7 @@ async def _outlast(
 
 
 class Tasks:
-    """Tasks that run until all of them are ended; nobody waits for one of them.
+    """Tasks that run until all of them are ended; no caller waits for one of them.
 
     Args:
         fail: Called with what one of them raises.

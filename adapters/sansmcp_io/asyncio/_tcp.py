@@ -51,7 +51,7 @@ async def connect_tcp(host: str, port: int) -> socket.socket:
 
 async def _addresses_of(host: str, port: int) -> list[_Address]:
     """The addresses of a host, those of IPv6 and IPv4 in turn (RFC 8305, section 4)."""
-    try:  # an address asks nobody, so it needs no thread
+    try:  # an address needs no lookup, and so no thread
         found: list[Any] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
         )
@@ -100,7 +100,7 @@ async def _connect(address: _Address) -> socket.socket:
         await loop.sock_connect(connecting, where)
     except BaseException:
         # A cancelled loop stops watching one turn later. By then the number of the descriptor may
-        # belong to another socket, which nobody would watch then.
+        # belong to another socket, which would not be watched then.
         with suppress(NotImplementedError):  # Windows: nothing is watched there
             loop.remove_writer(connecting)
         connecting.close()

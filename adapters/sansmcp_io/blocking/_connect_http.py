@@ -26,7 +26,7 @@ def connect_http(options: HTTPClientOptions[RequestHandler]) -> Generator[Client
 
     session: HTTPSession | None = None
     try:
-        with Uninterrupted():  # or nobody would know what there is to be closed
+        with Uninterrupted():  # else the session could be lost before it is assigned
             session = HTTPSession(endpoint, options)
         session.start(*options.opening)
         yield Client(session)

@@ -39,7 +39,7 @@ class _Interrupts:
         """Hold interruptions back from now on, and return what `restore` wants to know."""
         was_open = self.is_open
         self.is_open = False
-        self.depth += 1  # first, since the collector of garbage may call verbs of ours in here
+        self.depth += 1  # first, since garbage collection may call methods of this package here
         if self.depth == 1:
             try:
                 self._stand_before()
@@ -75,7 +75,7 @@ class _Interrupts:
             if (
                 signal.getsignal(signal.SIGINT) == self._interrupted
             ):  # else a handler has put its own
-                signal.signal(signal.SIGINT, former)  # until this has returned, ours only remembers
+                signal.signal(signal.SIGINT, former)  # until then, this one only remembers
             is_due = self._is_pending
         else:
             self.is_open = was_open

@@ -140,7 +140,7 @@ class RequestSender(EventDispatcher):
             return 0.0  # the core says what is wrong with that
         start = time.monotonic()
         if self.sending.needs_reopening:
-            self.sending.reopen(Mailbox[Any](), start)  # nobody waits for it there
+            self.sending.reopen(Mailbox[Any](), start)  # no caller waits for it
             self.turn()
         if not self.wait_for_room(start + seconds):
             raise self.sending.no_room_error(method, seconds)

@@ -95,7 +95,7 @@ class Keeper(Forkable):
     @property
     def session(self) -> RequestSender:
         """The session with the process that was started last."""
-        assert self._running is not None  # nobody has a client before it was opened
+        assert self._running is not None  # there is no client before `open`
         return self._running.session
 
     def open(self) -> None:

@@ -204,7 +204,7 @@ class EventDispatcher(Waiting):
         if not self._requests or self._nesting >= _MOST_NESTED:
             return None
         if not self.sending.has_room:
-            self._is_crowded = True  # whoever makes room has the reading thread look again
+            self._is_crowded = True  # the thread that makes room wakes the reading one
             return None
         request, _ = self._requests.popitem(last=False)
         return partial(self._serve, request)
@@ -252,7 +252,7 @@ class EventDispatcher(Waiting):
             self._wake_reader()
 
     def _call_logged(self, what: str, function: Callable[[], object]) -> None:
-        """Call a function of the application that nobody waits for."""
+        """Call a function of the application for which no caller waits."""
         try:
             not_async(self._without_lock(function), what)
         except Exception as error:
@@ -266,7 +266,7 @@ class EventDispatcher(Waiting):
         try:
             result = not_async(self._without_lock(self.handler, call), "the handler")
         except BaseException as error:
-            if request.open or not isinstance(error, CallCancelled):  # else nobody wants an answer
+            if request.open or not isinstance(error, CallCancelled):  # else no answer is expected
                 answer_failure(self.side, request, error, time.monotonic())
             if ends_program(error):
                 self.turn()

@@ -223,7 +223,7 @@ class Waiting(Guarded):
         try:
             self._pull(ready)
             now = time.monotonic()
-            # If nobody was there to read when it was time, what has come meanwhile counts first.
+            # If no thread read when the timeout came due, data that came meanwhile counts first.
             if not (is_late and ready and now < self._late_until):
                 self.side.handle_timeout(now)
             self.turn()

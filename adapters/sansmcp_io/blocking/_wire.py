@@ -222,7 +222,7 @@ class Wire(Waiting):
         seconds = FLUSH_SECONDS if self._has_input else FLUSH_SECONDS_AT_EOF
         until = math.inf
         if isinstance(self.connection, ClientConnection):
-            # What it has to say to a server that reads a little now and then, nobody waits for.
+            # No caller waits for the last output to a server that reads only now and then.
             until = time.monotonic() + FLUSH_SECONDS_AT_EOF
         while (self._taken or self.connection.unsent_bytes) and time.monotonic() < until:
             if not self._output_poll.poll(seconds * 1000):

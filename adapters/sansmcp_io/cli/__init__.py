@@ -11,7 +11,7 @@ __all__ = ["main"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     try:
-        from ._commands import run  # takes a while: not before somebody hears Ctrl-C
+        from ._commands import run  # takes a while: only after Ctrl-C is handled
 
         return run(sys.argv[1:] if arguments is None else arguments)
     except KeyboardInterrupt:  # outside of a conversation, which has its own way with it

@@ -46,7 +46,7 @@ Reported = (
     LocalProtocolError,
     OSError,
 )
-"""What a conversation may raise that is nobody's programming error."""
+"""Exceptions of a conversation that are not programming errors."""
 
 _WAIT: Final = "wants to be asked again in"
 """As the library says it, so that it is not said twice."""
@@ -416,7 +416,7 @@ def declares(capabilities: JSONObject) -> str:
 
 
 _OPENING = "initialize"
-"""What the command sends by itself, where there is a handshake: nobody else can."""
+"""Sent by the command itself where there is a handshake: users cannot send it."""
 
 
 def revisions_with(method: str) -> list[str]:

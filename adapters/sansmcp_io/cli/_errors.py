@@ -51,7 +51,7 @@ class Failure:
         data: What the server added to its error.
         http_status: The HTTP status of the server's response, where it is the reason or brought
             the error.
-        retry_after: Seconds after which the server wants to be asked again, where it said so.
+        retry_after: Seconds after which the request may be sent again, if the server said so.
     """
 
     kind: str

@@ -123,7 +123,7 @@ async def _list(conversation: ServerConversation, method: str) -> _Found:
         found.error = _described("lost", error)
     except RequestRefused as error:
         if error.status in _UNAUTHORIZED:
-            raise  # nobody is told anything without a credential
+            raise  # every other request needs a credential, too
         found.error = _described("http-status", error)
     except InvalidAnswer as error:
         found.error = _described("invalid-answer", error)

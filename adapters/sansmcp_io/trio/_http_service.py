@@ -105,7 +105,7 @@ class HTTPService(HTTPServiceBase):
     async def _keep_time(self) -> None:
         endpoint = self.endpoint
         while True:
-            self._alarm = -math.inf  # nobody needs to wake a clock that is awake
+            self._alarm = -math.inf  # a clock that is awake needs no wake-up
             endpoint.handle_timeout(trio.current_time())
             self.turn()
             deadline = endpoint.next_timeout()

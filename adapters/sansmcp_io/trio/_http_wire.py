@@ -59,7 +59,7 @@ class HTTPWire(HTTPWireBase):
                 await self._written.wait()
         except _BROKEN as error:
             LOGGER.debug("a connection has broken: %s", error)
-        except Exception as error:  # a fault of ours ends this connection, and no other
+        except Exception as error:  # an internal error ends this connection only
             LOGGER.error("serving a connection failed", exc_info=error)
         finally:
             self._rest = b""

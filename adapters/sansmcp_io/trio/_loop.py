@@ -72,7 +72,7 @@ class Workers:
 
 
 class Sleeper:
-    """A place for one task to wait in. Waking it while nobody waits is remembered."""
+    """A place for one task to wait in. A wake-up while it does not wait is remembered."""
 
     def __init__(self) -> None:
         self._task: trio.lowlevel.Task | None = None

@@ -59,7 +59,7 @@ class Child:
             while has_data(output):
                 await trio.sleep(LAST_WORDS_SECONDS)  # nothing tells that it was
             await self._end_group()
-            await output.aclose()  # which is the end for whoever reads from it
+            await output.aclose()  # which is the end for a task that reads from it
 
     async def stop(self) -> None:
         """Close the server's input and wait for its end; insist with signals.

@@ -145,7 +145,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
     async def _keep_time(self) -> None:
         connection = self.connection
         while True:
-            self._alarm = -math.inf  # nobody needs to wake a clock that is awake
+            self._alarm = -math.inf  # a clock that is awake needs no wake-up
             connection.handle_timeout(trio.current_time())
             self._turn()
             deadline = connection.next_timeout()

@@ -36,7 +36,7 @@ class HalfCloseableByteStream(ByteStream, Protocol):
 
 
 class NoWaitStream(ByteStream, Protocol):
-    """A stream that can also write what goes without waiting."""
+    """A stream that can also write without waiting."""
 
     def send_now(self, data: Buffer) -> int:
         """Write as much as goes now, and return how much that is."""

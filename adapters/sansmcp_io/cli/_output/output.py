@@ -165,7 +165,7 @@ class Output:
 
     def undeliverable(self, failed: OutputFailed) -> int:
         """Report that a result could not be written, and return the exit status."""
-        if isinstance(failed.error, BrokenPipeError):  # whoever has read enough knows
+        if isinstance(failed.error, BrokenPipeError):  # the reader has read enough, and knows
             return Status.BROKEN_PIPE
         self.line(Label.ERROR, f"the result cannot be written: {failed.error.strerror}")
         return Status.PROTOCOL
