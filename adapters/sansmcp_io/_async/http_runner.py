@@ -36,7 +36,6 @@ from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, Ses
 
 from .._common.anomalies import AnomalyLog
 from .._common.bounds import limit_of
-from .._common.call import check_progress_handler
 from .._common.endings import result_of, seconds_of
 from .._common.requests import RequestArguments
 from .._common.trace import HTTPTrace
@@ -187,11 +186,8 @@ class EndpointRunner:
         session: Session | None,
     ) -> JSONObject:
         """Send a request to a client, wait, and cancel the request if the wait is cancelled."""
-        on_progress = arguments.on_progress
-        timeout, max_timeout = arguments.timeout, arguments.max_timeout
-        check_progress_handler(on_progress)
-        timeout = self._request_timeout if timeout is None else timeout
-        mailbox = self.loop.new_mailbox(on_progress)
+        timeout, max_timeout = arguments.times(self._request_timeout)
+        mailbox = self.loop.new_mailbox(arguments.on_progress)
         call = arguments.send(
             self.endpoint.send_request,
             timeout,

@@ -25,7 +25,6 @@ from .._common.bounds import limit_of
 from .._common.call import (
     ClientSide,
     RequestingSide,
-    check_progress_handler,
 )
 from .._common.endings import (
     Outcome,
@@ -87,10 +86,8 @@ class RequestSender:
     ) -> JSONObject:
         """Send a request, wait, and cancel it if the wait is cancelled."""
         method, on_progress = arguments.method, arguments.on_progress
-        timeout, max_timeout = arguments.timeout, arguments.max_timeout
-        check_progress_handler(on_progress)
+        timeout, max_timeout = arguments.times(self._request_timeout)
         self.sending.check_open(method)
-        timeout = self._request_timeout if timeout is None else timeout
         if self._room.is_short:
             waited = await self._room_to_ask(method, timeout, max_timeout)
             timeout -= waited

@@ -20,7 +20,13 @@ from sansmcp import (
 
 from .anomalies import LOGGER
 from .bounds import UNSENT_BYTES, limit_of
-from .call import ClientSide, ProgressHandler, RequestingSide, internal_error
+from .call import (
+    ClientSide,
+    ProgressHandler,
+    RequestingSide,
+    check_progress_handler,
+    internal_error,
+)
 from .endings import ended_text, not_sent_error, tell_opening_failed, with_stderr
 from .errors import ConnectionLost, RequestTimeout
 from .stderr import StderrTail
@@ -42,6 +48,15 @@ class RequestArguments:
     max_timeout: float | None
     log_level: str | None
     on_progress: ProgressHandler | None
+
+    def times(self, default: float) -> tuple[float, float | None]:
+        """Return the two timeouts to use, and check `on_progress`.
+
+        Args:
+            default: Seconds, for a `timeout` of None.
+        """
+        check_progress_handler(self.on_progress)
+        return default if self.timeout is None else self.timeout, self.max_timeout
 
     def send(
         self,

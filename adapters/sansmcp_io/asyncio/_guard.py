@@ -65,15 +65,19 @@ async def guarded() -> AsyncGenerator[Guard, None]:
         raise guard.failure
 
 
-class Runs(Protocol):
+class Finishes(Protocol):
+    """A session, or what keeps one open."""
+
+    def finish(self) -> None:
+        """Let it end."""
+        ...
+
+
+class Runs(Finishes, Protocol):
     """A session."""
 
     async def run(self) -> None:
         """Run until it is finished."""
-        ...
-
-    def finish(self) -> None:
-        """Let it end."""
         ...
 
 
@@ -93,10 +97,11 @@ async def running(session: Runs) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
-            await finished(_finish(session, tasks))
+            await finished(finish(session, tasks))
 
 
-async def _finish(session: Runs, tasks: Tasks) -> None:
+async def finish(session: Finishes, tasks: Tasks) -> None:
+    """Let a session finish, and wait for the tasks that belong to it, which are ended then."""
     session.finish()
     try:
         await tasks.join()

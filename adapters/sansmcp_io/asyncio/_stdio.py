@@ -19,7 +19,7 @@ from .._options.clients import StdioClientOptions, StreamClientOptions
 from .._options.servers import ServerOptions, StdioServerOptions
 from ..stdio import taken_standard_streams
 from ._ends import Reads, StdioInput, StdioOutput, Writes
-from ._guard import guarded, running
+from ._guard import finish, guarded, running
 from ._loop import AsyncioLoop
 from ._process import open_child
 from ._session import StreamSession
@@ -175,12 +175,4 @@ async def keep_running(
             await restarter.open()
             yield restarter
         finally:
-            await finished(_end(restarter, tasks))
-
-
-async def _end(restarter: Restarter, tasks: Tasks) -> None:
-    restarter.finish()
-    try:
-        await tasks.join()
-    finally:
-        await tasks.end()
+            await finished(finish(restarter, tasks))

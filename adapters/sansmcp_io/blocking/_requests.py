@@ -28,7 +28,7 @@ from sansmcp import (
 )
 
 from .._common.bounds import limit_of
-from .._common.call import ClientSide, check_progress_handler, not_async
+from .._common.call import ClientSide, not_async
 from .._common.endings import (
     check_listing,
     ended_text,
@@ -66,13 +66,11 @@ class RequestSender(EventDispatcher):
     def request(self, arguments: RequestArguments, serving: IncomingRequest | None) -> JSONObject:
         """Send a request, wait, and cancel it if the wait is interrupted."""
         method, on_progress = arguments.method, arguments.on_progress
-        timeout, max_timeout = arguments.timeout, arguments.max_timeout
-        check_progress_handler(on_progress)
+        timeout, max_timeout = arguments.times(self.request_timeout)
         with self:
             self._check_open(method)
             if serving is not None and not serving.open:
                 raise CallCancelled(f"{method} was not sent: the call has ended")
-            timeout = self.request_timeout if timeout is None else timeout
             if not self.sending.has_room:
                 waited = self._room_to_ask(method, timeout, max_timeout)
                 timeout -= waited

@@ -38,7 +38,6 @@ from .._common.anomalies import LOGGER, AnomalyLog
 from .._common.bounds import limit_of
 from .._common.call import (
     NotificationHandler,
-    check_progress_handler,
     not_async,
 )
 from .._common.endings import result_of, seconds_of
@@ -237,11 +236,9 @@ class ThreadRunner:
         session: Session | None,
     ) -> JSONObject:
         """Send a request to a client, wait, and cancel the request if the wait is interrupted."""
-        method, on_progress = arguments.method, arguments.on_progress
-        timeout, max_timeout = arguments.timeout, arguments.max_timeout
-        check_progress_handler(on_progress)
-        timeout = self._request_timeout if timeout is None else timeout
-        mailbox = Mailbox[_Answer](on_progress)
+        method = arguments.method
+        timeout, max_timeout = arguments.times(self._request_timeout)
+        mailbox = Mailbox[_Answer](arguments.on_progress)
         with self.lock:
             if serving is not None and not serving.open:
                 raise CallCancelled(f"{method} was not sent: the call has ended")
