@@ -53,7 +53,7 @@ class Client(
 
     @property
     def peer(self) -> Peer:
-        """What is known of the server: revision, info, capabilities, instructions."""
+        """The server, as far as it is known: revision, info, capabilities, instructions."""
         return self._session.side.peer
 
     async def _send_request(self, arguments: RequestArguments) -> JSONObject:

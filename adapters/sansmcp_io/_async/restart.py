@@ -31,7 +31,7 @@ class _Process:
         self.error: Exception | None = None
 
     def tried(self) -> None:
-        """It runs, or could not be started."""
+        """Note that it runs, or could not be started."""
         self.is_tried = True
         self.is_started.set()
 

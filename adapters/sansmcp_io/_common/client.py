@@ -1,4 +1,4 @@
-"""What a client can do, the same in all adapters: the arguments and descriptions of its methods."""
+"""The methods of a client, with arguments and descriptions that are the same in all adapters."""
 
 from __future__ import annotations
 

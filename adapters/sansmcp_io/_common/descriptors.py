@@ -28,9 +28,9 @@ from typing import Any, Final, TypeAlias
 Data: TypeAlias = bytes | bytearray | memoryview
 
 READ_BYTES: Final = 65_536
-"""What one read asks for at first: as much as a pipe of the usual size holds."""
+"""How many bytes one read asks for at first: as many as a pipe of the usual size holds."""
 LARGE_BYTES: Final = 262_144
-"""What one read asks for when there is more, and the size that a pipe is then given.
+"""How many bytes one read asks for when there are more, and the size of pipes from then on.
 
 A smaller size needs more turns, and a larger one does not fit into the processor's cache: both
 were measured to be slower.

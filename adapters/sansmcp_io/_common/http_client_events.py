@@ -1,4 +1,4 @@
-"""What events of a client endpoint mean for callers and for the log, on any loop or without one."""
+"""Handles events of a client endpoint that concern callers or the log, in any adapter."""
 
 from __future__ import annotations
 

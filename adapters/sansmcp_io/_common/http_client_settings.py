@@ -1,4 +1,4 @@
-"""What callers say about a client behind HTTP. No HTTP library is needed to say it."""
+"""The settings of a client over HTTP. They need no HTTP library."""
 
 from __future__ import annotations
 

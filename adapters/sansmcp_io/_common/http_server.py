@@ -1,4 +1,4 @@
-"""What applications say about a server behind HTTP. No HTTP library is needed to say it."""
+"""The settings of a server over HTTP. They need no HTTP library."""
 
 from __future__ import annotations
 

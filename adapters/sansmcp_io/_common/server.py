@@ -1,4 +1,4 @@
-"""What a server does outside of calls: its verbs, and logging as messages of the protocol."""
+"""The methods of a server outside of calls, and a handler that sends log records to clients."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Verbs:
 
 
 class ServerBase(Verbs, Generic[SecondsT]):
-    """What a server can do for one client outside of calls."""
+    """The methods of a server for one client, outside of calls."""
 
     _connection: ServerSide
 
     @property
     def peer(self) -> Peer:
-        """What is known of the client: revision, info, capabilities."""
+        """The client, as far as it is known: revision, info, capabilities."""
         with self._lock:
             return cast(ServerConnection, self._connection).peer
 
@@ -135,7 +135,7 @@ class SessionServerBase(ServerBase[SecondsT]):
 
     @property
     def peer(self) -> Peer:
-        """What is known of the client: revision, info, capabilities."""
+        """The client, as far as it is known: revision, info, capabilities."""
         return self._peer
 
     @property
@@ -165,11 +165,11 @@ class SessionServerBase(ServerBase[SecondsT]):
 
 
 class AllClients(Verbs):
-    """What a program sees and tells of all clients of a server behind HTTP."""
+    """The methods of a server over HTTP that concern all its clients."""
 
     @property
     def _endpoint(self) -> ServerEndpoint:
-        """What serves the clients."""
+        """The endpoint that serves the clients."""
         raise NotImplementedError  # each adapter has its endpoint
 
     @property

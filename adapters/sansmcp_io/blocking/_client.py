@@ -63,7 +63,7 @@ class Client(ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], fl
 
     @property
     def peer(self) -> Peer:
-        """What is known of the server: revision, info, capabilities, instructions."""
+        """The server, as far as it is known: revision, info, capabilities, instructions."""
         session = self._sessions.session
         with session:
             return session.side.peer

@@ -214,4 +214,4 @@ class Child:
 
 
 def _nobody_calls(function: Callable[[], object]) -> None:
-    """What is kept is handed on later."""
+    """Call nothing: data that is kept is handed on later."""

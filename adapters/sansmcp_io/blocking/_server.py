@@ -1,4 +1,4 @@
-"""What a server can do outside of calls: publish, log, notify and ask."""
+"""A server outside of calls, without a loop: publish, log, notify and ask."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class HTTPWire(HTTPWireBase):
         self._has_sent_eof = False
 
     async def run(self) -> None:
-        """Serve the client until the connection is over."""
+        """Serve the client until the connection has ended."""
         connection = self._connection
         try:
             while connection.state is not ConnectionState.CLOSED:

@@ -106,7 +106,7 @@ class DescriptorStream:
             rest = rest[await self.send_some(rest) :]
 
     async def _in_thread(self, end: Source | Sink, function: Callable[[], Returned]) -> Returned:
-        """One call per thread: an abandoned one moves no more than it had begun to."""
+        """Call a function in a thread of its own; one that is left behind moves no more data."""
         try:
             return await trio.to_thread.run_sync(
                 function, abandon_on_cancel=True, limiter=self._limiters[end]
