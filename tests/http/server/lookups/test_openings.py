@@ -156,7 +156,7 @@ def test_an_initialize_for_which_there_is_no_room_is_refused() -> None:
     """Before the application is asked."""
     endpoint = new_endpoint(sessions=sessions(opening="ask"), config=Config(max_held_bytes=8_000))
     message = initialize(1, LEGACY)
-    message["params"]["clientInfo"]["title"] = "x" * 5_000
+    message["params"]["clientInfo"] = {"name": "client", "version": "1", "title": "x" * 5_000}
     exchange = post(endpoint, message)
 
     assert answer(exchange).status == 503
