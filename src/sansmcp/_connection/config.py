@@ -89,7 +89,8 @@ class Config(Record):
     """Digits of one incoming integer; a longer one is a parse error (OWN-003)."""
     max_requests: int = _limit(10_000)
     """Open requests in each direction. An incoming request above the limit gets the error -32603
-    with `data.reason` (OWN-004); sending one raises `LocalProtocolError` (OWN-005)."""
+    with `data.reason` (OWN-004); sending one raises `LocalProtocolError` (OWN-005). An HTTP server
+    refuses a request with 503 while as many wait for a decision of the application (OWN-061)."""
     max_batch: int = _limit(1_000)
     """Messages in one batch of 2025-03-26; a longer batch is an invalid request (OWN-006)."""
     max_used_ids: int = _limit(10_000)
