@@ -31,6 +31,7 @@ from tests.support.http.certificates import certificate
 from tests.support.http.on_loops import connect_http, serving
 from tests.support.http.proxy import proxying
 from tests.support.http.tools import URI, handle
+from tests.support.programs.http2_app import serving_http2
 
 __all__ = ["certificate"]  # a fixture
 
@@ -312,6 +313,22 @@ async def test_calls_wait_for_each_other_where_the_pool_is_small() -> None:
 
 
 # -------------------------------------------------------------------------- the way to the server
+
+
+@ERAS
+@on_loops
+async def test_http_2_carries_streams_and_calls_on_one_connection(
+    revisions: tuple[str, ...],
+) -> None:
+    """And what is cancelled there ends nothing else."""
+    slow: JSONObject = {"name": "slow", "arguments": {"seconds": 60}}
+    with serving_http2() as url:
+        http = httpx2.AsyncClient(http1=False, http2=True, limits=ONE_CONNECTION)
+        async with http, connect_http(url, info=INFO, http=http, revisions=revisions) as client:
+            for _ in range(2):
+                assert await echo(client) == "a"
+                with pytest.raises(RequestTimeout):
+                    await client.request("tools/call", slow, timeout=0.2)
 
 
 @on_loops

@@ -188,6 +188,13 @@ class HTTPWire(Waiting):
                 self._lose(stream, POOL_IS_FULL)
         job.go_on()
 
+    def gives_way(self, job: Job) -> None:
+        """A stream beside calls has its connection together with them."""
+        self._has_no_room = True
+        text = "over HTTP/2 one thread reads for all: there is no stream beside calls"
+        LOGGER.warning("%s", text)
+        self._lose(job, text)
+
     def is_idle(self, worker: Worker, tell: Callable[[], object] | None) -> None:
         """A worker has done what it had to, of which this is to be told, and can do more."""
         if len(self._idle) < _MOST_IDLE:

@@ -23,7 +23,15 @@ import httpx2
 from sansmcp.http import ClientExchange
 
 from .._common.anomalies import LOGGER
-from ..httpx import build_request, failure_text, is_known, request_text, response_text, was_kept
+from ..httpx import (
+    build_request,
+    failure_text,
+    is_beside,
+    is_known,
+    request_text,
+    response_text,
+    was_kept,
+)
 
 
 class _Aborted(BaseException):
@@ -150,6 +158,7 @@ class Told(Protocol):
     def has_end(self, job: Job, head: Callable[[], object] | None) -> None: ...
     def has_failed(self, job: Job, text: str, *, kept: bool) -> None: ...
     def has_no_room(self, job: Job) -> None: ...
+    def gives_way(self, job: Job) -> None: ...
     def is_idle(self, worker: Worker, tell: Callable[[], object] | None) -> None: ...
 
 
@@ -238,7 +247,10 @@ class Worker:
             response = self._send(use, job, trace)
             try:
                 has_head = True
-                if response.http_version != "HTTP/2":
+                if response.http_version == "HTTP/2":
+                    if is_beside(job.exchange):
+                        return partial(told.gives_way, job)
+                else:
                     stream = response.extensions.get("network_stream")
                     use.taken(stream)
                     job.runs_on(stream)
