@@ -21,9 +21,9 @@ INFO: JSONObject = {"name": "test-client", "version": "1.0"}
 CONFIG = Config(max_message_bytes=100_000)
 LIMIT = r"the limit of Config\.max_message_bytes is 100000$"
 STDIO = {
-    "first": rf"^the answer to tools/call has more than 100000 bytes; {LIMIT}",
-    "last": rf"^the answer to tools/call has 20[0-9]{{4}} bytes; {LIMIT}",
-    "fraction": rf"^the answer to tools/call has 20[0-9]{{4}} bytes; {LIMIT}",
+    "first": rf"^the response to tools/call has more than 100000 bytes; {LIMIT}",
+    "last": rf"^the response to tools/call has 20[0-9]{{4}} bytes; {LIMIT}",
+    "fraction": rf"^the response to tools/call has 20[0-9]{{4}} bytes; {LIMIT}",
 }
 CUT = (
     r"^the connection ended before tools/call was answered; the stream ended in a message of "
@@ -31,7 +31,7 @@ CUT = (
 )
 HTTP = {
     "json": rf"^tools/call: the body has 20[0-9]{{4}} bytes; {LIMIT}",
-    "stream": rf"^the answer to tools/call has more than 100000 bytes; {LIMIT}",
+    "stream": rf"^the response to tools/call has more than 100000 bytes; {LIMIT}",
 }
 SECONDS = 60.0
 """The time of a call: whoever waits so long has not learnt of it."""

@@ -75,7 +75,7 @@ async def test_over_http(revisions: tuple[str, ...]) -> None:
         nursery.start_soon(wait)
         while not handler.waits:
             await loops.checkpoint()
-        with pytest.raises(PeerError, match=r"^the answer is too large \(-32603\)$") as caught:
+        with pytest.raises(PeerError, match=r"^the response is too large \(-32603\)$") as caught:
             await client.request(*named("large"), timeout=60)
         assert "Config.max_unsent_bytes is 200000" in str(caught.value.data)
         handler.go.set()
@@ -117,7 +117,7 @@ async def test_below_asgi() -> None:
     large = await client.post(tool_call(2, "large")).ended()
     assert large.json["error"]["code"] == -32603
     modern = await post_asgi(app, modern_tool_call(2, "large")).ended()
-    assert modern.json["error"]["message"] == "the answer is too large"
+    assert modern.json["error"]["message"] == "the response is too large"
     flooded = await client.post(tool_call(3, "flood")).ended()
     assert flooded.is_complete
     await waiting.ended()

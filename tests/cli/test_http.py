@@ -141,7 +141,7 @@ def test_fields_are_sent_with_every_request(tmp_path: Path) -> None:
         (["--header", "A b: SECRET"], "--header takes 'NAME: VALUE'"),
         (["--header", "A: SECRET\xe9"], "--header A: the value is not of visible ASCII"),
         (["--header", "A: SECRET\nB: x"], "--header A: the value is not of visible ASCII"),
-        (["--header", "Host: SECRET"], "the field Host is written by the library"),
+        (["--header", "Host: SECRET"], "the header Host is written by the library"),
         (["--header", "@/nonexistent/file"], "/nonexistent/file"),
         (["--env", "A=SECRET"], "--env is for a server with a command"),
     ],

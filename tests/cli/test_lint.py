@@ -111,7 +111,7 @@ def test_violation_is_shown_with_its_place(lint: Linter) -> None:
     assert done.lines == [
         "talk:4: STDIO-002 MUST NOT server: the server wrote something that is no message: "
         "Listening on port 3000",
-        "talk:8: JSON-004 MUST server: an answer names no request",
+        "talk:8: JSON-004 MUST server: a response names no request",
         "talk:7: note: no answer to ping id 1 of the client was seen",
     ]
     assert done.status == 1

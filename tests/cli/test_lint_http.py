@@ -214,7 +214,7 @@ def test_session_from_before_and_messages_without_one_are_told_apart(
     capture.post(call("ping"), [BOTH, SESSION, LATEST], answer=RESULT)
     capture.post(call("ping"), [BOTH], answer=RESULT)
     assert lint(capture) == [("blind-spot", 3), ("blind-spot", 8)]
-    assert "said before" in lint.documents[0]["text"]
+    assert "before the first one" in lint.documents[0]["text"]
     assert "cannot be linked" in lint.documents[1]["text"]
 
 

@@ -152,7 +152,7 @@ class Answers:
                 self._core.report(BAD_ANSWER_ID)
             return None
         if (late := self._outgoing.late.pop(key, None)) is not None:
-            text = f"an answer to {late._method} came after the end"
+            text = f"a response to {late._method} came after the end"
             self._core.events.append(
                 MessageIgnored(rule="CANC-011", text=text, method=None, id=key, answer=message)
             )
@@ -163,7 +163,7 @@ class Answers:
             self._core.events.append(
                 MessageIgnored(
                     rule="JSON-004",
-                    text="an answer names no request",
+                    text="a response names no request",
                     method=None,
                     id=key,
                     answer=message,
@@ -171,13 +171,13 @@ class Answers:
             )
         elif self._core.config.strict:
             self._core.report(
-                Breach("JSON-004", f"an answer has the id {raw!r} instead of {other!r}")
+                Breach("JSON-004", f"a response has the id {raw!r} instead of {other!r}")
             )
             return None
         else:
             self._core.report(
                 Breach(
-                    "OWN-019", f"an answer has the id {raw!r} instead of {other!r}", tolerated=True
+                    "OWN-019", f"a response has the id {raw!r} instead of {other!r}", tolerated=True
                 )
             )
         return call
@@ -248,7 +248,7 @@ class Answers:
         """The text that reports a response over the limit; `size` says how many bytes it has."""
         limit = self._core.config.max_message_bytes
         return (
-            f"the answer to {call._method} has {size} bytes; "
+            f"the response to {call._method} has {size} bytes; "
             f"the limit of Config.max_message_bytes is {limit}"
         )
 

@@ -137,7 +137,7 @@ class Discovery:
         capabilities: Any = result.get("capabilities")
         if versions.__class__ is not list or not is_object(capabilities):
             # Reached only with `Config.check="none"`.
-            text = f"the answer to {_DISCOVER} lacks supportedVersions or capabilities"
+            text = f"the response to {_DISCOVER} lacks supportedVersions or capabilities"
             self._handshake.start_failed(start, FailureCause.INVALID_ANSWER, text)
             return
         if MODERN_REVISION not in versions:

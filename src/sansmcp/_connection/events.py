@@ -303,9 +303,9 @@ class FailureReason(enum.Enum):
     """The reason why a request of this side has ended without a valid response."""
 
     CANCELLED = "this side cancelled it"
-    TIMED_OUT = "no answer came in time"
+    TIMED_OUT = "no response came in time"
     LOST = "the connection ended first"
-    INVALID_ANSWER = "the answer is not valid"
+    INVALID_ANSWER = "the response is not valid"
     NO_STREAM = "there is no stream on which it could be sent"
     TOO_MANY_ROUNDS = "the server asked for input more often than the limit allows"
     REFUSED = "the server refused the HTTP request that carried it"

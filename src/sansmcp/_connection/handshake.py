@@ -135,7 +135,7 @@ class ClientHandshake:
         info: Any = result.get("serverInfo")
         if not is_object(capabilities) or not is_object(info):
             # Reached only with `Config.check="none"`.
-            text = "the answer to initialize lacks capabilities or serverInfo"
+            text = "the response to initialize lacks capabilities or serverInfo"
             self.start_failed(start, FailureCause.INVALID_ANSWER, text)
             return
         if revision not in self._core.legacy_revisions:

@@ -55,7 +55,7 @@ _CANCELLED = REQUESTS[RequestState.OPEN, RequestTrigger.CANCEL]
 _RESULT_BYTES: Final = len(b'{"jsonrpc":"2.0","id":,"result":}')
 _BATCH_BYTES: Final = 3
 """The size of brackets and newline around the responses to a batch."""
-_TOO_LARGE: Final = "the answer is too large"
+_TOO_LARGE: Final = "the response is too large"
 _ERROR_BYTES: Final = 1 + len(
     b'{"jsonrpc":"2.0","id":,"error":{"code":-32603,"message":"%b"}}' % _TOO_LARGE.encode()
 )
@@ -547,7 +547,7 @@ class IncomingRequests(MethodPart):
         self._core.transport.answer_replaced(request)
         limit = self._core.config.max_unsent_bytes
         text = (
-            f"the answer to {request._method[:80]} has {len(answer)} bytes; "
+            f"the response to {request._method[:80]} has {len(answer)} bytes; "
             f"the limit of Config.max_unsent_bytes is {limit}"
         )
         if request._batch is not None:

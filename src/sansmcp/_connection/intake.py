@@ -164,7 +164,7 @@ class Intake:
         used = self._incoming.used_ids
         if is_modern:  # an id may be used again after its response
             if self._incoming.cancelled_ids.discard(id):
-                text = f"the id {raw!r} is that of a cancelled request, which has no answer"
+                text = f"the id {raw!r} is that of a cancelled request, which gets no response"
                 self._core.report(Breach("ID-002", text, tolerated=True), request=request)
         elif self._core.is_shared:
             pass  # many clients use the same ids

@@ -467,7 +467,7 @@ class OutgoingRequests:
                 self._core.events.append(
                     LimitReached(
                         rule="OWN-008",
-                        text="the oldest request that ended without an answer was forgotten; "
+                        text="the oldest request that ended without a response was forgotten; "
                         "forgotten_answers counts on",
                     )
                 )

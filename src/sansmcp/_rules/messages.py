@@ -28,7 +28,7 @@ from .sending import Breach
 _VERSION: Final = Breach("JSON-001", 'jsonrpc is not "2.0"')
 
 BAD_REQUEST_ID: Final = Breach("JSON-002", "a request id is a string or an integer")
-BAD_ANSWER_ID: Final = Breach("JSON-002", "an answer has no usable id")
+BAD_ANSWER_ID: Final = Breach("JSON-002", "a response has no usable id")
 NO_OBJECT: Final = Breach("JSON-001", "a message is a JSON object")
 NULL_PARAMS: Final = Breach("OWN-015", "params is null", tolerated=True)
 BATCHED_INITIALIZE: Final = Breach("BATCH-003", "initialize is never part of a batch")
@@ -47,7 +47,7 @@ def judge_call(message: JSONObject) -> Breach | None:
     if message.get("jsonrpc") != "2.0":
         return _VERSION
     if "id" in message and ("result" in message or "error" in message):
-        return Breach("ERR-001", "a message is both a request and an answer")
+        return Breach("ERR-001", "a message is both a request and a response")
     params: Any = message.get("params")
     if params is not None and not is_object(params):
         return Breach("JSON-017", "params is not an object", ErrorCode.INVALID_PARAMS)
@@ -60,11 +60,11 @@ def judge_answer(message: JSONObject) -> Breach | None:
     error: Any = message.get("error", MISSING)
     if error is MISSING:
         if result is MISSING:
-            return Breach("JSON-005", "an answer has neither result nor error")
+            return Breach("JSON-005", "a response has neither result nor error")
         if not is_object(result):
             return Breach("JSON-007", "a result is not an object")
     elif result is not MISSING:
-        return Breach("JSON-006", "an answer has both result and error")
+        return Breach("JSON-006", "a response has both result and error")
     elif not is_error(error):
         return Breach("JSON-008", "an error lacks an integer code or a string message")
     return None if message.get("jsonrpc") == "2.0" else _VERSION

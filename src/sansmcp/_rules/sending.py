@@ -146,7 +146,7 @@ def judge_request(
 def judge_phase(phase: Phase, sender: Side, method: str) -> Breach | None:
     """The rule that a request breaks in a phase before `OPERATING`, or None."""
     if phase is Phase.PROBING:
-        text = f"not open: {method} came before the answer to server/discover"
+        text = f"not open: {method} came before the response to server/discover"
         return Breach("LIFE-005", text)
     if method == "ping":
         return None
@@ -158,7 +158,7 @@ def judge_phase(phase: Phase, sender: Side, method: str) -> Breach | None:
         return Breach("LIFE-006", f"the server sent {method} before notifications/initialized")
     if phase is Phase.AGREED:
         return too_early(method)
-    return Breach("LIFE-005", f"not initialized: {method} came before the answer to initialize")
+    return Breach("LIFE-005", f"not initialized: {method} came before the response to initialize")
 
 
 def too_early(method: str) -> Breach:

@@ -1,4 +1,4 @@
-"""The header fields of an HTTP request."""
+"""The headers of an HTTP request."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import Any, Final, TypeAlias
 
 Text = str | bytes
 Headers = tuple[tuple[bytes, bytes], ...]
-"""Header fields to send, with names in lower case."""
+"""Headers to send, with names in lower case."""
 GivenHeaders: TypeAlias = Mapping[str, Text] | Mapping[bytes, Text] | Iterable[tuple[Text, Text]]
-"""Header fields as a caller gives them: a mapping, or pairs of name and value."""
+"""Headers as a caller gives them: a mapping, or pairs of name and value."""
 
 MAX_FIELDS: Final = 200
-"""The most fields of one request that are read."""
+"""The most headers of one request that are read."""
 PARAM_PREFIX: Final = b"mcp-param-"
 _LISTS: Final = (b"accept", b"access-control-request-headers", b"content-encoding")
-"""Fields whose lines form one list. A second line of another field is a fault if the library uses
-the field."""
+"""Headers whose lines form one list. A second line of another header is a fault if the library uses
+the header."""
 _NONE: Final[frozenset[bytes]] = frozenset()
 
 
 def text_of(value: Text) -> str:
-    """The value of a field as text; bytes are decoded as Latin-1."""
+    """The value of a header as text; bytes are decoded as Latin-1."""
     return value if isinstance(value, str) else str(value, "latin-1")
 
 
 def pairs_of(headers: Any) -> Any:
-    """Header fields as pairs of name and value, whether they are a mapping or pairs."""
+    """Headers as pairs of name and value, whether they are a mapping or pairs."""
     return headers.items() if hasattr(headers, "items") else headers
 
 
 class Fields:
-    """The header fields of one request, by name in lower case.
+    """The headers of one request, by name in lower case.
 
-    Values are decoded only on request: the library does not use most fields, and it knows the
+    Values are decoded only on request: the library does not use most headers, and it knows the
     meaning of values that are equal in each request.
 
     Attributes:
         raw: The values as received, by name.
-        repeated: The names of fields with several lines that must have one.
+        repeated: The names of headers with several lines that must have one.
         too_many: Whether there were more than `MAX_FIELDS`; the others were not read.
     """
 
@@ -61,7 +61,7 @@ class Fields:
         self._read(lines)
 
     def _read(self, lines: Iterable[tuple[Text, Text]]) -> None:
-        """Read fields with names of any case and with repeated lines."""
+        """Read headers with names of any case and with repeated lines."""
         raw: dict[Text, Text] = {}
         repeated: set[bytes] = set()
         for given, value in lines:
@@ -76,7 +76,7 @@ class Fields:
         self.raw, self.repeated = raw, repeated
 
     def get(self, name: bytes) -> str | None:
-        """The value of a field without the white space around it; None if it is absent.
+        """The value of a header without the white space around it; None if it is absent.
 
         Keeps HDR-037.
         """

@@ -1,7 +1,8 @@
 """The handshake of the legacy revisions: what both sides have agreed on, as far as that is certain.
 
-The handshake is followed in the order in which it is seen. That order favours both sides most: a
-message is too early only if the message that it had to wait for was not even seen.
+The handshake is followed in the order in which its messages are seen. That order is the most
+favourable one for both sides: a message is too early only if the message that it had to wait for
+was not seen before it.
 
 Source: MCP 2025-11-25, basic/lifecycle.
 """
@@ -24,7 +25,7 @@ from ._log_levels import AgreedLogLevel
 from ._subscriptions import SubscribedResources
 
 _ERA: Final = "what was agreed on is not known here: nothing that depends on it is judged"
-_UNREADABLE: Final = "answers to what it may have asked, and uses of it, are not judged"
+_UNREADABLE: Final = "responses to it, and uses of what it may have set, are not judged"
 INITIALIZED: Final = "notifications/initialized"
 
 
@@ -170,7 +171,7 @@ class Handshake:
         return request is self._opening
 
     def forget(self, request: SeenRequest) -> None:
-        """The response to a request will not be understood: it may be that of the handshake."""
+        """The response to a request will not be matched; for `initialize`, lose track."""
         if request is self._opening:
             self.lose_track()
 

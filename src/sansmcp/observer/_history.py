@@ -25,7 +25,7 @@ from ._observations import Observations
 _FINISHED: Final = (
     "the oldest finished request was forgotten: what still comes for it is not judged any more"
 )
-_OPEN: Final = "the oldest request was forgotten, and its answer will not be matched"
+_OPEN: Final = "the oldest request was forgotten, and its response will not be matched"
 
 
 @attrs.frozen
@@ -56,10 +56,10 @@ class SeenRequest:
         method: The method.
         number: The number of its message.
         index: The place in its batch; None outside of one.
-        place: The place that the other side has read if it answers; see `number`.
+        place: The place that the other side has certainly read once it answers.
         time: When it was seen, in seconds; None without times.
         spec: The method's definition, where the revision is known for certain.
-        subject: What the effect of the response depends on; its type depends on the method.
+        subject: The data that the response will need; its type depends on the method.
         token: The progress token as a key of tables; None where there is none.
         n_sent: How many requests with this id may be answered.
         n_answered: How many responses with this id were seen.

@@ -1,7 +1,7 @@
-"""The observer of one HTTP endpoint: the conversation of each message, and what breaks a rule.
+"""The observer of one HTTP endpoint: it assigns each message to a conversation, and judges it.
 
-Each exchange of 2026-07-28 is a conversation of its own. The older revisions have sessions;
-without a session id, what a request may do depends on an agreement that is not known, and less is
+Each exchange of 2026-07-28 is a conversation of its own. The older revisions have sessions. For a
+request without a session id, the agreed revision and capabilities are not known, and less is
 judged. The stream of HTTP+SSE (2024-11-05) names the URL to which its messages are POSTed.
 
 Source: MCP 2025-11-25 and 2026-07-28, basic/transports, Streamable HTTP; MCP 2024-11-05,
@@ -38,14 +38,14 @@ class _SeenExchange:
         number: The number of its head.
         method: The method of HTTP.
         target: The target as the head has it.
-        fields: The header fields of the request.
-        is_for_endpoint: Whether its target is the endpoint; other exchanges are not judged.
+        fields: The headers of the request.
+        is_for_endpoint: Whether its target is the endpoint; if not, it is not judged.
         size: The bytes of head and body that count for the limit.
         conversation: The conversation that it belongs to; None where that is not known yet.
         message: The method and id of the POSTed message; None: the body was no JSON.
         has_request: Whether the POSTed body contains a JSON-RPC request.
         digest: A digest of the POSTed body.
-        body_number: The number of the POSTed body.
+        body_number: The number of the POSTed body among heads and messages.
         is_modern: Whether the POSTed message is one of 2026-07-28.
         status: The status of the response; None before its head.
         status_number: The number of the head of the response.
@@ -72,10 +72,9 @@ class _SeenExchange:
 class HTTPObserver:
     """Watches the HTTP exchanges of one endpoint, and reports who does what and breaks which rule.
 
-    It judges Streamable HTTP of all revisions and HTTP+SSE of 2024-11-05: the messages in the
-    bodies as `Observer` does, each in the conversation that it belongs to, and besides them header
-    fields, statuses and content types. It performs no I/O: a proxy, a middleware or a test feeds it
-    what passes.
+    It judges Streamable HTTP of all revisions and HTTP+SSE of 2024-11-05: headers, statuses,
+    content types, and the messages in the bodies as `Observer` does, each in the conversation that
+    it belongs to. It performs no I/O: a proxy, a middleware or a test gives it what passes.
 
     Feed it each exchange in this order, before the parts are passed on: the head of the request,
     its body, the head of the response, its body or its events, the end. Exchanges may overlap in
@@ -323,7 +322,7 @@ class HTTPObserver:
         elif seen.method == "GET" and in_stream and not conversation.is_old:
             is_response = "method" not in members and ("result" in members or "error" in members)
             if is_response and "last-event-id" not in seen.fields:
-                yield "SSE-024", "an answer on a stream that no request has opened"
+                yield "SSE-024", "a response on a stream that no request has opened"
 
     def _is_replayed(self, conversation: HTTPConversation, seen: _SeenExchange, id: str) -> bool:
         """Whether a resumed stream repeats an event that was seen, and perhaps not received."""
@@ -352,7 +351,7 @@ class HTTPObserver:
 
         Args:
             exchange: The name of the exchange.
-            side: The side that closed its connection. By that, a client of 2026-07-28 cancels.
+            side: The side that closed its connection. A client of 2026-07-28 cancels in this way.
             now: The time in seconds, on one clock for everything.
         """
         self._tell_time(now)
@@ -429,7 +428,7 @@ class HTTPObserver:
         if session is None:
             return None
         known = self._sessions.get(session)
-        # If it was not seen to begin, what it has agreed on is not known.
+        # If its beginning was not seen, its revision and capabilities are not known.
         return known or self._keep_session(session, self._conversation_from_the_middle())
 
     def _keep_session(self, session: str, conversation: HTTPConversation) -> HTTPConversation:
@@ -441,7 +440,7 @@ class HTTPObserver:
     def _conversation_of_one(self, seen: _SeenExchange, message: Any) -> HTTPConversation:
         """The conversation of a POST that belongs to no known one."""
         begins = seen.is_modern or member(message, "method") == "initialize"
-        # A body that is no JSON is whole, and cannot be explained by earlier messages.
+        # Earlier messages cannot explain a body that is no JSON.
         if begins or message is None:
             return HTTPConversation(Observer(config=self._config))
         return HTTPConversation(Observer(config=self._config, from_start=False), is_alone=True)

@@ -1,4 +1,4 @@
-"""The conversations that pass over HTTP, each with an observer of its own."""
+"""The conversations over HTTP, each with an observer of its own."""
 
 from __future__ import annotations
 

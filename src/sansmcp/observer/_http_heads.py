@@ -1,4 +1,4 @@
-"""What the heads of one HTTP exchange show: header fields, statuses, content types.
+"""What the heads of one HTTP exchange show: headers, statuses, content types.
 
 Each function judges what stands in one exchange, so the order in which exchanges pass does not
 matter. A *fault* is a rule and how it was broken.
@@ -27,15 +27,15 @@ _VISIBLE: Final = re.compile(r"[\x21-\x7e]+")
 _WITH_VERSION_FIELD: Final = frozenset(LEGACY_REVISIONS[-2:])
 
 Header: TypeAlias = tuple[str, str] | tuple[bytes, bytes]
-"""The name and the value of one header field."""
+"""The name and the value of one header."""
 Fields: TypeAlias = Mapping[str, str]
-"""The fields of a head: names in lower case; values of one name are joined by commas."""
+"""The headers of one message: names in lower case; values of one name are joined by commas."""
 Fault: TypeAlias = tuple[str, str]
 """A rule, and how it was broken."""
 
 
 def fields_of(headers: Iterable[Header]) -> Fields:
-    """The fields of a head, by their names."""
+    """The headers of one message, by their names."""
     found: dict[str, str] = {}
     for pair in headers:
         name, value = (text if isinstance(text, str) else text.decode("latin-1") for text in pair)
@@ -66,25 +66,25 @@ def _named_revision(message: object) -> str | None:
 def judge_get(fields: Fields) -> Iterator[Fault]:
     """Judge the head of a GET of the endpoint."""
     if not _accepts(fields, _EVENTS):
-        yield "HTTP-021", f"the Accept field of a GET does not list {_EVENTS}"
+        yield "HTTP-021", f"the Accept header of a GET does not list {_EVENTS}"
 
 
 def judge_post(fields: Fields) -> Iterator[Fault]:
     """Judge the head of a POST to the endpoint of Streamable HTTP."""
     missing = [kind for kind in (_JSON, _EVENTS) if not _accepts(fields, kind)]
     if missing:
-        yield "HTTP-009", f"the Accept field of a POST does not list {' and '.join(missing)}"
+        yield "HTTP-009", f"the Accept header of a POST does not list {' and '.join(missing)}"
 
 
 def judge_modern_fields(fields: Fields, message: object) -> Iterator[Fault]:
     """Judge whether the head of a POST of 2026-07-28 agrees with its body.
 
-    A head of an older revision lacks several fields: that is one fault.
+    A head of an older revision lacks several headers: that is one fault.
     """
     version, named = fields.get(_VERSION), _named_revision(message)
     missing, differing = _judge_mirrored(fields, message)
     if version is None:
-        yield "HDR-005", _joined("a POST has no field MCP-Protocol-Version", missing)
+        yield "HDR-005", _joined("a POST has no header MCP-Protocol-Version", missing)
     elif named is not None and version != named:
         text = f"MCP-Protocol-Version is {version!r:.40} and the body says {named!r:.40}"
         yield "HDR-006", _joined(text, missing)
@@ -98,7 +98,7 @@ def _joined(text: str, faults: Iterable[Fault]) -> str:
 
 
 def _judge_mirrored(fields: Fields, message: object) -> tuple[list[Fault], list[Fault]]:
-    """The fields for method and name of a request: which are missing, and which differ."""
+    """The headers for method and name of a request: which are missing, and which differ."""
     missing: list[Fault] = []
     differing: list[Fault] = []
     method = member(message, "method")
@@ -106,7 +106,7 @@ def _judge_mirrored(fields: Fields, message: object) -> tuple[list[Fault], list[
         return missing, differing
     found = fields.get("mcp-method")
     if found is None:
-        missing.append(("HDR-008", f"a request {method!r:.80} has no field Mcp-Method"))
+        missing.append(("HDR-008", f"a request {method!r:.80} has no header Mcp-Method"))
     elif found != method:
         text = f"Mcp-Method is {found!r:.80} and the method is {method!r:.80}"
         differing.append(("HDR-008", text))
@@ -115,7 +115,7 @@ def _judge_mirrored(fields: Fields, message: object) -> tuple[list[Fault], list[
         return missing, differing
     found = fields.get("mcp-name")
     if found is None:
-        missing.append(("HDR-009", f"a request {method} has no field Mcp-Name"))
+        missing.append(("HDR-009", f"a request {method} has no header Mcp-Name"))
     elif found != name and not _ENCODED.fullmatch(found):
         text = f"Mcp-Name is {found!r:.80} and the body names {name!r:.80}"
         differing.append(("HDR-009", text))
@@ -128,7 +128,7 @@ def judge_legacy_fields(fields: Fields, revision: str | None) -> Iterator[Fault]
         return
     found = fields.get(_VERSION)
     if found is None:
-        yield "HDR-001", "a request of a session has no field MCP-Protocol-Version"
+        yield "HDR-001", "a request of a session has no header MCP-Protocol-Version"
     elif found != revision:
         yield "HDR-002", f"MCP-Protocol-Version is {found!r:.40} and {revision} was agreed on"
 
@@ -154,7 +154,7 @@ def judge_post_response(
         yield "HTTP-018", f"a request is answered with {status} and {kind or 'no content type'}"
     elif not has_request and status != 202:
         rule = "HTTP-015" if is_modern else "HTTP-014"
-        yield rule, f"what is no request is answered with {status} instead of 202"
+        yield rule, f"a message that is no request is answered with {status} instead of 202"
 
 
 def judge_session_id(session: str) -> Iterator[Fault]:

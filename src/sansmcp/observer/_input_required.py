@@ -1,8 +1,8 @@
 """Requests that are answered with questions, and the requests that repeat them with the answers.
 
-A retry does not name the request that it repeats. Among the rounds that were seen it belongs to
-one of the same call (the same tool, prompt or resource) with the same state. A state that no round
-gave may come from an earlier conversation.
+A retry does not name the request that it repeats. It belongs to a round of the same call (the same
+tool, prompt or resource) with the same state. A state that no round has given may come from an
+earlier conversation.
 
 Source: MCP 2026-07-28, basic/patterns/mrtr.
 """
@@ -34,7 +34,7 @@ _NOT_IN_RESPONSES: Final = frozenset({"jsonrpc", "resultType"})
 
 @attrs.frozen(eq=False)
 class _SeenRound:
-    """A request that was answered with questions, or with a state to come back with.
+    """A request that was answered with questions, or with a state that the retry must repeat.
 
     Attributes:
         call: The method of the request, and the tool, prompt or resource that it names.
@@ -152,13 +152,13 @@ class InputRounds:
             or not client.is_complete
             or not self._core.server.is_readable
         ):
-            return None  # it may answer questions that are not known
+            return None  # it may answer questions that were not seen
         state: str | None = params.get("requestState")
         rounds = self._rounds.find(call, state)
         if not rounds:
             if state is not None and self._rounds.gave(state):
                 return Breach("MRTR-026", "requestState was given for another request")
-            return None  # it may go back to an earlier conversation
+            return None  # the state may come from an earlier conversation
         if state is not None:
             client.read_place = max(client.read_place, min(round.place for round in rounds))
         return self._judge_retry(request, rounds, responses)

@@ -22,8 +22,8 @@ LOG: Final = "notifications/message"
 class AgreedLogLevel:
     """The level below which a legacy server has certainly agreed not to log.
 
-    Requests that are open together may be served in any order. So the lowest of their levels
-    counts once all are answered; while one is open, nothing is certain.
+    The server may serve requests that are open together in any order. So the lowest of their
+    levels counts once all are answered; while one is open, nothing is certain.
     """
 
     _observations: Observations

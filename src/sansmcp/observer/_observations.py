@@ -13,7 +13,7 @@ from .._wire.values import JSONObject, RequestId, Side
 from ._events import BlindCause, BlindSpot, MessageKind, MessageSeen, Observation, ViolationSeen
 
 _ANY_REVISION: Final = ("JSON-", "ERR-", "STDIO-", "OWN-017", "OWN-018")
-"""The rules that make a message a message, whatever the revision."""
+"""The rules of JSON-RPC and of lines, which hold in every revision."""
 
 
 class Observations:
@@ -27,7 +27,7 @@ class Observations:
         number: The number of the current line or message, from 1.
         index: The place of the current message in its batch, from 0; None outside of a batch.
         from_line: Whether the current message came as bytes on a line.
-        in_refused_batch: Whether the receiver may refuse the batch of the current message whole.
+        in_refused_batch: Whether the receiver may refuse the whole batch of the current message.
         unknown_revision: Whether the handshake agreed on a revision that is not known here. Then
             only violations of rules that hold in every revision are reported.
     """

@@ -15,8 +15,8 @@ certain: each shows in one direction alone. A response to a request that was can
 cancellation of one that was answered, and a notification that was sent before a subscription had
 ended may cross: they are violations only once the side has answered something that came later.
 
-**What is forgotten** at a limit of `Config` makes no side guilty: a rule that needs it is not
-judged from then on, and a `BlindSpot` reports that.
+**What is forgotten** at a limit of `Config` never counts against a side: rules that need it are
+not judged from then on, and a `BlindSpot` reports that.
 
 **The parts.** `Observer` splits and decodes the input and dispatches each message to
 `SeenRequests`, `SeenResponses` or `SeenNotifications`. These ask the parts that own one subject
@@ -61,7 +61,7 @@ from ._responses import SeenResponses
 from ._stateless import StatelessRequests
 from ._subscriptions import SubscribedResources, Subscriptions
 
-_MIDDLE: Final = "what may have been said before, and what depends on it, is not judged"
+_MIDDLE: Final = "messages from before the first one, and what depends on them, are not judged"
 _NO_MESSAGE: Final = {
     Side.CLIENT: Breach("STDIO-003", "the client wrote something that is no message"),
     Side.SERVER: Breach("STDIO-002", "the server wrote something that is no message"),
@@ -102,17 +102,17 @@ class Observer:
     is `sansmcp.observer.HTTPObserver`.
 
     Args:
-        config: Limits of what is remembered, and the codec. Used are `max_message_bytes`,
+        config: Limits of what is remembered, and the codec. The observer uses `max_message_bytes`,
             `max_json_depth`, `max_integer_digits`, `max_requests` (requests without a response,
             each way), `max_late_answers` (finished requests, and rounds of questions),
             `max_used_ids`, `max_subscriptions` (resources that a legacy server is asked to watch,
             and resources in the filters of all open subscriptions of 2026-07-28 together), `codec`
             and `check`. At a limit the oldest is forgotten, and less is judged from then on.
         from_start: Whether the observation begins with the first message of the conversation. If
-            not, nothing is reported that messages before the first one may explain.
+            not, a violation is reported only if no earlier message could explain it.
 
-    Both eras may pass side by side. A request of 2026-07-28 is known by its `_meta` and judged by
-    what it declares itself; requests of revisions that are not known here are reported, and not
+    Messages of both eras may pass side by side. A request of 2026-07-28 is recognised by its
+    `_meta` and judged by its own declarations. Requests of unknown revisions are reported, and not
     judged.
     """
 
@@ -160,7 +160,7 @@ class Observer:
     def receive_data(
         self, side: Side, data: bytes | bytearray | memoryview, *, now: float | None = None
     ) -> None:
-        """Take the next bytes that a side has sent: one message a line, cut anywhere.
+        """Take the next bytes that a side has sent: lines with one message each, cut anywhere.
 
         Args:
             side: The side that sent them.

@@ -21,7 +21,7 @@ from ._history import ObserverCore, SeenRequest, SideHistory
 from ._subscriptions import SeenSubscription
 
 PROGRESS: Final = "notifications/progress"
-_TOKEN: Final = "the oldest progress token was forgotten: progress with it is not judged any more"
+_TOKEN: Final = "the oldest progress token was forgotten: its progress is not judged any more"
 _USED_TOKEN: Final = (
     "a used token was forgotten: progress with unknown tokens is not judged any more"
 )
@@ -35,8 +35,8 @@ class _TokenUse:
     Attributes:
         request: That request.
         last: The last progress that was seen; None before the first.
-        is_shared: Whether an earlier request with the token had no response yet: progress may be
-            for either.
+        is_shared: Whether an earlier request with the same token had no response yet, so that
+            progress may belong to either request.
         task: The id of the task that the request became; None where there is none.
         is_task_over: Whether the end of the task was seen.
     """
@@ -79,7 +79,7 @@ class _SideTokens:
 
 @attrs.define(eq=False, repr=False)
 class SeenProgress:
-    """Judges progress by the requests whose tokens it uses."""
+    """Judges progress tokens, and the progress that is sent with them."""
 
     _core: ObserverCore
     _handshake: Handshake
@@ -198,7 +198,7 @@ def _judge_use(use: _TokenUse, progress: Any) -> Breach | None:
         request.terms is not None and request.terms.has_extensions
     )
     if not (request.is_open or use.task is not None or may_be_task):
-        return Breach("PROG-010", f"progress of {request.method} after its answer")
+        return Breach("PROG-010", f"progress of {request.method} after its response")
     if last is not None and progress <= last:
         return no_increase(last, progress)
     return None

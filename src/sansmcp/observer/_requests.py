@@ -59,7 +59,7 @@ class SeenRequests:
             "resources/subscribe": self._resources.take_subscribe,
             "resources/unsubscribe": self._resources.take_unsubscribe,
         }
-        # The same before a revision is agreed on: they may be served all the same.
+        # Before a revision is agreed on, these requests may be served or not.
         self._losers = {
             "logging/setLevel": self._log_level.lose,
             "resources/subscribe": self._resources.lose,
@@ -78,7 +78,7 @@ class SeenRequests:
         core.add_message(side, MessageKind.REQUEST, method, None if key is None else raw, message)
         if key is None:
             core.add_violation(side, BAD_REQUEST_ID, method)
-            handshake.mark_unreadable(sender)  # the response to it, and its form, are open
+            handshake.mark_unreadable(sender)  # its response may have any id
             return
         given: Any = message.get("params", MISSING)
         params: JSONObject = given if given.__class__ is dict else {}
@@ -195,7 +195,9 @@ class SeenRequests:
                 or (isinstance(former.subject, SeenSubscription) and former.subject.is_over)
             ):
                 return None
-            return Breach("ID-002", f"the id {request.id!r} is that of a request without an answer")
+            return Breach(
+                "ID-002", f"the id {request.id!r} is that of a request without a response"
+            )
         # Modern requests are no part of the session.
         modern_ids, handshake = sender.modern_ids, self._handshake
         is_of_session = modern_ids is None or not (
@@ -213,10 +215,10 @@ class SeenRequests:
     def _take_effect(
         self, sender: SideHistory, request: SeenRequest, spec: Method, params: JSONObject
     ) -> None:
-        """Take what a legacy request asks for beyond its response."""
+        """Take the effects of a legacy request that outlast its response."""
         handshake, method = self._handshake, request.method
         if method != _INITIALIZE and not handshake.is_agreed:
-            # Which revision's method it is will turn out.
+            # The revision that defines the method is not agreed on yet.
             if method in self._losers:
                 self._losers[method]()
             request.may_be_task = "task" in params
@@ -225,7 +227,7 @@ class SeenRequests:
         if spec.task_gate is not None and "task" in params:
             breach = judge_task(spec, handshake.conversation.gates[1 - sender.side])
             request.as_task = True
-            request.subject = breach is None  # else it is to be served like any other
+            request.subject = breach is None  # else the receiver ignores that a task was asked for
             if breach is not None and handshake.is_known_to(sender):
                 self._core.add_violation(sender.side, breach, method, request.id)
         if method in self._takers:

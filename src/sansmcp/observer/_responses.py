@@ -1,4 +1,4 @@
-"""Responses: the request that each answers, and what it changes for good.
+"""Responses: the request that each answers, and the effects that outlast it.
 
 Source: MCP 2025-11-25 and 2026-07-28, basic/index, Responses.
 """
@@ -145,7 +145,7 @@ class SeenResponses:
             core.add_violation(sender.side, breach, request.method, request.id)
             handshake.excuse(sender, request.key)
         if request.from_batch and core.from_line and core.index is None and handshake.has_batches:
-            text = f"{request.method} came in a batch, and its answer outside of one"
+            text = f"{request.method} came in a batch, and its response outside of one"
             core.add_violation(sender.side, Breach("BATCH-005", text), request.method, request.id)
 
     def _take_result(
@@ -192,7 +192,7 @@ class SeenResponses:
         raw: object,
         key: IdKey | None,
     ) -> SeenRequest | None:
-        """Find the request that a response means whose id is not remembered, or report a fault."""
+        """Find the request of a response whose id is not remembered, or report a violation."""
         if key is None:
             self._judge_without_id(sender, requester, message, raw)
             return None
@@ -202,10 +202,10 @@ class SeenResponses:
         other = table_key(id_of_other_type(key))
         request = None if other is None else requester.open.get(other)
         if request is None:
-            breach = Breach("JSON-004", "an answer names no request")
+            breach = Breach("JSON-004", "a response names no request")
             core.add_violation(sender.side, breach, id=id_key(raw))
         else:
-            text = f"an answer has the id {raw!r} instead of {other!r}"
+            text = f"a response has the id {raw!r} instead of {other!r}"
             breach = Breach("JSON-004", text)
             core.add_violation(sender.side, breach, request.method, request.id)
         return request
@@ -213,7 +213,7 @@ class SeenResponses:
     def _judge_without_id(
         self, sender: SideHistory, requester: SideHistory, message: JSONObject, raw: object
     ) -> None:
-        """Judge a response without an id that could be one."""
+        """Judge a response that has no valid id."""
         if raw is None and is_error(message.get("error")):
             handshake = self._handshake
             # An error of the server may be about a message of the other era.

@@ -1,10 +1,10 @@
 """Modern requests, which declare revision and capabilities themselves, and what follows from them.
 
-The era of each message is told from that message: a request is modern if its `_meta` says so; a
-notification or response if the request that it names is. A message that names no request is
-reported only where no era allows it. That a client speaks 2026-07-28 does not bind a server which
-has not shown by its own messages that it supports that revision: it may be an older one that
-ignores `_meta` (`ModernHistory.is_served`).
+The era of each message follows from that message: a request is modern if its `_meta` says so, and
+a notification or response is modern if the request that it names is. A message that names no
+request is reported only if neither era allows it. A server is bound by the rules of 2026-07-28 only
+once its own messages have shown that it supports that revision (`ModernHistory.is_served`): until
+then it may be an older server that ignores `_meta`.
 
 Source: MCP 2026-07-28, basic/index; basic/versioning.
 """
@@ -47,11 +47,9 @@ _LISTEN: Final = "subscriptions/listen"
 _MISSING_CAPABILITY: Final = -32021
 _UNSUPPORTED_VERSION: Final = -32022
 _RESOURCE_NOT_FOUND: Final = -32002
-_ERA: Final = (
-    "requests of a revision that is not known here, and what belongs to them, are not judged"
-)
+_ERA: Final = "requests of an unknown revision, and messages that belong to them, are not judged"
 
-# The rule that a client breaks, by the rule that has the server refuse its request.
+# By the rule for which the server refuses a request: the rule that the client has broken.
 _BROKEN_BY_CLIENT: Final = {"META-010": "META-009", "LOG-010": "LOG-002"}
 
 
@@ -73,7 +71,7 @@ class StatelessRequests:
     def take_request(
         self, request: SeenRequest, params: JSONObject, breach: Breach | None
     ) -> Breach | None:
-        """Take a modern request; `breach` is what is wrong with its own envelope of JSON-RPC.
+        """Judge a modern request; `breach` is the fault in its JSON-RPC members, if any.
 
         Returns:
             The rule that it breaks, if any.
@@ -120,7 +118,7 @@ class StatelessRequests:
         return breach or fault
 
     def _terms_of(self, meta: JSONObject) -> RequestTerms | Breach | None:
-        """What a request declares, what is wrong with that, or None for an unknown revision."""
+        """The declarations of a request, or the fault in them; None for an unknown revision."""
         envelope = self._envelope
         try:
             if envelope is not None and self._terms is not None and envelope.matches(meta):

@@ -63,9 +63,9 @@ class _SubscribedResource:
 class SubscribedResources:
     """Whether a legacy client has any subscription to a resource.
 
-    The subscription that a notification belongs to cannot be told: its URI may be that of a
-    sub-resource (RES-009). A URI is removed only where no order of serving the requests could
-    leave a subscription to it.
+    It is not known which subscription a notification belongs to, since its URI may be that of a
+    sub-resource (RES-009). A URI is removed only if no order of serving the requests could leave a
+    subscription to it.
     """
 
     _core: ObserverCore
@@ -73,7 +73,7 @@ class SubscribedResources:
     _by_uri: dict[str, _SubscribedResource] = attrs.field(
         factory=dict[str, _SubscribedResource], init=False
     )
-    # Counted for all URIs together, so that a URI which was removed and added again differs.
+    # Counted for all URIs together: a URI that was removed and added again has another number.
     _n_requests: int = attrs.field(default=0, init=False)
 
     @property
@@ -82,7 +82,7 @@ class SubscribedResources:
         return not self._is_uncertain and not self._by_uri
 
     def lose(self) -> None:
-        """There may be subscriptions that are not known, from here on."""
+        """From here on there may be unknown subscriptions."""
         self._is_uncertain = True
 
     def take_subscribe(self, sender: SideHistory, request: SeenRequest, params: JSONObject) -> None:
@@ -218,7 +218,7 @@ class Subscriptions:
         """Judge a notification of the server if it belongs to a subscription.
 
         Returns:
-            Whether it says that it belongs to one.
+            Whether it names a subscription, or has to name one.
         """
         if method not in _TAGGED:
             return False
@@ -307,7 +307,7 @@ class Subscriptions:
         was_over = subscription.is_over
         self.end(subscription)
         if self._core.server.has_read(subscription.cancel_place):
-            return Breach("SUBS-012", "an answer to a subscription that was cancelled")
+            return Breach("SUBS-012", "a response to a subscription that was cancelled")
         if result is None:
             return None
         meta: Any = result.get("_meta")

@@ -41,7 +41,7 @@ CONFIG = Config(max_message_bytes=LIMIT)
 # What looks like an id inside of a string, or of an object in the message, is none.
 LARGE = {"content": [{"type": "text", "text": ',"id":2}' * 500}], "x": {"id": 2}}
 THE_LIMIT = f"the limit of Config.max_message_bytes is {LIMIT}"
-EARLY = f"the answer to tools/call has more than {LIMIT} bytes; {THE_LIMIT}"
+EARLY = f"the response to tools/call has more than {LIMIT} bytes; {THE_LIMIT}"
 UNKNOWN = f"a message has more than {LIMIT} bytes; {THE_LIMIT}"
 MAYBE = "; it may be the response to one of 2 open requests; that request then gets no response"
 
@@ -110,7 +110,7 @@ def test_an_id_behind_the_result_ends_the_call_at_the_end_of_the_line(
     client.receive_data(b"\r\n")
     failed = only(RequestFailed, drain(client))
     assert (failed.request, failed.reason) == (two, FailureReason.INVALID_ANSWER)
-    expected = f"the answer to tools/call has {len(text)} bytes; the limit of "
+    expected = f"the response to tools/call has {len(text)} bytes; the limit of "
     assert failed.text == expected + f"Config.max_message_bytes is {LIMIT}"
     assert_usable(client)
 
@@ -304,7 +304,7 @@ def test_an_answer_over_the_limit_to_a_server_ends_its_request_and_gets_no_answe
     request = server.send_request("sampling/createMessage", SAMPLING)
     sent(server)
     text = line(jsonrpc="2.0", id=request.id, result=LARGE)
-    assert "the answer to sampling/createMessage" in invalid(receive(server, text), request)
+    assert "the response to sampling/createMessage" in invalid(receive(server, text), request)
     assert broken(receive(server, text)) == ["OWN-001"]
     assert broken(receive(server, line(result=LARGE, jsonrpc="2.0", id=request.id))) == ["OWN-001"]
     assert sent(server) == []

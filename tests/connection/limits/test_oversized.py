@@ -70,7 +70,7 @@ def test_an_answer_that_would_never_fit_becomes_an_error(member: str) -> None:
     else:
         assert not server.send_error(two, -32001, LONG)
     [text] = reports(drain(server))
-    assert text.startswith("the answer to tools/call has 10")
+    assert text.startswith("the response to tools/call has 10")
     assert text.endswith("limit of Config.max_unsent_bytes is 1000; an error was sent instead")
     [answer] = sent(server)
     assert (answer["id"], answer["error"]["code"]) == ("two", -32603)
@@ -163,7 +163,7 @@ def test_an_error_in_place_of_an_answer_is_short_where_there_is_little_room() ->
         assert "an error was sent instead" in of(LimitReached, drain(server))[0].text
         answered: Any = sent(server)[0]
         answer = answered[0] if message is first else answered
-        assert answer["error"] == {"code": -32603, "message": "the answer is too large"}
+        assert answer["error"] == {"code": -32603, "message": "the response is too large"}
 
 
 def test_a_cancelled_request_of_a_batch_leaves_its_room_to_the_others() -> None:

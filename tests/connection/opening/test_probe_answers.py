@@ -79,7 +79,7 @@ def test_answer_to_the_probe_opens_the_conversation() -> None:
     client, probe = starting(meta={"traceparent": "00-1-2-01"})
     assert probe["params"]["_meta"]["traceparent"] == "00-1-2-01"
     assert client.phase is Phase.PROBING
-    with pytest.raises(LocalProtocolError, match="before the answer to server/discover"):
+    with pytest.raises(LocalProtocolError, match="before the response to server/discover"):
         client.send_request("tools/list")
     versions = [MODERN, "2099-01-01", LEGACY]
     answer = discovered(versions=versions, instructions="be brief")

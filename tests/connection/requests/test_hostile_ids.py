@@ -224,5 +224,5 @@ def test_the_observer_finds_a_large_id_that_comes_back_as_a_string(large: int) -
     events = observe(*opening(REVISION), (C, asking), (S, result(str(large), {"tools": []})))
     (violation,) = [event for event in events if isinstance(event, ViolationSeen)]
     assert violation.rule == "JSON-004"
-    assert violation.text == f"an answer has the id {str(large)!r} instead of {large}"
+    assert violation.text == f"a response has the id {str(large)!r} instead of {large}"
     assert not [event for event in events if isinstance(event, RequestUnanswered)]

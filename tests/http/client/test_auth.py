@@ -630,11 +630,11 @@ def test_credentials_are_on_every_request() -> None:
 )
 def test_fields_that_would_break_the_head_are_refused(name: str, value: str) -> None:
     """And those that the library writes itself."""
-    with pytest.raises(ValueError, match="field") as raised:
+    with pytest.raises(ValueError, match="header") as raised:
         new_client(headers=[(name, value)])
     assert "Injected" not in str(raised.value)
     client = opened(MODERN)
-    with pytest.raises(ValueError, match="field"):
+    with pytest.raises(ValueError, match="header"):
         client.authorize([(name, value)])
 
 

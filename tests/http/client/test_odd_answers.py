@@ -100,7 +100,7 @@ def test_a_stream_whose_answer_was_too_long_is_not_taken_up(is_resumed: bool) ->
     assert isinstance(failed, RequestFailed)
     assert (failed.request, failed.reason) == (call, FailureReason.INVALID_ANSWER)
     assert failed.text == (
-        "the answer to tools/call has more than 500 bytes; "
+        "the response to tools/call has more than 500 bytes; "
         "the limit of Config.max_message_bytes is 500"
     )
     assert client.aborts() == [exchange]

@@ -208,12 +208,12 @@ def test_an_answer_over_the_limit_is_an_error_within_its_session(
     response = answer(exchange)
     assert response.status == 200
     error = response.last["error"]
-    assert (error["code"], error["message"]) == (-32603, "the answer is too large")
+    assert (error["code"], error["message"]) == (-32603, "the response is too large")
     assert "Config.max_unsent_bytes is 600" in error["data"]["reason"]
     [event] = drain(endpoint)
     assert isinstance(event, LimitReached)
     assert event.rule == "OWN-044"
-    assert "the answer to tools/call has 10" in event.text
+    assert "the response to tools/call has 10" in event.text
     assert endpoint.send_result(other, {"content": []})
     assert answer(other_exchange).last["result"] == {"content": []}
 

@@ -1,4 +1,4 @@
-"""Exchanges that the server refuses without other credentials, until the application has some.
+"""Exchanges that are held until the application supplies credentials.
 
 Source: MCP 2026-07-28, basic/authorization; RFC 9110, section 11.
 """
@@ -26,7 +26,7 @@ An application that always supplies the same would go on for ever, as fast as th
 
 @attrs.define(eq=False, repr=False)
 class Authorization:
-    """The exchanges that wait for credentials, and what is known of refused probes."""
+    """The exchanges that wait for credentials, and the probes that were refused without them."""
 
     _core: ClientEndpointCore
     _queue: ExchangeQueue
@@ -43,9 +43,9 @@ class Authorization:
     def is_doubted(self, exchange: ClientExchangeCore) -> bool:
         """Whether `initialize` follows a probe whose credentials were refused.
 
-        Servers from before 2026-07-28 may refuse any request like this that is not `initialize` and
-        names no session. If `initialize` is refused, too, authorization is asked for, and then the
-        start begins again with the probe.
+        Older servers may refuse any request in this way that is not `initialize` and names no
+        session. If `initialize` is refused, too, the application is asked for credentials, and then
+        the start begins again with the probe.
         """
         owner, headers = exchange.owner, self._queue.headers
         if not isinstance(owner, PostedMessage):

@@ -1,4 +1,4 @@
-"""The client's end of a conversation over HTTP, where each message is a request of its own."""
+"""The client's end of a conversation over HTTP, where each message is POSTed by itself."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LOST_SESSION: Final = frozenset({CloseCause.SESSION_LOST, CloseCause.START_FAIL
 
 
 class SessionKeeper(Protocol):
-    """Who has to know when the session of a connection opens and ends."""
+    """The object that is told when the session of a connection opens and ends."""
 
     def opened(self) -> None:
         """The handshake is done."""
@@ -65,7 +65,7 @@ class SessionKeeper(Protocol):
 
 @attrs.define(eq=False, repr=False)
 class ToolRefresh:
-    """The second try of a tool call whose headers the server has refused (-32020).
+    """The retry of a tool call whose headers the server has refused (-32020).
 
     The tools are listed again, page by page up to the tool, since its schema says which headers
     repeat its arguments. If that changes the headers, the call is sent again, once.
@@ -75,7 +75,7 @@ class ToolRefresh:
     _tool_headers: ToolHeaders
 
     def begins(self, call: OutgoingRequest, message: JSONObject) -> bool:
-        """List the tools again if an answer is a reason for that; return whether it is.
+        """List the tools again if the server has refused the headers; return whether it has.
 
         Keeps HDR-038.
         """
@@ -102,7 +102,7 @@ class ToolRefresh:
         post.refresh = machine.outgoing.send_own("tools/list", body, Purpose.SCHEMAS, self, call)
 
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
-        """Go on with the call that waits for a page of tools, which has come or will not come."""
+        """Go on with the call that waits for a page of tools, whose request has ended."""
         subject: Any = subject_of(call)
         waiting: OutgoingRequest = subject
         if not waiting.open:
@@ -245,7 +245,7 @@ class PostConnection(Transport):
         post.send()
 
     def _next_post(self, post: PostedMessage) -> PostedMessage:
-        """Return what carries the next message of a route whose first message was POSTed before."""
+        """The POST for the next message of a route whose first message was POSTed before."""
         call = post.call
         assert call is not None  # else it would be no route
         if call.open:  # the same call once more
@@ -263,7 +263,7 @@ class PostConnection(Transport):
         self._is_opening = False
 
     def excerpt(self, data: bytes | bytearray, over: int | None) -> bytes:
-        """Return the start of a bad message, without what the caller keeps secret."""
+        """Return the start of a bad message, without secrets of the caller."""
         queue = self._queue
         return queue.headers.excerpt(data, queue.core.session_id, over=over)
 
@@ -292,19 +292,19 @@ class PostConnection(Transport):
     # ------------------------------------------------------------------------------- answers
 
     def takes_answer(self, message: JSONObject) -> bool:
-        """Whether an answer counts: it came where it belongs, and is no reason for a second try."""
+        """Whether a response counts: it came where it belongs, and causes no retry."""
         responses = self.responses
         if responses.is_replaying:
             return True
         call = self.machine.answers.answered_by(id_key(message.get("id")))
         if responses.is_standalone:
-            text = "an answer came on a stream that belongs to no request"
+            text = "a response came on a stream that belongs to no request"
             self.core.report(Breach("SSE-024", text, tolerated=True), request=call)
         if call is None:
             return True
         post = post_of(call)
         if responses.body_of is not None and responses.body_of is not post:
-            text = f"the response to another request holds an answer to {call.method}"
+            text = f"the HTTP response to another request holds the response to {call.method}"
             self.core.report(Breach("HTTP-018", text), request=call)
             return False
         post.heard = True
@@ -343,7 +343,7 @@ class PostConnection(Transport):
         return message
 
     def request_abandoned(self, call: OutgoingRequest) -> None:
-        """Expect no late answer where the exchange is over."""
+        """Expect no late response if the exchange is over."""
         if post_of(call).is_modern:
             self.machine.outgoing.late.pop(call.id, None)
 
@@ -357,7 +357,7 @@ class PostConnection(Transport):
         return post_of(call).not_run
 
     def loss_text(self, call: OutgoingRequest) -> str:
-        """Return why a request has no answer when its session has ended."""
+        """Return why a request has no response when its session has ended."""
         text = f"{call.method} was not answered: {self.ended_by}"
         if self._start_fault:
             text += f"; no new session could be opened: {self._start_fault}"
@@ -381,7 +381,7 @@ class PostConnection(Transport):
         self.machine.take_over(other.machine, calls)
 
     def forsake(self) -> None:
-        """End all that was open in a session that is gone, while another connection goes on."""
+        """End everything that was open in a lost session, while another connection goes on."""
         self.core.state = STATES[State.OPEN, StateTrigger.CLOSE]
         self.core.end_parts(CancelCause.FAILED)
 

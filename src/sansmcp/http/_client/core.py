@@ -36,8 +36,8 @@ class ClientEndpointCore:
         timers: All deadlines of the endpoint and of its machine.
         told_work: Whether the caller knows that there are exchanges to take.
         url: The URL of the server. A permanent redirect changes it.
-        wake: What the caller wants to be called when there is news.
-        work: The exchanges of the endpoint, which set it.
+        wake: The caller's callback for news.
+        work: The queue of exchanges, which sets this when it is made.
     """
 
     url: URL

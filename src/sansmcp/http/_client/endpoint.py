@@ -34,9 +34,9 @@ from .urls import read_url
 
 @final
 class ClientEndpoint:
-    """A client behind HTTP: exchanges to be made come out, and what they bring goes in.
+    """A client over HTTP: it gives out HTTP requests to make, and takes their responses.
 
-    It is the unit of locking: one thread at a time uses it and its exchanges, and no call waits.
+    It is the unit of locking: use it and its exchanges in one thread at a time. No call waits.
 
     Args:
         url: The URL of the MCP endpoint, of `http` or `https`.
@@ -49,7 +49,8 @@ class ClientEndpoint:
             the origin of `url` and to no other.
         authorize: Hold exchanges that are answered with 401, or 403 and a challenge, until
             `authorize()` or `give_up()` is called. Without it they end as refused.
-        get_stream: Open a stream for what belongs to no request, in the revisions that have one.
+        get_stream: Open the standalone stream, for messages that belong to no request, in the
+            revisions that have one.
         config: Limits and policies.
         wake: Called when an exchange, an abort, an event or an earlier deadline appears where
             none was.
@@ -135,7 +136,7 @@ class ClientEndpoint:
         return self._core.timers.earliest()
 
     def handle_timeout(self, now: float) -> None:
-        """The time is `now`: fire what is due. Spare calls do nothing."""
+        """Handle all deadlines up to `now`. A call before a deadline does nothing."""
         self._core.machine.handle_timeout(now)
         self._core.settle()
 
@@ -178,7 +179,7 @@ class ClientEndpoint:
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of the server that still wait for an answer, oldest first."""
+        """The requests of the server that still wait for a response, oldest first."""
         return self._core.machine.open_requests
 
     @property

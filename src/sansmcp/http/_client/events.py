@@ -24,9 +24,9 @@ class AuthorizationRequired(Record):
     Attributes:
         status: 401 or 403.
         challenges: The ways to authenticate that the server names, in its order.
-        request: The handle of what was refused: a request, a listing, a ping, a subscription or the
-            start; None for an exchange that the application has not asked for.
-        kept: True: the exchange is held until `authorize()` or `give_up()`; after the latter this
+        request: The handle of the refused request, listing, ping, subscription or start; None for
+            an exchange that the application has not asked for.
+        kept: True: the exchange is held until `authorize()` or `give_up()`; after `give_up()` this
             event comes again with False. False: it ends now, because the endpoint was made without
             `authorize=True`, or because five sets of credentials in a row were refused.
 
@@ -44,7 +44,7 @@ class AuthorizationRequired(Record):
 class MessageRefused(Record):
     """The server has refused a message of this client with an HTTP status.
 
-    A refused request has its ending besides.
+    If the message was a request, its ending follows as another event.
 
     Attributes:
         status: The status.
@@ -52,7 +52,7 @@ class MessageRefused(Record):
         code: The code of the JSON-RPC error in the body; None without such an error.
         message: The message of that error.
         data: The data of that error.
-        retry_after: Seconds after which the server wants the next try; None: it did not say.
+        retry_after: Seconds after which the server wants the retry; None: it did not say.
         excerpt: The start of a body without a JSON-RPC error. Not for logs that others read.
 
     Source: MCP 2025-11-25, basic/transports, Sending Messages to the Server.
@@ -87,14 +87,14 @@ class StreamUnavailable(Record):
 @final
 @attrs.frozen(kw_only=True)
 class SessionLost(Record):
-    """The server has ended the session. What was open in it ends; a new session is being opened.
+    """The server has ended the session. Its open requests end, and a new session is being opened.
 
-    If `start` is None, no session is being opened: a new session was lost at once, too, or could
-    not be opened. `ClientEndpoint.reopen` opens another one when the application wants it.
+    If `start` is None, no session is being opened, because the new session was lost at once, too,
+    or could not be opened. The application can open another one with `ClientEndpoint.reopen`.
 
     No request can be sent until a session is open. Messages that were under way are lost. Requests
-    that the server has not run, because it has refused them for their session or they were not sent
-    yet, have no ending: they are sent in the new session.
+    that the server has certainly not run do not end, but are sent in the new session: those that
+    it has refused because of their session, and those that were not sent yet.
 
     Attributes:
         start: The handle of the opening; its `Ready` or `ConnectionFailed` follows. None: no

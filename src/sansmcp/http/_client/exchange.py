@@ -133,7 +133,7 @@ class ClientExchange:
 
     @property
     def request(self) -> Asked | None:
-        """The handle of what the application has asked for by this exchange, if anything.
+        """The handle that the application holds for this exchange; None: it has not asked for it.
 
         An exchange that resumes a stream has the handle of the request that the stream answers.
         """
@@ -141,7 +141,7 @@ class ClientExchange:
 
     @property
     def awaited(self) -> bool:
-        """Whether a request waits for its answer, with the timeout that the request was given."""
+        """Whether a request, which has a timeout of its own, waits for the response."""
         return self._exchange.awaited
 
     @property
@@ -195,11 +195,11 @@ class ClientExchange:
         Spare calls do nothing.
 
         Args:
-            text: What happened, in one sentence. It stands in events: no secrets.
+            text: What happened, in one sentence. Events contain it, so it must hold no secrets.
             now: The caller's clock in seconds.
             kept: The connection had carried exchanges before, and was closed before any byte of
                 this response came. Servers close idle connections, and may have done so before
-                the request arrived. It is then made once more where that is safe: a GET, a
+                the request arrived. If it is safe, the exchange is then made once more: a GET, a
                 DELETE, and messages that have the same effect if the server gets them twice. A
                 `tools/call` is not one of them, and ends as lost.
 
@@ -209,7 +209,7 @@ class ClientExchange:
 
 
 class ExchangeJudge(Protocol):
-    """Decides what responses mean."""
+    """Decides what the status of a response means, and which part handles it."""
 
     def judge_head(self, exchange: ClientExchangeCore, head: Head) -> None:
         """Decide what the head of a response means, and how its body is read."""
@@ -222,21 +222,21 @@ class ExchangeJudge(Protocol):
 
 @attrs.define(eq=False, repr=False)
 class ExchangeOwner:
-    """What an exchange is made for: a message to POST, or a stream.
+    """The purpose of an exchange: a message to POST, or a stream.
 
     An owner has one exchange after another until it is over: its exchange may be redirected, be
-    refused for want of credentials, or break off and be resumed. The defaults are those of a stream
+    refused for lack of credentials, or break off and be resumed. The defaults are those of a stream
     that GET asks for.
 
     Attributes:
         challenged: How often in a row the server wanted authorization.
         exchange: The current exchange; None: there is none now.
         is_modern: It belongs to the modern revision, whose headers repeat what the message says.
-        over: Nothing that still comes is of use.
+        over: Everything that still comes is ignored.
         queue: The queue of exchanges.
         redirects: How often in a row the server has redirected the exchange.
         repeated: The exchange was sent again, since the connection was closed as it was sent.
-        retries: When the stream is resumed, and where; None for what is no such stream.
+        retries: When the stream is resumed, and where; None: it cannot be resumed.
         url: The URL to which the server has redirected the exchange; None: the usual one.
     """
 
@@ -252,12 +252,12 @@ class ExchangeOwner:
 
     @property
     def request(self) -> Asked | None:
-        """The handle of what the application has asked for by this message or stream."""
+        """The handle that the application holds for this message or stream; else None."""
         return None
 
     @property
     def awaited(self) -> bool:
-        """Whether a request, which may be the library's own, waits for what it brings."""
+        """Whether a request, which may be the library's own, waits for the response."""
         return False
 
     @property
@@ -308,14 +308,14 @@ class ExchangeOwner:
         """Take an event of the stream."""
 
     def broken(self, exchange: ClientExchangeCore, text: str) -> None:
-        """Take the end of an exchange that did not bring what it was for."""
+        """Take the end of an exchange that did not bring its response."""
 
     def unreadable(self, head: Head, text: str) -> None:
-        """Take the news that the body came in a form that cannot be read."""
+        """Take the news that the body cannot be read."""
         self.give_up(head.status, text)
 
     def give_up(self, status: int, text: str) -> None:
-        """End because the server wants something that it is not given."""
+        """End because the server wants other credentials than it gets."""
 
     def lost(self, text: str) -> None:
         """End because the stream cannot be resumed."""
@@ -416,7 +416,7 @@ class ClientExchangeCore:
         head, parts, reading = self.head, self._parts or (), self.reading
         self._end()
         if head is None:
-            self.owner.broken(self, "the connection ended before there was an answer")
+            self.owner.broken(self, "the connection ended before a response came")
         elif reading is _STREAM:
             self.owner.broken(self, "the stream ended")
         elif reading is not _NOTHING:
@@ -495,14 +495,14 @@ class ClientExchangeCore:
     # --------------------------------------------------------------------------------- ending
 
     def expire(self) -> None:
-        """End an exchange whose rest nothing waited for, and did not come."""
+        """End an exchange for whose rest nothing waits, and which did not end by itself."""
         is_read = self.reading is _WHOLE or self.reading is _REFUSAL
         self.abort()
         if is_read:
             self.owner.broken(self, "the rest of the response did not come")
 
     def abort(self) -> None:
-        """End the exchange, whatever still comes."""
+        """End the exchange, and ignore everything that still comes."""
         if not self.over:
             self.aborted = True
             self._end()
@@ -543,7 +543,7 @@ class ExchangeQueue:
     _live: dict[ClientExchangeCore, ClientExchange] = attrs.field(
         factory=dict[ClientExchangeCore, ClientExchange], init=False
     )
-    # Streams of requests that were given up.
+    # Streams of abandoned requests, which are read for a little longer.
     _trailing: dict[ClientExchangeCore, None] = attrs.field(
         factory=dict[ClientExchangeCore, None], init=False
     )
@@ -586,12 +586,12 @@ class ExchangeQueue:
         return tuple(self._live.values())
 
     def _has_next(self) -> bool:
-        """Whether an exchange may be given out now, which is the first that waits."""
+        """Whether the first waiting exchange may be given out now."""
         waiting = self._waiting
         return (
             bool(waiting)
             and (self.barrier is None or next(iter(waiting)).owner is self.barrier)
-            # Each request has one, and so may as many other messages, and a few streams.
+            # One exchange for each request, as many for other messages, and a few for streams.
             and len(self._live) < 2 * self.core.config.max_requests + _SPARE
         )
 
@@ -628,12 +628,12 @@ class ExchangeQueue:
             exchange.owner.exchange = None
 
     def passed(self, owner: ExchangeOwner) -> None:
-        """Send what waits for a message that the server has, or will never have."""
+        """Let other messages go: the server has the first message, or will never have it."""
         if self.barrier is owner:
             self.barrier = None
 
     def drop(self, owner: ExchangeOwner) -> None:
-        """End an owner, whatever still comes."""
+        """End an owner and its exchange, and ignore everything that still comes."""
         owner.over = True
         self.held.pop(owner, None)
         if owner.retries is not None:
@@ -642,7 +642,7 @@ class ExchangeQueue:
             owner.exchange.abort()
 
     def drop_all(self, but: Collection[ExchangeOwner] = ()) -> None:
-        """End all exchanges and owners except `but`: nothing else is of use any more."""
+        """End all exchanges and owners except `but`."""
         self.barrier = None
         for exchange in [*self._live, *self._waiting]:
             if exchange.owner not in but:
@@ -670,7 +670,7 @@ class ExchangeQueue:
             self.core.timers.arm(self, exchange, now + _LINGER)
 
     def read_on(self, exchange: ClientExchangeCore) -> None:
-        """Read the stream of a request that was given up a little longer, in a legacy session.
+        """Read the stream of an abandoned request for a little longer, in a legacy session.
 
         Some servers and gateways send the next notifications on it. Nothing waits for its end, so
         only a few are kept, and each for a short time.

@@ -44,7 +44,7 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
 
     Raises:
         ValueError: The argument holds no pairs of strings; or a header has no form in HTTP, or is
-            one that the library writes. The text does not hold its value, which may be a secret.
+            one that the library writes. The text never contains its value, which may be a secret.
     """
     headers: list[tuple[bytes, bytes]] = []
     try:
@@ -55,9 +55,9 @@ def read_headers(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Header
         name, value = _read_pair(pair)
         lower, value = name.lower(), value.strip(" \t")  # which is no part of it
         if not _TOKEN.fullmatch(name) or not _VALUE.fullmatch(value):
-            raise ValueError(f"the field {name[:40]!r} has no form in HTTP")
+            raise ValueError(f"the header {name[:40]!r} has no form in HTTP")
         if lower in _RESERVED or lower.startswith("mcp-"):
-            raise ValueError(f"the field {name} is written by the library")
+            raise ValueError(f"the header {name} is written by the library")
         headers.append((lower.encode(), value.encode("latin-1")))
     return tuple(headers)
 
@@ -93,8 +93,8 @@ class RequestHeaders:
     """The headers that every request of an endpoint carries, and the secrets among them.
 
     Attributes:
-        version: How often the caller has replaced its headers. Each exchange notes it, so that a
-            refusal of old credentials is told from a refusal of the current ones.
+        version: How often the caller has replaced its headers. Each exchange notes it, so that the
+            refusal of former credentials differs from a refusal of the current ones.
     """
 
     __slots__ = ("_common", "_secrets", "version")

@@ -94,6 +94,6 @@ class OldStream(ExchangeOwner):
         self._failed(text)
 
     def _failed(self, text: str | None = None) -> None:
-        """End as no usable server of HTTP+SSE: what POST was answered with counts."""
+        """End the attempt with HTTP+SSE: the refusal of the POST before it counts."""
         self.queue.drop(self)
         self._post.refused_for_good(text)

@@ -1,4 +1,4 @@
-"""One message of a client on its way to the server, and its answer on the way back.
+"""One message of a client on its way to the server, and its response on the way back.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/transports.
 """
@@ -50,9 +50,9 @@ _IDEMPOTENT: Final = frozenset(
 )
 """Methods whose requests may be sent again: a second one changes nothing that the first did not.
 
-`initialize` is one of them: a session that was opened twice leaves an unused one, which the server
-ends by itself. `tools/call` is none, because `idempotentHint` of a tool is only a hint, and neither
-are the methods of extensions, which are not known here.
+`initialize` is among them: if a session is opened twice, the server ends the unused one by itself.
+`tools/call` is not among them, because `idempotentHint` of a tool is only a hint, and neither are
+the methods of extensions, which are unknown here.
 """
 _IDEMPOTENT_NOTES: Final = tuple(
     b'{"jsonrpc":"2.0","method":"notifications/%b"' % name
@@ -67,26 +67,26 @@ _INVALID: Final = FailureReason.INVALID_ANSWER
 
 @attrs.define(eq=False, repr=False)
 class PostedMessage(ExchangeOwner):
-    """A message that is POSTed. A request has it as its route.
+    """A message that is POSTed; it is the route of a request.
 
     Attributes:
         body: The message; None before it is composed, and empty when it is of no more use.
-        call: The request that the message is; None for a notification or an answer.
+        call: The request that the message is; None for a notification or a response.
         former: The request was sent in a session that was lost since; the server may have run it.
-        heard: An answer to the request came.
+        heard: A response to the request came.
         is_cancelled: The server is told that the request is cancelled.
         more: The headers that repeat what the message says.
         moved: The request was sent a second time, in a new session.
         not_run: The server has certainly not run the request, which waits for another session.
         pages: How many pages of tools have come for `refresh`.
         purpose: What its exchanges are for.
-        refresh: The request for a page of tools that a second try waits for, after the server has
+        refresh: The request for a page of tools that the retry waits for, after the server has
             found that headers and body of the message differ; None: there is none.
-        refusal: Why the server has refused the request, while it is open whether that counts.
-        responses: What takes responses: that of the session in which the message is sent.
+        refusal: Why the server has refused the request, while it is undecided whether that counts.
+        responses: The object that takes the responses of the session in which the message is sent.
         retried: The request was sent a second time with other headers.
         status: The status of the response; None: there is none yet.
-        wait: Seconds after which the server wants the next try; None: it did not say.
+        wait: Seconds after which the server wants the retry; None: it did not say.
     """
 
     responses: ReceivedResponses
@@ -140,7 +140,7 @@ class PostedMessage(ExchangeOwner):
 
     @property
     def _is_on_old_transport(self) -> bool:
-        """Whether answers come on the one stream of HTTP+SSE, and not in responses."""
+        """Whether messages of the server come on the one stream of HTTP+SSE only."""
         return self.queue.core.old_post_url is not None
 
     # -------------------------------------------------------------------------------- sending
@@ -190,11 +190,11 @@ class PostedMessage(ExchangeOwner):
             exchange.abort()
 
     def _accepted(self, exchange: ClientExchangeCore, head: Head) -> None:
-        """Take the head of a response that holds no answer: the answer comes elsewhere, if any."""
+        """Take the head of an HTTP response without a message, such as 202."""
         if self.call is None:
             self.over = True
             if head.status != 202 and not self.is_modern and not self._is_on_old_transport:
-                text = f"a message without an answer got the status {head.status}"
+                text = f"a message that needs no response got the status {head.status}"
                 self.queue.core.report(Breach("HTTP-014", text, tolerated=True))
         if head.media_type == SSE:
             exchange.abort()  # it would never end
@@ -217,10 +217,10 @@ class PostedMessage(ExchangeOwner):
             self.responses.receive_event(item)
 
     def _still_counts(self, item: ServerSentEvent | OverlongEvent) -> bool:
-        """Whether an event means something although its session is lost.
+        """Whether an event still counts although its session is lost.
 
-        The answer does, and so does progress of the request, which the server may still be running.
-        Other requests and notifications of that session belong to nothing any more.
+        The response counts, and so does progress of the request, which the server may still be
+        running. Other requests and notifications of that session are ignored.
         """
         if isinstance(item, OverlongEvent):
             return read_head(item.excerpt)[0] is not OutlineKind.CALL
@@ -236,7 +236,7 @@ class PostedMessage(ExchangeOwner):
         if not self.heard:
             what = "it is empty" if not body else fault or "it answers no request"
             text = f"the body of the response to {call.method} (status {head.status})"
-            self.responses.fail(call, _INVALID, f"{text} is no answer: {what}")
+            self.responses.fail(call, _INVALID, f"{text} is no valid response: {what}")
 
     def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         call, head = self.call, exchange.head
@@ -265,11 +265,11 @@ class PostedMessage(ExchangeOwner):
                 text += "; the server did not know its session any more"
             if exchange.reading is _STREAM and purpose_of(call) is Purpose.DISCOVER:
                 reason = _INVALID  # the server is there, and has no proper answer
-            self.responses.fail(call, reason, f"{call.method} got no answer: {text}")
+            self.responses.fail(call, reason, f"{call.method} got no response: {text}")
 
     @property
     def _resumed(self) -> StreamRetries:
-        """When the stream of the answer is resumed, which was opened before."""
+        """When the stream of the response is resumed, if it was opened before."""
         assert self.retries is not None
         return self.retries
 
@@ -285,15 +285,15 @@ class PostedMessage(ExchangeOwner):
 
     def lost(self, text: str) -> None:
         assert self.call is not None  # nothing else has a stream
-        self.responses.fail(self.call, _LOST, f"{self.call.method} got no answer: {text}")
+        self.responses.fail(self.call, _LOST, f"{self.call.method} got no response: {text}")
 
     # -------------------------------------------------------------------------------- refused
 
     def refused_for_good(self, text: str | None) -> None:
-        """Let the refusal of `initialize` count: there is no other transport to try.
+        """End `initialize` as refused, since no other transport is left to try.
 
         Args:
-            text: Why the other transport is of no use; None: there is no reason to name.
+            text: Why the other transport cannot be used; None: there is no reason to name.
         """
         call, refusal = self.call, self.refusal
         assert call is not None  # it is initialize

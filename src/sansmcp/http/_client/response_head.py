@@ -93,7 +93,7 @@ class Head:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the server wants the next try; None without a readable Retry-After.
+        """Seconds after which the server wants the retry; None without a readable Retry-After.
 
         A date is compared with `at`, or without it with the header Date, the server's own clock.
         """

@@ -38,7 +38,7 @@ _NOT_RUN: Final = frozenset({307, 308, 401, 404})
 
 @attrs.define(eq=False, repr=False)
 class ResponseJudge:
-    """Decides what the status of a response means, and which part deals with it."""
+    """Decides what the status of a response means, and which part handles it."""
 
     _core: ClientEndpointCore
     _queue: ExchangeQueue
@@ -51,7 +51,7 @@ class ResponseJudge:
         """Decide what the head of a response means, and how its body is read."""
         status, owner = head.status, exchange.owner
         if owner.over or exchange.purpose is _DELETE:
-            return  # the answer came elsewhere, and was faster; or no answer is of use
+            return  # the response came on another exchange before, or is not needed any more
         if isinstance(owner, PostedMessage) and owner.former:
             self._judge_former(exchange, owner, head)
         elif status == 404 and self._loses_session(exchange):
@@ -69,7 +69,7 @@ class ResponseJudge:
         """Whether status 404 says that the server does not know the session.
 
         Servers without a standalone stream should answer GET with 405. Some send 404 instead, and
-        would lose session after session: in a session that has not lasted, the next POST tells.
+        would lose session after session. So in a new session, the next POST decides.
         """
         is_new = exchange.purpose is ExchangePurpose.GET and not self._session.has_lasted()
         return self._session.is_named_by(exchange) and not is_new
@@ -77,8 +77,8 @@ class ResponseJudge:
     def _judge_former(self, exchange: ClientExchangeCore, post: PostedMessage, head: Head) -> None:
         """Judge the response to a request that was under way when its session was lost.
 
-        A status that refuses it before it was run has it sent in the next session, once. Everything
-        else is the answer, from a server that has run it after all.
+        If the status says that the server has not run it, it is sent again in the next session,
+        once. Every other response counts as its response: the server has run it.
         """
         if head.status not in _NOT_RUN:
             self._judge_body(exchange, head)
@@ -140,7 +140,7 @@ class ResponseJudge:
         post = exchange.owner
         assert isinstance(post, PostedMessage)  # streams do not read such a body
         if post.over:
-            return  # the answer came elsewhere, and was faster
+            return  # the response came on another exchange before
         status, error = head.status, error_in(body, post.responses.machine.core)
         if (
             not post.is_modern
@@ -166,12 +166,12 @@ class ResponseJudge:
         error: JSONObject | None,
         body: bytes,
     ) -> None:
-        """Find out what the refusal of a request means for it, or for the start of all."""
+        """Decide what the refusal of a request means for it, or for the start."""
         responses, wait = post.responses, post.wait
         id: Any = None if error is None else error.get("id")
         if id is not None and id_key(id) != call.id:
             # The exchange says which request is answered.
-            text = f"an answer has the id {id!r:.80} instead of {call.id!r}"
+            text = f"a response has the id {id!r:.80} instead of {call.id!r}"
             self._core.report(Breach("OWN-019", text, tolerated=True))
         is_try = (
             responses.falls_back(status, wait)

@@ -1,4 +1,4 @@
-"""What responses mean for the requests of a connection: answers, refusals, and the lack of either.
+"""The effects of HTTP responses on the requests of a connection: results, refusals and failures.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/transports.
 """
@@ -29,20 +29,20 @@ _MODERN_ERRORS: Final = frozenset(
     }
 )
 _SAYS_LITTLE: Final = frozenset({401, 403, 407, 408, 413, 421, 429, 431})
-"""Statuses that seldom, and only with some servers, depend on what a server speaks."""
+"""Statuses that depend on the revision of the request with a few servers only."""
 
 
 def says_what_it_speaks(status: int) -> bool:
-    """Whether a refusal with this status may come from a server that speaks something else.
+    """Whether a refusal with this status may come from a server that speaks another revision.
 
-    502 and above come from a gateway, or from a server that is overloaded. Every 4xx counts:
-    servers and gateways before 2026-07-28 answer a method they do not know with any of them.
+    502 and above come from a gateway, or from a server that is overloaded. Every 4xx counts: older
+    servers, and gateways, answer an unknown method with any of them.
     """
     return 400 <= status < 502
 
 
 def says_little(status: int) -> bool:
-    """Whether a refusal with this status seldom depends on what the server speaks."""
+    """Whether a refusal with this status seldom depends on the revisions of the server."""
     return not says_what_it_speaks(status) or status in _SAYS_LITTLE
 
 
@@ -72,13 +72,13 @@ def error_in(body: bytes, core: Core) -> JSONObject | None:
 
 @attrs.define(eq=False, repr=False)
 class ReceivedResponses:
-    """What responses mean for the requests of a connection.
+    """Gives each HTTP response to the machine, and ends requests that got none.
 
     Attributes:
-        body_of: The request whose response has the body that is being received; None: what is being
-            received came on a stream.
-        is_replaying: What is being received was received before and kept.
-        is_standalone: What is being received came on the stream for what belongs to no request.
+        body_of: The request whose HTTP response is being received as one body; None: the message
+            that is being received came on a stream.
+        is_replaying: The message that is being received came before, and was kept.
+        is_standalone: The message that is being received came on the standalone stream.
         machine: The protocol machine of the connection.
     """
 
@@ -90,7 +90,7 @@ class ReceivedResponses:
     # ------------------------------------------------------------------------------- received
 
     def receive_body(self, post: object, body: bytes) -> str:
-        """Receive the body of a good response, which may answer only the request that was POSTed.
+        """Receive the body of a successful response, which may answer only the POSTed request.
 
         Args:
             post: The route of that request.
@@ -117,7 +117,7 @@ class ReceivedResponses:
 
         Args:
             item: The event.
-            is_standalone: The stream is that for what belongs to no request.
+            is_standalone: The stream is the standalone one, for messages that belong to no request.
         """
         if isinstance(item, OverlongEvent):
             self.machine.receive_overlong(item.excerpt)
@@ -142,7 +142,7 @@ class ReceivedResponses:
         )
 
     def receive_kept(self, message: JSONObject) -> None:
-        """Receive an answer that came before, and whose effect was put off."""
+        """Receive a response that was kept until its effect was decided."""
         self.is_replaying = True
         self.machine.answers.receive_answer(message)
         self.is_replaying = False
@@ -160,7 +160,7 @@ class ReceivedResponses:
 
         Args:
             call: The request.
-            status: The status, where it may depend on what the server speaks; else 0.
+            status: The status, if it may depend on the revisions of the server; else 0.
             text: What happened.
         """
         if purpose_of(call) is Purpose.DISCOVER and (
@@ -172,7 +172,7 @@ class ReceivedResponses:
             self.machine.outgoing.abandon(call, FailureReason.REFUSED, text, None)
 
     def fail(self, call: OutgoingRequest, reason: FailureReason, text: str) -> None:
-        """End a request, if it is still open, that has no proper answer and will not have one."""
+        """End a request without a valid response, if it is still open."""
         if not call.open:
             return
         if purpose_of(call) is Purpose.DISCOVER and reason is FailureReason.LOST:
@@ -189,7 +189,7 @@ class ReceivedResponses:
         text: str,
         error: ErrorReceived | None = None,
     ) -> None:
-        """End the start, since the server cannot be opened in whatever revision.
+        """End the start, since the server cannot be opened in any revision.
 
         Args:
             call: The probe of the start.
@@ -206,7 +206,7 @@ class ReceivedResponses:
     def falls_back(self, status: int, wait: float | None) -> bool:
         """Whether `initialize` follows a probe that was refused like this.
 
-        A server that names a time for the next try is not asked before, and so not at once.
+        If the server names a time for the retry, `initialize` does not follow.
 
         Keeps COMPAT-006.
         """
@@ -216,7 +216,7 @@ class ReceivedResponses:
     def probe_again(self, call: OutgoingRequest, timeout: float | None) -> None:
         """Probe the server again instead of `initialize`, since there are other credentials.
 
-        `initialize` with them would open a server of both eras in the older one.
+        `initialize` with them would open a server of both eras in the legacy one.
         """
         start: Any = subject_of(call)
         self.machine.outgoing.conclude(call, RequestState.CANCELLED)

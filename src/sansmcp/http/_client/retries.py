@@ -46,7 +46,7 @@ class StreamRetries:
     """When a stream is resumed, and where.
 
     Attributes:
-        attempts: How often in a row the stream was asked for in vain: the request failed, or the
+        attempts: The number of attempts in a row that were in vain: the request failed, or the
             stream ended before it brought a message or the id of an event.
         last_event_id: The event after which the stream can be resumed; `""`: nowhere.
         retry_ms: Milliseconds that the server wants a client to wait; None: it has not said.
@@ -75,14 +75,14 @@ class StreamRetries:
             self.last_event_id = event_id
 
     def after_end(self, owner: Retried, text: str) -> None:
-        """Resume a stream that was open and has ended, when it is time."""
+        """Resume a stream that was open and has ended, after the time to wait."""
         now, opened_at = self._core.now, self._opened_at
         if now is not None and opened_at is not None and now >= opened_at + _LASTING:
             self.attempts = 0
         self.later(owner, text)
 
     def later(self, owner: Retried, text: str, wait: float | None = None) -> None:
-        """Resume a stream when it is time, unless that has failed too often.
+        """Resume a stream after the time to wait, unless too many attempts have failed.
 
         Keeps SSE-020, OWN-041.
 

@@ -1,7 +1,7 @@
-"""The session of a client: how it is opened, lost, opened again, and ended.
+"""The session of a client: how it is opened, lost, reopened, and ended.
 
-A session that the server does not know any more is replaced by another one, with another
-connection. Requests that the server has certainly not run move into it.
+If the session becomes unknown to the server, another one with another connection replaces it.
+Requests that the server has certainly not run move into it.
 
 Source: MCP 2025-11-25, basic/transports, Session Management.
 """
@@ -41,7 +41,7 @@ from .tool_headers import ToolHeaders
 
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,4096}")
 _LASTING: Final = 10.0
-"""Seconds after which a session that is lost was of use, even if no request was served in it."""
+"""Seconds after which a lost session counts as useful, even if no request was served in it."""
 _UNKNOWN_SESSION: Final = (
     "the server does not know the session any more (status %d): it has ended it or was restarted; "
     "or several workers share one address, and each keeps its sessions in its own memory"
@@ -54,7 +54,7 @@ _NO_SESSION: Final = re.compile(
     r"not initialized|invalid|unknown|expired|terminated|does not exist|no longer exists)\b",
     re.IGNORECASE,
 )
-"""How servers say with status 400 that they do not know the session, which 404 is for."""
+"""Texts with which servers say, with status 400 instead of 404, that the session is unknown."""
 _OTHER_FAULTS: Final = frozenset(
     {ErrorCode.PARSE_ERROR, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS}
 )
@@ -246,8 +246,8 @@ class ClientSession:
     ) -> bool:
         """Whether a refusal with status 400 says that the server does not know the session.
 
-        Some servers send it in place of 404. Only the text of the body tells. An error that has
-        the id of the request is the answer to the request, whatever its text is.
+        Some servers send 400 instead of 404, and only the text of the body shows it. An error with
+        the id of the request is the response to the request, whatever its text is.
         """
         session_id = self._core.session_id
         if status != 400 or session_id is None:
@@ -264,7 +264,7 @@ class ClientSession:
         return _NO_SESSION.search(text.replace(session_id.decode(), "")) is not None
 
     def has_lasted(self) -> bool:
-        """Whether the session was of use, so that another one may be, too.
+        """Whether the session was useful, so that opening another one makes sense.
 
         An idle session may be reopened any number of times: only sessions that end before a request
         was served, and soon, count as failures.
@@ -275,13 +275,13 @@ class ClientSession:
         )
 
     def lose(self, refused: ExchangeOwner, status: int) -> None:
-        """Open another session, once, since the server does not know this one any more.
+        """Open another session, once, since this one is unknown to the server.
 
         Requests that the server has not run are sent in the new session: the one that it has
         refused with 404, those that wait for authorization, and those that were not sent yet.
-        Another status than 404 does not say for sure that the refused request was not run: it is
-        sent again only if it has the same effect twice. The same holds for a request that is under
-        way without any response; if it has not the same effect twice, its response decides.
+        With another status than 404 the server may have run the refused request: it is sent again
+        only if that changes nothing. The same holds for a request that is under way without any
+        response; if sending it again may change something, its response decides.
 
         Keeps SESS-009.
         """
@@ -332,7 +332,7 @@ class ClientSession:
             if isinstance(owner, PostedMessage)
             and owner.call is not None
             and _may_move(owner.call)
-            and not owner.last_event_id  # else it has run, and its answer is elsewhere
+            and not owner.last_event_id  # else the server has run it, and the stream is resumed
             and not owner.moved
         ]
 
@@ -351,7 +351,7 @@ class ClientSession:
             self._queue.moved[post] = None
 
     def _replace(self, old: PostConnection) -> PostConnection:
-        """Go on with another connection, which knows what has ended the session of this one."""
+        """Go on with another connection, and tell it why the session of this one has ended."""
         self.connection = connection = self._connect()
         connection.ended_by = old.ended_by
         if old.core.now is not None:
@@ -378,7 +378,7 @@ class ClientSession:
         return True
 
     def finish(self) -> None:
-        """Send nothing any more, except that the session is over."""
+        """Send nothing any more, except the DELETE of the session."""
         self._queue.drop_all()
         session_id, self._core.session_id = self._core.session_id, None
         if session_id is not None:

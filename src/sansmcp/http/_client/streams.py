@@ -1,4 +1,4 @@
-"""Streams that a GET asks for: how they are opened, and that for what belongs to no request.
+"""Streams that a GET opens, and the standalone stream, for messages that belong to no request.
 
 Source: MCP 2025-11-25, basic/transports, Listening for Messages from the Server.
 """
@@ -31,11 +31,11 @@ def opens_stream(
     """Begin to read a stream that a GET has opened, or arrange for the next attempt.
 
     Args:
-        owner: Whose stream it is.
+        owner: The message or stream that is resumed or opened.
         retries: When the stream is resumed.
         exchange: The GET.
         head: The head of the response.
-        text: What has happened, for the end after the last attempt.
+        text: What happened, for the text of the failure after the last attempt.
 
     Returns:
         False: the response opens no stream, and there is no reason to try again.

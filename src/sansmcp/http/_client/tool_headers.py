@@ -1,4 +1,4 @@
-"""Headers that repeat what a modern message says: its method, its name, and arguments of tools.
+"""Headers that repeat parts of a modern message: its method, its name, and arguments of tools.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http, Standard MCP Request Headers and Custom
 Headers from Tool Parameters.
@@ -97,7 +97,7 @@ def _add(
     if not isinstance(name, str) or not name:
         raise BadAnnotation("HDR-013", f"{_MARK} is no name")
     if not _TOKEN.fullmatch(name):
-        raise BadAnnotation("HDR-014", f"{_MARK} {name[:_MAX_SHOWN]!r} is no name of a field")
+        raise BadAnnotation("HDR-014", f"{_MARK} {name[:_MAX_SHOWN]!r} is no name of a header")
     if not path:
         where = "not where a chain of properties leads to"
         raise BadAnnotation("HDR-019", f"{_MARK} {name[:_MAX_SHOWN]!r} stands {where}")
@@ -115,7 +115,7 @@ def _size_of(mirrored: Mirrored) -> int:
 
 
 def message_fields(method: str, params: JSONObject, mirrored: Mirrored) -> Headers:
-    """Return the headers that repeat what a modern message says.
+    """Return the headers that repeat parts of a modern message.
 
     Keeps HDR-008, HDR-009, HDR-011, HDR-023, HDR-025.
 
@@ -124,7 +124,7 @@ def message_fields(method: str, params: JSONObject, mirrored: Mirrored) -> Heade
             that headers may hold.
     """
     if not PLAIN.fullmatch(method):
-        raise LocalProtocolError("OWN-039", f"{method!r:.80} has no form in the field Mcp-Method")
+        raise LocalProtocolError("OWN-039", f"{method!r:.80} has no form in the header Mcp-Method")
     fields = [(b"mcp-method", method.encode("ascii"))]
     member = MIRRORED_NAMES.get(method)
     if member is not None:
@@ -165,7 +165,7 @@ class ToolHeaders:
     _mirrored: dict[str, Mirrored] = attrs.field(factory=dict[str, Mirrored], init=False)  # by tool
 
     def fields_of(self, method: str, params: JSONObject) -> Headers:
-        """Return the headers that repeat what a request or a notification says.
+        """Return the headers that repeat parts of a request or a notification.
 
         Keeps HTTP-026.
 

@@ -22,7 +22,7 @@ from .sessions import OldPaths, Sessions
 VERSION_FIELD: Final = b"mcp-protocol-version"
 SESSION_FIELD: Final = b"mcp-session-id"
 ASSUMED: Final = b"2025-03-26"
-"""The revision of a request that does not name one: the last revision without a field for it."""
+"""The revision of a request that does not name one: the last revision without a header for it."""
 
 
 @attrs.frozen(kw_only=True)
@@ -36,7 +36,7 @@ class Service(Record):
         sessions: How sessions are kept; None: there are none.
         streams: Whether there are streams that outlast a request.
         answers: Whether a response is a stream only where it has to be, or wherever it can be.
-        tool_schema: Gives the `inputSchema` of a tool; None: `Mcp-Param-*` fields are not checked.
+        tool_schema: Gives the `inputSchema` of a tool; None: `Mcp-Param-*` headers are not checked.
         old_paths: Where clients of 2024-11-05 are served; None: nowhere.
         asks_tool_schema: Whether the application is asked for schemas of tools by an event.
 

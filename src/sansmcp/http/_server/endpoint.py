@@ -82,7 +82,7 @@ class ServerEndpoint:
         hosts: Names in `Host` that are served, beside the loopback ones: `"api.example"` (any
             port), `"api.example:8443"`, or `"*"` for all. Against DNS rebinding.
         origins: Origins of web pages that may call, and no others, such as
-            `"https://app.example"`, or `"*"` for all; they get the CORS fields. None: pages from
+            `"https://app.example"`, or `"*"` for all; they get the CORS headers. None: pages from
             loopback addresses only, without CORS.
         sessions: How sessions of the legacy revisions are kept; None: there are none, and each
             legacy request is served by itself. Then `listChanged`, `resources.subscribe` and
@@ -97,7 +97,7 @@ class ServerEndpoint:
             once in the legacy revisions, and with the first message or `start_stream` in
             2026-07-28, where errors have statuses.
         keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
-        tool_schema: Gives the `inputSchema` of a tool, to check its `Mcp-Param-*` fields; None:
+        tool_schema: Gives the `inputSchema` of a tool, to check its `Mcp-Param-*` headers; None:
             they are not checked. An exception that it raises comes out of the exchange's
             `receive_end`, after the request was answered with 500. `"ask"`: the application is
             asked by the event `ToolSchemaWanted`, and may take its time.
@@ -307,10 +307,10 @@ class ServerEndpoint:
             status: From 400 to 599.
             text: One sentence for people.
             method: The method, if it was read.
-            headers: The fields, as `exchange` takes them; None: they were not read.
+            headers: The headers, as `exchange` takes them; None: they were not read.
 
         Returns:
-            Status, header fields and body, as `ServerExchange.response` has them.
+            Status, headers and body, as `ServerExchange.response` has them.
         """
         return self._heads.refusal(status, text, method, headers)
 

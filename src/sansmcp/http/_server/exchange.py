@@ -28,7 +28,7 @@ _NAME: Final = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 RETRY_AFTER: Final[Headers] = ((b"retry-after", b"5"),)
 _OURS: Final = frozenset({b"content-length", b"content-type", b"transfer-encoding"})
-"""Fields about the body of a response: they are written with the body."""
+"""Headers about the body of a response: they are written with the body."""
 _JSON: Final = (b"content-type", b"application/json")
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _NO_BODY: Final[Headers] = ((b"content-length", b"0"),)
@@ -42,7 +42,7 @@ _STREAM: Final[Headers] = (
 @final
 @attrs.frozen
 class SendHead(Record):
-    """Send this status and these fields; their names are in lower case."""
+    """Send this status and these headers; their names are in lower case."""
 
     status: int
     headers: Headers
@@ -214,7 +214,7 @@ class ServerExchangeCore:
         handle: The exchange as the transport holds it; None once the response was taken whole.
         method: The method of the request.
         target: Path and query, as in the request line.
-        fields: The fields of the head; none once the body was received.
+        fields: The headers of the head; none once the body was received.
         principal: Who sent the request.
         principal_key: A string that stands for the principal.
         context: What else the transport has said about the request.
@@ -227,8 +227,8 @@ class ServerExchangeCore:
         route: Where the messages of its conversation leave, while the response is open.
         ledger: What counts the output that waits here; None: nothing does.
         status: The status of the response; 0 before there is one.
-        headers: The fields of the response.
-        common: Fields of every response to this request.
+        headers: The headers of the response.
+        common: Headers of every response to this request.
         is_stream: Whether the response is an event stream.
         pieces: The output that was not taken yet.
         behind: The stream whose event log has more than was taken here.
@@ -707,15 +707,15 @@ class ServerExchange:
             Whether it was done. False: the request is answered, or being served, already.
 
         Raises:
-            ValueError: The status is none of an error, a field is about the body, or it holds
-                characters that no field may hold.
+            ValueError: The status is none of an error, a header is about the body, or it holds
+                characters that no header may hold.
         """
         more = tuple(
             (name.lower().encode("ascii"), value.encode("latin-1"))
             for name, value in pairs_of(headers)
         )
         if not 400 <= status <= 599 or has_bad_field(more) or _OURS & {name for name, _ in more}:
-            raise ValueError(f"no response can have status {status} and the fields {more!r}")
+            raise ValueError(f"no response can have status {status} and the headers {more!r}")
         exchange = self._exchange
         core = exchange.core
         if now is not None:
@@ -837,7 +837,7 @@ class ServerExchange:
         """The whole response, for callers that cannot use a part of it.
 
         Returns:
-            Status, header fields and body, once it is complete, and the same from then on; else
+            Status, headers and body, once it is complete, and the same from then on; else
             None, as after `next_output`. A stream that stays open is never complete.
         """
         return self._exchange.response()

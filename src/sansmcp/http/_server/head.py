@@ -96,7 +96,7 @@ class RequestHeadJudge:
         exchange.json_first = takes.json and not (takes.stream and self._service.answers == "sse")
         exchange.common = self._origins.cors(fields)
         if fields.too_many:
-            exchange.refuse(431, Breach("OWN-037", f"there are more than {MAX_FIELDS} fields"))
+            exchange.refuse(431, Breach("OWN-037", f"there are more than {MAX_FIELDS} headers"))
             return
         for name in (b"host", b"origin", b"content-type", b"content-length"):
             if name in fields.repeated:
@@ -145,7 +145,7 @@ class RequestHeadJudge:
         return plain_response(status, text, common)
 
     def preflight(self, exchange: ServerExchangeCore) -> Headers:
-        """The fields of the response to OPTIONS: which methods there are, and CORS."""
+        """The headers of the response to OPTIONS: which methods there are, and CORS."""
         methods = b", ".join(self.methods_at(exchange))
         return ((b"allow", methods), *self._origins.preflight(exchange.fields, methods))
 
@@ -244,7 +244,7 @@ def _quality(parameters: list[str]) -> bool:
 
 
 def _accepted(accept: str | None) -> Accepted:
-    """The forms that an `Accept` field takes; no field takes both. The closest range decides.
+    """The forms that an `Accept` header takes; no header takes both. The closest range decides.
 
     Keeps HTTP-018.
     """

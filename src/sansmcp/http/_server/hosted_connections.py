@@ -72,7 +72,7 @@ class HostedConnections:
         }
         self._core = core
         self._settings = settings
-        self._stateless: dict[Text, SharedConnection] = {}  # by the field that names the revision
+        self._stateless: dict[Text, SharedConnection] = {}  # by the header that names the revision
         whole.is_modern = bool(service.modern_revisions)
         self.whole: SharedConnection = whole
         self.modern: SharedConnection | None = whole if service.modern_revisions else None
@@ -84,11 +84,11 @@ class HostedConnections:
             )
 
     def known_stateless(self, fields: Fields) -> SharedConnection | None:
-        """The connection of the legacy revision that the fields name, if there is one already."""
+        """The connection of the legacy revision that the headers name, if there is one already."""
         return self._stateless.get(fields.raw.get(VERSION_FIELD, ASSUMED))
 
     def stateless(self, fields: Fields) -> SharedConnection:
-        """The connection of the legacy revision that the fields name, which is one of ours."""
+        """The connection of the legacy revision that the headers name, which is one of ours."""
         revision = fields.get(VERSION_FIELD) or ASSUMED.decode()
         field = revision.encode()
         connection = self._stateless.get(field)

@@ -1,4 +1,4 @@
-"""Whether the fields of a modern request say the same as its body.
+"""Whether the headers of a modern request say the same as its body.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http, Request Metadata.
 """
@@ -31,7 +31,7 @@ _SHOWN: Final = 80
 
 
 def header_value(text: str) -> str | None:
-    """The value of a field, decoded if it is encoded; None if it has no valid form.
+    """The value of a header, decoded if it is encoded; None if it has no valid form.
 
     Keeps HDR-028, HDR-029.
     """
@@ -58,13 +58,13 @@ def judge_headers(
     is_request: bool,
     tool_schema: ToolSchema | None,
 ) -> Breach | None:
-    """The breach if a field contradicts the body or is missing; None if all fields are right.
+    """The breach if a header contradicts the body or is missing; None if all headers are right.
 
-    This revision does not say which fields notifications need: those that are there must agree.
+    This revision does not say which headers notifications need: those that are there must agree.
     """
     for name in fields.repeated:
         if name.startswith(b"mcp-") and name != b"mcp-session-id":
-            return _mismatch("HDR-031", f"the field {text_of(name)} came more than once")
+            return _mismatch("HDR-031", f"the header {text_of(name)} came more than once")
     given = fields.get(b"mcp-method")
     if given != method and (is_request or given is not None):
         return _differs("Mcp-Method", given, method)
@@ -91,7 +91,7 @@ def _mismatch(rule: str, text: str) -> Breach:
 
 def _differs(name: str, said: str | None, value: object) -> Breach:
     if said is None:
-        return _mismatch("HDR-031", f"the field {name} is missing")
+        return _mismatch("HDR-031", f"the header {name} is missing")
     shown = str(value)[:_SHOWN]
     return _mismatch("HDR-032", f"{name} says {said[:_SHOWN]!r}, and the body {shown!r}")
 
@@ -116,7 +116,7 @@ def judge_params(fields: Fields, arguments: object, schema: JSONObject | None) -
         field, given = f"Mcp-Param-{name}", fields.get(PARAM_PREFIX + name.lower().encode())
         if given is None:
             if value is not None:
-                return _mismatch("HDR-033", f"the field {field} is missing")
+                return _mismatch("HDR-033", f"the header {field} is missing")
             continue
         said = header_value(given)
         if said is None:
@@ -127,7 +127,7 @@ def judge_params(fields: Fields, arguments: object, schema: JSONObject | None) -
 
 
 def _mirrored(schema: JSONObject, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Name and property path of each parameter that is mirrored into a field."""
+    """Name and property path of each parameter that is mirrored into a header."""
     properties: Any = schema.get("properties")
     if not is_object(properties) or len(path) >= _DEPTH:
         return
@@ -150,7 +150,7 @@ def _is_same(said: str, value: object) -> bool:
 
 
 def _is_same_number(said: str, value: float) -> bool:
-    """Whether a field has this number: `42.0` is 42. Whole numbers are compared exactly.
+    """Whether a header has this number: `42.0` is 42. Whole numbers are compared exactly.
 
     Keeps HDR-035.
     """

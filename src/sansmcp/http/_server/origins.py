@@ -1,4 +1,4 @@
-"""Which hosts and origins are served: `Host`, `Origin`, and the fields of CORS.
+"""Which hosts and origins are served: `Host`, `Origin`, and the headers of CORS.
 
 Source: MCP 2025-11-25, basic/transports, Security Warning; WHATWG Fetch, CORS protocol.
 """
@@ -149,7 +149,7 @@ class Origins:
             loopback addresses only, and without CORS.
 
     Raises:
-        ValueError: They are not several strings, or one is never sent in such a field.
+        ValueError: They are not several strings, or one is never sent in such a header.
     """
 
     __slots__ = ("_any_host", "_any_origin", "_hosts", "_origins")
@@ -205,7 +205,7 @@ class Origins:
         return origin.lower() in self._origins
 
     def cors(self, fields: Fields) -> Headers:
-        """The fields of every response to this origin, so that a page may read it."""
+        """The headers of every response to this origin, so that a page may read it."""
         origin = fields.get(b"origin")
         if origin is None or self._origins is None:
             return ()
@@ -214,7 +214,7 @@ class Origins:
         return _readable_by(origin)
 
     def cors_of_unread(self) -> Headers:
-        """The fields of a response to a request whose `Origin` was not read, if only one can be."""
+        """The headers of a response to a request whose `Origin` was not read."""
         if self._any_origin:
             return _readable_by("*")
         if self._origins is not None and len(self._origins) == 1:
@@ -222,7 +222,7 @@ class Origins:
         return ()
 
     def preflight(self, fields: Fields, methods: bytes) -> Headers:
-        """The fields of the response to a browser that asks before it calls."""
+        """The headers of the response to a browser that asks before it calls."""
         if self._origins is None or b"access-control-request-method" not in fields.raw:
             return ()
         asked = fields.get(b"access-control-request-headers") or ""

@@ -125,7 +125,7 @@ class PostReceiver:
             held.share(new)
 
     def _lacks_version(self, exchange: ServerExchangeCore) -> bool:
-        """Whether a request without a session has fields of 2026-07-28, but does not name it.
+        """Whether a request without a session has headers of 2026-07-28, but does not name it.
 
         Keeps COMPAT-015.
         """
@@ -174,7 +174,7 @@ class PostReceiver:
         if type(method) is not str:
             breach = judge_unknown_object(message)
             if "result" in message or "error" in message:
-                breach = Breach("HTTP-013", "no request is open to which this could be the answer")
+                breach = Breach("HTTP-013", "no open request matches this response")
             exchange.refuse(400, breach, _readable(raw))
             return
         is_request = raw is not MISSING
@@ -252,10 +252,10 @@ class PostReceiver:
             self._receive_request(exchange, connection, message, method, reply)
 
     def _judge_version(self, field: str | None, said: object, is_request: bool) -> Breach | None:
-        """The breach if field and body do not name one revision that is served; else None."""
+        """The breach if header and body do not name one revision that is served; else None."""
         service = self._service
         if field is None:
-            text = "the field MCP-Protocol-Version is missing"
+            text = "the header MCP-Protocol-Version is missing"
             if not service.legacy_revisions:
                 text += f"; this server speaks {', '.join(service.modern_revisions)} only"
             return Breach("HDR-031", text, ErrorCode.HEADER_MISMATCH)

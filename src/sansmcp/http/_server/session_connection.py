@@ -69,19 +69,19 @@ class SessionConnection(RoutedConnection):
         whole: What the parts of the connection share that all sessions take their facts about the
             server from: kept once, they save a third of the memory of each session.
         settings: How sessions are kept.
-        field: The id of the session, as it stands in the field for it.
+        field: The id of the session, as it stands in the header for it.
         principal: Who opens the session.
         is_old: Whether it is the session of a client of 2024-11-05.
         connection_settings: As for `RoutedConnection`.
 
     Attributes:
         end_cause: Why the session is being ended from this side; None: it is not.
-        field: The id of the session, as it stands in the field for it.
+        field: The id of the session, as it stands in the header for it.
         held_bytes: Memory that the client's facts about itself take, in bytes, by estimate.
         is_open: Whether requests of the client are still served.
         is_old: Whether it is the session of a client of 2024-11-05.
         principal: Who opened the session.
-        revision_field: The agreed revision, as it stands in the field for it; empty before.
+        revision_field: The agreed revision, as it stands in the header for it; empty before.
         session: The handle of the session.
         streams: The streams of the session.
     """

@@ -62,7 +62,7 @@ class SessionStore:
     Attributes:
         asks_opening: Whether the application is asked before a session is opened.
         connections: The connections of the sessions, oldest first, by the id as it stands in the
-            field for it.
+            header for it.
     """
 
     __slots__ = (
@@ -221,7 +221,7 @@ class SessionStore:
     # ------------------------------------------------------------------------------- finding
 
     def agreed(self, exchange: ServerExchangeCore) -> SessionConnection | None:
-        """The session of a request whose fields are as they nearly always are; else None."""
+        """The session of a request whose headers are as they nearly always are; else None."""
         fields = exchange.fields
         raw = fields.raw
         connection = self.connections.get(raw.get(SESSION_FIELD, b""))
@@ -358,7 +358,7 @@ class SessionStore:
         """The session that a query names; None: there is none, and the exchange says so."""
         parts = exchange.query.split("&")
         names = [part.removeprefix(_OLD_QUERY) for part in parts if part.startswith(_OLD_QUERY)]
-        if len(names) > 1:  # as for the field: a proxy may have read the other one
+        if len(names) > 1:  # as for the header: a proxy may have read the other one
             text = "session_id stands in the query more than once"
             exchange.refuse(400, Breach("SESS-006", text))
             return None

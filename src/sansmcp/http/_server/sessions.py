@@ -98,7 +98,7 @@ class SessionState(Protocol):
     """What the handle of a session reads: the end of the session's conversation.
 
     Attributes:
-        field: The id of the session, as it stands in the field for it.
+        field: The id of the session, as it stands in the header for it.
         machine: The parts of the connection of the session.
         principal: Who opened the session.
         is_open: Whether requests of the client are still served.
