@@ -82,7 +82,7 @@ class Config(Record):
 
     max_message_bytes: int = _limit(16 * MIB)
     """Bytes of one incoming message; a longer message is discarded and reported (OWN-001). If the
-    message is the response to a known request, that request ends as an invalid answer."""
+    message is the response to a known request, that request ends with `INVALID_ANSWER`."""
     max_json_depth: int = _limit(200)
     """Levels of nesting in one incoming message; a deeper one is a parse error (OWN-002)."""
     max_integer_digits: int = _limit(4_300)

@@ -275,7 +275,7 @@ class Machine:
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of the peer that still wait for an answer from this side, oldest first."""
+        """The requests of the peer that still wait for a response from this side, oldest first."""
         waiting = self.incoming.open
         return waiting if self._listeners is None else self._listeners.without_acknowledged(waiting)
 

@@ -480,7 +480,7 @@ class OutgoingRequests:
         )
 
     def lose(self, calls: list[OutgoingRequest]) -> None:
-        """End these requests as lost: no answer can come."""
+        """End these requests as lost: no response can come."""
         for call in calls:
             if self.calls.get(call._id) is not call:
                 continue  # the ending of another request has closed the connection

@@ -51,7 +51,7 @@ from sansmcp.http._server.origins import Origins
 from sansmcp.http._server.post import PostReceiver
 from sansmcp.http._server.session_connection import SessionConnection
 from sansmcp.http._server.session_store import SessionStore
-from sansmcp.http._server.shared_connection import Reply, SharedConnection
+from sansmcp.http._server.shared_connection import PostResponse, SharedConnection
 from sansmcp.http._server.streams import SessionStreams, Stream
 from tests.support.http.server_endpoint import modern_headers, sessions
 from tests.support.modern import modern
@@ -521,7 +521,7 @@ def test_a_shared_connection_answers_by_the_reply_of_the_request() -> None:
     for _ in range(2):
         exchange = new_exchange(core)
         shared.machine.intake.receive_request(
-            message, "tools/call", Reply(exchange, shared, message["id"]), None
+            message, "tools/call", PostResponse(exchange, shared, message["id"]), None
         )
         replies.append((arrived(core), exchange))
     for request, exchange in reversed(replies):
@@ -536,7 +536,7 @@ def test_a_client_that_leaves_cancels_its_modern_request() -> None:
     shared = new_shared(core, revisions=MODERN_REVISIONS)
     shared.is_modern = True
     message = modern(1, "tools/call", {"name": "t", "arguments": {}})
-    reply = Reply(new_exchange(core), shared, message["id"])
+    reply = PostResponse(new_exchange(core), shared, message["id"])
     shared.machine.intake.receive_request(message, "tools/call", reply, None)
     request = arrived(core)
     reply.disconnected()
@@ -549,7 +549,7 @@ def test_a_client_that_leaves_cancels_its_modern_request() -> None:
 def test_an_answer_that_no_client_took_is_reported() -> None:
     """The application believes that it was delivered."""
     core = new_core()
-    Reply(new_exchange(core), new_shared(core), 1).answer_lost()
+    PostResponse(new_exchange(core), new_shared(core), 1).answer_lost()
 
     assert events_of(core) == [MessageUndelivered(session=None, is_answer=True)]
 

@@ -1,8 +1,8 @@
 """Bodies of requests: how much memory they hold, and whether one names a member twice.
 
-What is counted are bodies that are not complete, and the params of open requests. The length of a
-message alone limits nothing: `[[],[],` takes more than twenty times its length when it is decoded,
-and a handler may keep it for as long as it likes.
+Incomplete bodies and the params of open requests are counted. A limit on the length of messages
+would not be enough: `[[],[],` takes more than twenty times its length when it is decoded, and a
+handler may keep it for as long as it likes.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class HeldMemory:
         bytes: What requests and incomplete bodies hold now, by estimate.
         limit: What these may hold.
         arriving: What the message holds that is being received.
-        sessions: What sessions hold now: it is counted by itself, since a session may be idle for
-            long, and must not keep the requests of others from being served.
+        sessions: What sessions hold now. It is counted apart, since a session may be idle for long,
+            and must not keep the requests of others from being served.
         sessions_limit: What sessions may hold.
     """
 
@@ -65,8 +65,8 @@ class HeldMemory:
     def body_has(self, owner: BodyOwner, size: int) -> bool:
         """A body that is not complete has so many bytes by now.
 
-        Where there is no room, the exchanges with the longest bodies are refused until there is. To
-        refuse the newest instead would let a few clients that never go on shut out all others.
+        If there is no room, the exchanges with the longest bodies are refused until there is. If
+        the newest were refused instead, a few clients that never go on could shut out all others.
 
         Returns:
             Whether an exchange was refused.
@@ -143,8 +143,8 @@ def measured(value: Any, limit: int) -> int:
 def has_duplicates(text: bytes | bytearray, value: object) -> bool:
     """Whether an object in a JSON text names a member twice.
 
-    Parsers take one of the two members, and not all of them the same one: a gateway would read
-    another message than the server.
+    Some parsers take the first of the two members and some the last: a gateway might read another
+    message than the server.
 
     Args:
         text: The text, which is valid JSON.

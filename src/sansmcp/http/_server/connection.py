@@ -57,8 +57,8 @@ def _error_status(code: int, is_modern: bool) -> int:
 def _refusal_status(code: int, is_modern: bool) -> int:
     """The status of an error response by which the library refuses a request.
 
-    A legacy client takes 404 for the end of its session, and other 4xx for the end of the
-    connection: so the error for an unknown method has the status of a result (200).
+    A legacy client takes 404 for the end of its session, and any other 4xx for the end of the
+    connection. So the error for an unknown method has the status of a result (200).
 
     Keeps META-011.
     """
@@ -137,7 +137,7 @@ class RoutedConnection(Transport):
         )
 
     def finish_without(self, route: Any) -> None:
-        """A message would never fit: if it was the last one of its exchange, the exchange ends."""
+        """End the exchange of a message that can never be sent, if it was the last message."""
         if route.closing and not route.over:
             route.finish(503, route.request_id)
 
@@ -152,7 +152,7 @@ class RoutedConnection(Transport):
         return delivered
 
     def before_send(self, call: OutgoingRequest) -> None:
-        """A request is about to be queued: a lost message is then this one."""
+        """Note that a request is being queued: if a message is lost now, it is this one."""
         self.asking, self._undelivered = call, False
 
     def after_send(self, call: OutgoingRequest) -> None:
@@ -207,7 +207,7 @@ class RoutedConnection(Transport):
             raise
 
     def request_answered(self, request: IncomingRequest) -> None:
-        """The next message on the route of a request is its answer."""
+        """The next message on the route of a request is its response."""
         self.endpoint.held.bytes -= held_bytes_of(request)
         route = route_of(request)
         if not route.is_batch:
@@ -215,11 +215,11 @@ class RoutedConnection(Transport):
             route.request_id = request.id
 
     def batch_answered(self, batch: Batch, route: Any) -> None:
-        """The next message on the route of a batch is its answer."""
+        """The next message on the route of a batch is its response."""
         route.closing = True
 
     def answer_replaced(self, request: IncomingRequest) -> None:
-        """An error goes out instead of an answer, with the status of the error."""
+        """An error goes out instead of a response, with the status of the error."""
         route = route_of(request)
         if not route.is_batch:
             route.status = _error_status(ErrorCode.INTERNAL_ERROR, is_modern(request))

@@ -364,7 +364,7 @@ class ServerEndpoint:
         """Answer a request with a result: as `ServerConnection.send_result`.
 
         Returns:
-            Whether the answer goes out. False: the request was cancelled meanwhile, or its client
+            Whether the response goes out. False: the request was cancelled meanwhile, or its client
             is gone and cannot come back for it; the latter is reported, too.
         """
         done = self._enter(request, now).machine.incoming.send_result(request, result, meta, None)
@@ -400,11 +400,11 @@ class ServerEndpoint:
         meta: JSONObject | None = None,
         now: float | None = None,
     ) -> bool:
-        """Tell how far a request has come: as `ServerConnection.send_progress`.
+        """Send progress of a request: as `ServerConnection.send_progress`.
 
         This turns the response into a stream; for a client that takes none, it sends nothing and
-        returns False. Progress
-        of a task, whose request is answered, goes to a GET stream of the session (PROG-011).
+        returns False. Progress of a task, whose request is answered, goes to a GET stream of the
+        session (PROG-011).
         """
         connection = self._enter(request, now)
         done = connection.send_progress(request, progress, total, message, meta)
@@ -422,7 +422,7 @@ class ServerEndpoint:
         at: float | None = None,
         now: float | None = None,
     ) -> bool:
-        """Ask before a request can be answered: as `ServerConnection.require_input`."""
+        """Ask the client questions about its request: as `ServerConnection.require_input`."""
         connection = self._enter(request, now)
         done = connection.machine.input_required.require(
             request, questions or {}, state, meta, timeout, at, None
@@ -476,7 +476,7 @@ class ServerEndpoint:
         A long request need not hold a connection. Messages wait in the event log meanwhile.
 
         Args:
-            where: A request, for the stream of its answer; or a session, for its GET streams.
+            where: A request, for the stream of its response; or a session, for its GET streams.
             retry_ms: Milliseconds that the client waits before; None: `Sessions.retry_ms`, or a
                 second.
             now: The caller's clock in seconds.
@@ -516,7 +516,7 @@ class ServerEndpoint:
         data: Any = None,
         now: float | None = None,
     ) -> OutgoingRequest:
-        """Ask a client of a legacy session: as `ServerConnection.send_request`.
+        """Send a request to a client with a legacy session: as `ServerConnection.send_request`.
 
         One of `request` and `session` names the client. A message about a request goes out on the
         stream of its response; one about a session goes to the newest GET stream of the session,
@@ -640,7 +640,7 @@ class ServerEndpoint:
     def publish(
         self, change: Change, *, meta: JSONObject | None = None, now: float | None = None
     ) -> bool:
-        """Tell all clients that are to be told that a list or a resource has changed.
+        """Publish that a list or a resource has changed, to all clients that want to know.
 
         As `ServerConnection.publish`, in every session and to every subscription. In a session
         without an open stream the change waits, each change once.
@@ -937,7 +937,7 @@ class ServerEndpoint:
 
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
-        """The requests of all clients that still wait for an answer from this side."""
+        """The requests of all clients that still wait for a response from this side."""
         return tuple(
             request
             for connection in self._hosted.all()

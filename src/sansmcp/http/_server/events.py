@@ -50,7 +50,7 @@ class MessageUndelivered(Record):
 
     Attributes:
         session: The session that the message belongs to; None outside of one, and on a client.
-        is_answer: Whether the message is the answer to a request of the other side.
+        is_answer: Whether the message is the response to a request of the other side.
     """
 
     session: Session | None

@@ -219,13 +219,13 @@ class ServerExchangeCore:
         principal_key: A string that stands for the principal.
         context: What else the transport has said about the request.
         accepted: The forms of a response that the client takes.
-        json_first: Whether the response is one JSON object if no message comes before the answer.
-        body: What came of the body; None: more of it is of no use.
+        json_first: Whether the response is one JSON object if no other message comes before it.
+        body: The bytes of the body so far; None: further ones are ignored.
         is_complete: Whether the whole body was received.
         is_carried: Whether another process has received the request, and carried it here.
         lookup: What the exchange waits for, or has waited for last; None: for nothing yet.
         route: Where the messages of its conversation leave, while the response is open.
-        ledger: What counts the output that waits here; None: nothing does.
+        ledger: The object that counts the output that waits here; None: there is none.
         status: The status of the response; 0 before there is one.
         headers: The headers of the response.
         common: Headers of every response to this request.
@@ -441,7 +441,7 @@ class ServerExchangeCore:
             self.ledger.taken(sum(map(len, pieces)))
 
     def _timer_fired(self, subject: Timed) -> None:
-        """Nothing was written for long: send a comment, so that the connection is kept open.
+        """Send a comment after a long silence, so that the connection is kept open.
 
         Keeps SSE-038.
         """
@@ -514,7 +514,7 @@ class ServerExchangeCore:
         return None
 
     def _catch_up(self, stream: MissedEvents) -> Sent | None:
-        """Missed events, in portions: in between there is nothing, so that each can be sent."""
+        """Take missed events in portions; each is sent before the next one is taken."""
         if self.is_resting:
             self.is_resting = False
             self._has_output()
@@ -669,7 +669,7 @@ class ServerExchange:
         exchange.drop_body()
         route = exchange.route
         if route is not None and route.over and not exchange.is_stream:
-            if exchange.pieces:  # the answer was made, and never taken
+            if exchange.pieces:  # the response was made, and never taken
                 route.answer_lost()
             route = None
         exchange.close()

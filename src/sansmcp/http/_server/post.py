@@ -27,7 +27,7 @@ from .hosted_connections import HostedConnections
 from .lookups import Lookups
 from .modern_headers import judge_headers, judge_params
 from .session_connection import SessionConnection
-from .shared_connection import Reply, SharedConnection
+from .shared_connection import PostResponse, SharedConnection
 from .streams import Stream
 
 
@@ -248,8 +248,8 @@ class PostReceiver:
             text = f"{method} is answered by a stream, and Accept does not take text/event-stream"
             exchange.refuse(406, Breach("SUBS-018", text), _readable(raw))
         else:
-            reply = Reply(exchange, connection, raw)
-            self._receive_request(exchange, connection, message, method, reply)
+            response = PostResponse(exchange, connection, raw)
+            self._receive_request(exchange, connection, message, method, response)
 
     def _judge_version(self, field: str | None, said: object, is_request: bool) -> Breach | None:
         """The breach if header and body do not name one revision that is served; else None."""
@@ -272,7 +272,7 @@ class PostReceiver:
         connection: RoutedConnection,
         message: JSONObject,
         method: str,
-        route: Stream | Reply,
+        route: Stream | PostResponse,
     ) -> None:
         core = connection.core
         core.now, core.at = self._core.now, self._core.at
@@ -283,7 +283,10 @@ class PostReceiver:
             self._after(exchange, connection, route)
 
     def _after(
-        self, exchange: ServerExchangeCore, connection: RoutedConnection, route: Stream | Reply
+        self,
+        exchange: ServerExchangeCore,
+        connection: RoutedConnection,
+        route: Stream | PostResponse,
     ) -> None:
         """Settle a connection that has received a message, and begin the stream if it is time.
 
@@ -302,7 +305,7 @@ class PostReceiver:
             route.start()
 
     def _accept(self, exchange: ServerExchangeCore, connection: RoutedConnection) -> None:
-        """Answer the POST of a message that has no answer: 202, or the error of its breach.
+        """Answer the POST of a message that needs no response: 202, or the error of its breach.
 
         Keeps HTTP-014, HTTP-015.
         """
@@ -335,8 +338,8 @@ class PostReceiver:
         connection = self._hosted.known_stateless(exchange.fields)
         if connection is None or method == "initialize" or exchange.fields.repeated:
             return False
-        reply = Reply(exchange, connection, message["id"])
-        self._receive_request(exchange, connection, message, method, reply)
+        response = PostResponse(exchange, connection, message["id"])
+        self._receive_request(exchange, connection, message, method, response)
         return True
 
     def _receive_legacy(
@@ -420,12 +423,12 @@ class PostReceiver:
         self,
         exchange: ServerExchangeCore,
         connection: RoutedConnection,
-        route: Stream | Reply,
+        route: Stream | PostResponse,
         value: JSONValue,
         message: JSONObject | None,
         body: bytes | bytearray,
     ) -> None:
-        """Serve a message that has no answer, or a batch, which may have one."""
+        """Serve a message that needs no response, or a batch, which may need one."""
         connection.core.last_fault, connection.sender = None, exchange
         if message is not None:
             connection.machine.receive_object(message, route, None, body)
@@ -460,15 +463,15 @@ class PostReceiver:
                 self._receive_opening(exchange, message)
                 return
             connection = self._hosted.stateless(exchange.fields)
-            reply = Reply(exchange, connection, message["id"])
-            self._receive_request(exchange, connection, message, method, reply)
+            response = PostResponse(exchange, connection, message["id"])
+            self._receive_request(exchange, connection, message, method, response)
         elif method == "notifications/initialized":
             exchange.answer(202, b"")  # nothing follows from it where nothing lasts
         else:
             connection = self._hosted.stateless(exchange.fields)
             connection.core.now = self._core.now
-            reply = Reply(exchange, connection, _ids_in(value))
-            self._receive_others(exchange, connection, reply, value, message, body)
+            response = PostResponse(exchange, connection, _ids_in(value))
+            self._receive_others(exchange, connection, response, value, message, body)
 
     def _receive_opening(self, exchange: ServerExchangeCore, message: JSONObject) -> None:
         """Serve an `initialize` outside of any session."""
@@ -484,8 +487,8 @@ class PostReceiver:
         connection = self._hosted.opening()
         peer = connection.core.peer
         peer.principal, peer.principal_key = exchange.principal, exchange.principal_key
-        reply = Reply(exchange, connection, message["id"])
-        self._receive_request(exchange, connection, message, "initialize", reply)
+        response = PostResponse(exchange, connection, message["id"])
+        self._receive_request(exchange, connection, message, "initialize", response)
         if connection.core.requests:
             openings[connection] = None
 
@@ -494,7 +497,7 @@ class PostReceiver:
     def _receive_old(
         self, exchange: ServerExchangeCore, value: JSONValue, body: bytes | bytearray
     ) -> None:
-        """Serve a message of a client of 2024-11-05: its answer goes to its one stream."""
+        """Serve a message of a client of 2024-11-05: its response goes to its one stream."""
         store = self._hosted.store
         assert store is not None  # old paths need it
         id = _readable(value.get("id")) if is_object(value) else None
@@ -527,9 +530,9 @@ class PostReceiver:
 
 
 def _may_be_refused(body: bytes | bytearray, value: Any) -> bool:
-    """Whether this is refused when too much is held: requests are, and large notifications.
+    """Whether a body is refused when too much is held: requests are, and large notifications.
 
-    Responses and small notifications are not: they may be what lets a request end.
+    Responses and small notifications are not: a request may end because of them.
     """
     is_small = len(body) <= SMALL_NOTIFICATION
     parts = value if is_list(value) else [value]

@@ -34,7 +34,7 @@ class SessionOwner(Protocol):
     """The store that a session is kept in."""
 
     def started(self, connection: SessionConnection, request: IncomingRequest) -> None:
-        """The session begins with the answer to this `initialize`, which follows."""
+        """The session begins with the response to this `initialize`, which follows."""
         ...
 
     def forget(self, connection: SessionConnection) -> None:
@@ -66,8 +66,8 @@ class SessionConnection(RoutedConnection):
     Args:
         endpoint: What all parts of the endpoint share.
         owner: The store that the session is kept in.
-        whole: What the parts of the connection share that all sessions take their facts about the
-            server from: kept once, they save a third of the memory of each session.
+        whole: The core of another connection, whose facts about the server all sessions share. That
+            saves a third of the memory of each session.
         settings: How sessions are kept.
         field: The id of the session, as it stands in the header for it.
         principal: Who opens the session.
@@ -169,7 +169,7 @@ class SessionConnection(RoutedConnection):
         return super().is_congested(None) or self.streams.connected is None
 
     def answer_replaced(self, request: IncomingRequest) -> None:
-        """There is no session without the answer to `initialize`."""
+        """There is no session without the response to `initialize`."""
         if request.method == "initialize":
             self.core.overflowing = self.core.needs_settle = True
         super().answer_replaced(request)
@@ -215,7 +215,7 @@ class SessionConnection(RoutedConnection):
                 stream.exchange.drop()
 
     def overflow_ended(self) -> None:
-        """Finish the streams whose own answer was too much."""
+        """Finish the streams whose own response exceeded the limit."""
         streams, self._overflowing = self._overflowing, []
         for stream in streams:
             if not stream.over:
@@ -255,7 +255,7 @@ class SessionConnection(RoutedConnection):
         return self.end_cause is SessionEnd.DELETED
 
     def server_agreed(self, request: IncomingRequest) -> None:
-        """The session begins with the answer to `initialize`."""
+        """The session begins with the response to `initialize`."""
         self._owner.started(self, request)
 
     def subscribed(self, uri: str) -> None:
@@ -294,7 +294,7 @@ class SessionConnection(RoutedConnection):
         self.endpoint.timers.drop(self)
 
     def _timer_fired(self, subject: Timed) -> None:
-        """The client was silent for long: end the session, unless something in it is under way."""
+        """End the session of a client that was silent for too long, unless a request is open."""
         if self.streams.connected is not None or self.core.requests:
             self.touch()
         else:
@@ -329,7 +329,7 @@ class SessionConnection(RoutedConnection):
     # ------------------------------------------------------------------- clients of 2024-11-05
 
     def duplicate_refused(self, raw: RequestId, route: Any, batch: Batch | None) -> None:
-        """A client of 2024-11-05 gets no error by its POST."""
+        """A client of 2024-11-05 gets no error in the response to its POST."""
         if not self.is_old:
             super().duplicate_refused(raw, route, batch)
 

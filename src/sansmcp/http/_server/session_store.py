@@ -211,7 +211,7 @@ class SessionStore:
         self._core.events.append(SessionStarted(session=connection.session))
 
     def forget(self, connection: SessionConnection) -> None:
-        """Keep a session no longer, since its `initialize` came to nothing or it is over."""
+        """Forget a session, since its `initialize` was refused or it is over."""
         connection.is_open = False
         self._core.held.sessions -= connection.held_bytes
         connection.held_bytes = 0
@@ -221,7 +221,7 @@ class SessionStore:
     # ------------------------------------------------------------------------------- finding
 
     def agreed(self, exchange: ServerExchangeCore) -> SessionConnection | None:
-        """The session of a request whose headers are as they nearly always are; else None."""
+        """The session of a request with the usual headers; None for unusual ones (see `find`)."""
         fields = exchange.fields
         raw = fields.raw
         connection = self.connections.get(raw.get(SESSION_FIELD, b""))

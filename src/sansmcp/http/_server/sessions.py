@@ -40,7 +40,7 @@ class Sessions(Record):
     idle: float = attrs.field(default=3600.0, validator=seconds(endless=True))
     """Silence after which a session ends that has no GET stream and no request of its client open.
     Without a clock no session does. The silence is over when the body of a request is complete, not
-    with its head; a request of the server that waits for its answer keeps no session open."""
+    with its head; a request of the server that waits for its response keeps no session open."""
     max_streams: int = attrs.field(default=16, validator=whole())
     """GET streams at a time in a session; the oldest is closed for one over it (OWN-031)."""
     event_log: Callable[[], EventLog] | Literal["ask"] | None = attrs.field(

@@ -1,7 +1,7 @@
-"""Connections that many clients share: requests that speak for themselves, and nothing in between.
+"""Connections that many clients share: each request is served by itself.
 
-State that outlasts a request would mix up the clients: there is none. Each request has a route of
-its own, the `Reply` to its exchange.
+There is no state that outlasts a request, since it would mix up the clients. Each request has a
+route of its own, the `PostResponse`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LISTENERS: Final = 10
 """So many listeners that ask for all that one client may have can be served at a time."""
 
 
-class Reply:
+class PostResponse:
     """The response to one POST outside of any session. No client can come back for its messages.
 
     Attributes:
@@ -40,7 +40,7 @@ class Reply:
         over: Whether nothing more goes out on it.
         principal: Who sent the request.
         principal_key: A string that stands for the principal in a seal.
-        request_id: The id of the request whose answer is the last message; None for a batch.
+        request_id: The id of the request whose response is the last message; None for a batch.
         status: The status of the response, where it is no stream.
         unsent: Bytes that wait to be taken off the exchange.
     """
@@ -163,7 +163,7 @@ class Reply:
 
 
 class SharedConnection(RoutedConnection):
-    """A connection of many clients. The route of each request is the reply to its exchange.
+    """A connection of many clients. The route of each request is its `PostResponse`.
 
     Args:
         endpoint: What all parts of the endpoint share.
@@ -190,7 +190,7 @@ class SharedConnection(RoutedConnection):
         self._whole = whole
         self._streams = streams
         self._openings = openings
-        self._overflowed: list[Reply] = []
+        self._overflowed: list[PostResponse] = []
 
     def assume(self, revision: str) -> None:
         """Serve clients of a legacy revision of which nothing else is known."""
@@ -198,17 +198,17 @@ class SharedConnection(RoutedConnection):
         gates = core.conversation.gates
         core.conversation = Conversation(DIALECTS[revision], Phase.OPERATING)
         core.conversation.gates[core.side] = gates[core.side]
-        # What they have declared is not known: nothing that they send can break it.
+        # The capabilities that they declared are unknown, so none is missing.
         core.conversation.gates[core.other] = GATES
         core.peer.revision = revision
 
     # -------------------------------------------------------------------------------- output
 
     def queue(self, message: bytes, route: Any) -> None:
-        """Write a message to the reply of its request."""
+        """Write a message to the response of its request."""
         core = self.core
         if route.held is not None and route.closing:
-            route.release_held()  # nothing comes after the answer
+            route.release_held()  # nothing comes after the response
         if route.unsent + len(message) > core.config.max_unsent_bytes:
             if core.is_refused(message, "a message"):
                 self.finish_without(route)
@@ -221,17 +221,17 @@ class SharedConnection(RoutedConnection):
     def settle(self) -> bool:
         """End the requests of clients that do not read."""
         overflowed, self._overflowed = self._overflowed, []
-        for reply in dict.fromkeys(overflowed):
-            text = f"the client does not read: {reply.unsent} bytes wait for it"
+        for response in dict.fromkeys(overflowed):
+            text = f"the client does not read: {response.unsent} bytes wait for it"
             self.core.events.append(ProtocolViolation(rule="OWN-012", text=text, fatal=True))
-            reply.drop()
-            self.cancel_route(reply, CancelCause.FAILED)
-            if not reply.over:  # its answer was too much
-                reply.finish(503, reply.request_id)
+            response.drop()
+            self.cancel_route(response, CancelCause.FAILED)
+            if not response.over:  # its response exceeded the limit
+                response.finish(503, response.request_id)
         return super().settle() and not overflowed
 
     def is_congested(self, route: Any) -> bool:
-        """Whether output that may be dropped is to be dropped, on this reply."""
+        """Whether output that may be dropped is to be dropped, on this response."""
         return route.unsent > self.core.config.soft_unsent_bytes or not route.takes()
 
     def holds_changes(self) -> bool:
@@ -240,11 +240,11 @@ class SharedConnection(RoutedConnection):
 
     def notify_listener(self, listener: Listener, message: bytes) -> bool:
         """Send a change, or keep it until the client has read: the same change once."""
-        reply: Reply = route_of(listener.request)
+        response: PostResponse = route_of(listener.request)
         config = self.core.config
-        if reply.unsent <= config.soft_unsent_bytes:
+        if response.unsent <= config.soft_unsent_bytes:
             return super().notify_listener(listener, message)
-        held = reply.held = {} if reply.held is None else reply.held
+        held = response.held = {} if response.held is None else response.held
         if message not in held and len(held) >= config.max_held_changes:
             text = f"{len(held)} changes wait for {listener!r}, which is the limit"
             self.core.events.append(LimitReached(rule="OWN-010", text=text))
@@ -287,20 +287,20 @@ class SharedConnection(RoutedConnection):
     # -------------------------------------------------------------------------------- ending
 
     def request_answered(self, request: IncomingRequest) -> None:
-        """A connection for one `initialize` is over with its answer."""
+        """A connection for one `initialize` is over with its response."""
         super().request_answered(request)
         if self._openings is not None:
             self._openings.pop(self, None)
 
-    def cancel_route(self, reply: Reply, cause: CancelCause) -> None:
+    def cancel_route(self, response: PostResponse, cause: CancelCause) -> None:
         """Cancel the requests that an exchange has brought, since it is over.
 
         Keeps SSE-010.
         """
-        ids: tuple[Any, ...] = reply.id if reply.id.__class__ is tuple else (reply.id,)
+        ids: tuple[Any, ...] = response.id if response.id.__class__ is tuple else (response.id,)
         for raw in ids:
             id = table_key(raw)
-            request = None if id is None else self.core.requests.get((reply, id))
+            request = None if id is None else self.core.requests.get((response, id))
             if request is not None:
                 self.machine.incoming.cancel(request, cause)
 
@@ -313,7 +313,7 @@ class SharedConnection(RoutedConnection):
             incoming.cancel(request, CancelCause.CLOSED)
 
     def peer_of(self, exchange: ServerExchangeCore) -> Peer:
-        """A peer of its own: nothing is known of it but the facts in this message."""
+        """A new peer, of which only the facts in this message are known."""
         peer = Peer()
         peer.revision = self.core.peer.revision or MODERN_REVISION
         peer.principal, peer.principal_key = exchange.principal, exchange.principal_key

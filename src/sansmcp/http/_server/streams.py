@@ -120,13 +120,13 @@ class Stream:
         events: How many events it has had, the priming one included.
         exchange: The exchange by which a client reads it now; None while no client does.
         is_batch: Whether it began with a batch.
-        is_opening: Whether it is the answer to `initialize`, whose head names the session: nothing
-            comes before it, since there is no session before it.
+        is_opening: Whether it is the response to `initialize`, whose head names the session. No
+            message comes before it, since there is no session before it.
         listens: Whether it began with a GET, for messages that belong to no request.
         number: Its number within the session, once it has had an event; else 0.
         over: Whether nothing more goes out on it.
         principal: Who opened the session.
-        request_id: The id of the request whose answer is the last message; None for a batch.
+        request_id: The id of the request whose response is the last message; None for a batch.
         sent: The last event that was written to this exchange.
         status: The status of the response, where it is no stream.
         streams: All streams of the session.
@@ -194,7 +194,7 @@ class Stream:
         return not self.over and self._is_kept()
 
     def _is_kept(self) -> bool:
-        """Whether a client may come for the messages that no client reads now."""
+        """Whether messages that no client reads now are kept for a client that resumes."""
         return self.streams.has_log and (self.listens or self.events > 0)
 
     def deliver(self, message: bytes) -> bool:
