@@ -10,10 +10,12 @@ from ._common.errors import (
     StartFailed,
     Unauthorized,
 )
+from ._common.lookups import EventStore
 from ._common.trace import HTTPClientTrace, HTTPTrace, Trace
 
 __all__ = [
     "ConnectionLost",
+    "EventStore",
     "HTTPClientTrace",
     "HTTPTrace",
     "InvalidAnswer",

@@ -32,16 +32,28 @@ from sansmcp import (
     RequestReceived,
     ResponseReceived,
 )
-from sansmcp.http import HTTPEvent, ServerEndpoint, ServerExchange, Session, SessionEnded
+from sansmcp.http import (
+    EventToStore,
+    HTTPEvent,
+    LookupEnded,
+    ReplayWanted,
+    ServerEndpoint,
+    ServerExchange,
+    Session,
+    SessionEnded,
+    ToolSchemaWanted,
+)
 
 from .._common.anomalies import AnomalyLog
 from .._common.bounds import limit_of
 from .._common.endings import result_of, seconds_of
+from .._common.lookups import LookupOptions
 from .._common.requests import RequestArguments
 from .._common.trace import HTTPTrace
 from .._options.checks import SessionOptions
 from .background import Notifications, call_on_progress, logged
 from .handlers import HandlerRunner
+from .http_lookups import LookupRunner
 from .loop import Loop
 
 
@@ -65,6 +77,7 @@ class EndpointRunner:
     """Runs an endpoint: calls handlers, and wakes callers that wait.
 
     Attributes:
+        lookups: Answers the questions of the endpoint.
         loop: The primitives of the loop.
         now: The clock of the endpoint.
         tasks: The tasks of the loop.
@@ -82,6 +95,7 @@ class EndpointRunner:
         *,
         now: Callable[[], float],
         trace: HTTPTrace | None,
+        lookups: LookupOptions,
     ) -> None:
         self.endpoint: Final = endpoint
         self.now: Final = now
@@ -103,6 +117,7 @@ class EndpointRunner:
         self._notifications = None if on_notification is None else Notifications(on_notification)
         self._request_timeout = options.request_timeout
         self._anomalies = AnomalyLog()
+        self.lookups: Final = LookupRunner(self, lookups)
         self._is_turning = False
 
     @abstractmethod
@@ -171,6 +186,9 @@ class EndpointRunner:
             case SessionEnded():
                 if self.companions is not None:
                     self.companions.end(event.session)
+                self.lookups.session_ended(event.session)
+            case ToolSchemaWanted() | EventToStore() | ReplayWanted() | LookupEnded():
+                self.lookups.handle(event)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, self.now())
             case _:

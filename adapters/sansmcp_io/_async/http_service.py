@@ -39,6 +39,7 @@ class HTTPServiceBase(EndpointRunner):
             options.for_session(options.handler, HTTPServerCall),
             now=self.loop.now,
             trace=options.trace,
+            lookups=options.lookups,
         )
         if options.on_ready is not None:
             self.companions = new_companions(options.on_ready, partial(SessionServer, self))

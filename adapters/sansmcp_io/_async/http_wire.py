@@ -12,6 +12,7 @@ from sansmcp.http import ServerExchange
 from .._common.anomalies import LOGGER
 from .._common.errors import Unauthorized
 from .._common.http_server import key_of
+from .._common.lookups import LATE, LookupTimeout
 from ..h11 import HTTPConnection, RequestHead
 from .background import logged
 from .http_service import HTTPServiceBase
@@ -104,7 +105,7 @@ class HTTPWireBase:
 
     async def _admit_later(self, principal: Awaitable[Any]) -> None:
         try:
-            found = await principal
+            found = await self._server.lookups.bounded("authenticate", principal)
         except Exception as error:
             self._refuse(error, "authenticate")
         else:
@@ -124,7 +125,10 @@ class HTTPWireBase:
             self._connection.refuse(error.status, error.text, error.challenge, now=now)
         else:
             LOGGER.error("%s failed", called, exc_info=error)
-            self._connection.refuse(500, "internal error", now=now)
+            if isinstance(error, LookupTimeout):
+                self._connection.refuse(503, LATE, now=now)
+            else:
+                self._connection.refuse(500, "internal error", now=now)
 
     def _lose_client(self) -> None:
         """The client has disconnected: end its exchange."""

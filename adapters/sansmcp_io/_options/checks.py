@@ -54,7 +54,7 @@ class Checked:
                 check_count(name, given[name], least=_COUNTS[name])
 
 
-_TIMES: Final = ("request_timeout", "start_timeout", "probe_timeout")
+_TIMES: Final = ("request_timeout", "start_timeout", "probe_timeout", "lookup_timeout")
 _WAITS: Final = ("drain", "terminate_after", "kill_after")
 _COUNTS: Final[Mapping[str, int]] = {"restarts": 0, "threads": 1}
 

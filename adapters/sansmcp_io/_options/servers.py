@@ -16,16 +16,24 @@ from sansmcp import (
 )
 
 from .._common.bounds import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
-from .._common.call import NotificationHandler
+from .._common.call import NotificationHandler, is_async
 from .._common.errors import check_extra
 from .._common.http_server import Authenticate, HTTPLimits, PrincipalKey
+from .._common.lookups import (
+    DEFAULT_LOOKUP_TIMEOUT,
+    AnyToolSchema,
+    EventStore,
+    LookupOptions,
+    check_asks_nothing,
+    check_event_log,
+)
 from .._common.trace import HTTPTrace, Trace
 from .checks import Checked, SessionOptions, check_limits, check_path
 
 if TYPE_CHECKING:
     import ssl
 
-    from sansmcp.http import OldPaths, ServerEndpoint, Sessions, ToolSchema
+    from sansmcp.http import OldPaths, ServerEndpoint, Sessions
 
 HandlerT = TypeVar("HandlerT")
 ReadyHandlerT = TypeVar("ReadyHandlerT")
@@ -126,7 +134,13 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         answers: With `auto`, a response is JSON unless other messages come before it; with `sse`,
             it is always a stream.
         keep_alive: Seconds without output on a stream after which a comment is sent; None: never.
-        tool_schema: Returns the `inputSchema` of a tool, to check `Mcp-Param-*` headers.
+        tool_schema: Returns the `inputSchema` of a tool, to check `Mcp-Param-*` headers. Plain or
+            (on a loop) async.
+        event_log: Stores the events of sessions outside of this process, by methods that are plain
+            or (on a loop) async; None: as `Sessions.event_log` says.
+        lookup_timeout: Seconds that each call of `authenticate`, `tool_schema` and the methods of
+            `event_log` may take, where they are async; then its request gets 503. `math.inf`: no
+            limit.
     """
 
     hosts: Sequence[str] = ()
@@ -136,7 +150,23 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
     sessions: bool | Sessions = True
     answers: Literal["auto", "sse"] = "auto"
     keep_alive: float | None = 15.0
-    tool_schema: ToolSchema | None = None
+    tool_schema: AnyToolSchema | None = None
+    event_log: EventStore | None = None
+    lookup_timeout: float = DEFAULT_LOOKUP_TIMEOUT
+
+    @property
+    def lookups(self) -> LookupOptions:
+        """The functions by which things are looked up."""
+        return LookupOptions(
+            tool_schema=self.tool_schema,
+            event_log=self.event_log,
+            timeout=self.lookup_timeout,
+        )
+
+    @property
+    def _asks_tool_schema(self) -> bool:
+        """Whether the endpoint asks for schemas by events, and does not call the function."""
+        return is_async(self.tool_schema)
 
     def new_endpoint(self, **more: Any) -> ServerEndpoint:
         """Make the server's endpoint.
@@ -153,6 +183,14 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         from .._common.http_server import check_principal_key, session_settings
 
         check_principal_key(self.config, self.authenticate, self.principal_key)
+        sessions = session_settings(self.sessions, self.revisions)
+        check_asks_nothing(sessions)
+        check_event_log(self.event_log)
+        if self.event_log is not None:
+            if sessions is None or not more.get("streams", True):
+                raise ValueError("event_log is for streams of sessions, and there are none")
+            sessions = attrs.evolve(sessions, event_log="ask")
+        tool_schema: Any = "ask" if self._asks_tool_schema else self.tool_schema
         return ServerEndpoint(
             info=self.info,
             capabilities=self.capabilities,
@@ -160,10 +198,10 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
             revisions=self.revisions,
             hosts=self.hosts,
             origins=self.origins,
-            sessions=session_settings(self.sessions, self.revisions),
+            sessions=sessions,
             answers=self.answers,
             keep_alive=self.keep_alive,
-            tool_schema=self.tool_schema,
+            tool_schema=tool_schema,
             config=self.config,
             **more,
         )

@@ -4,6 +4,7 @@ from .._async.server import Server
 from .._common.bounds import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from .._common.call import NotificationHandler, ProgressHandler, RequireInput
 from .._common.errors import ConnectionLost, McpError, PeerError, RequestTimeout, Unauthorized
+from .._common.lookups import EventStore
 from ._app import App, Handler, ReadyHandler
 from ._exchange import Authenticate, Receive, Send
 from ._runner import Scope, ServerCall
@@ -14,6 +15,7 @@ __all__ = [
     "App",
     "Authenticate",
     "ConnectionLost",
+    "EventStore",
     "Handler",
     "McpError",
     "NotificationHandler",

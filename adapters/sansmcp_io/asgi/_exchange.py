@@ -13,6 +13,7 @@ from sansmcp.http import SendBody, SendHead, ServerExchange
 from .._common.anomalies import LOGGER
 from .._common.errors import Unauthorized
 from .._common.http_server import PrincipalKey, key_of
+from .._common.lookups import LATE, RETRY_SECONDS, LookupTimeout
 from ._runner import ASGIRunner, Scope
 
 Message: TypeAlias = MutableMapping[str, Any]
@@ -63,7 +64,7 @@ async def _carry(
     )
     try:
         if authenticate is not None and exchange.needs_principal:
-            await _authenticate(authenticate, principal_key, exchange, scope)
+            await _authenticate(runner, authenticate, principal_key, exchange, scope)
         if exchange.refused:
             if scope.get("http_version") == "2":
                 await _skip_body(receive)
@@ -124,6 +125,7 @@ async def _respond_to_lost_client(send: Send) -> None:
 
 
 async def _authenticate(
+    runner: ASGIRunner,
     authenticate: Authenticate,
     principal_key: PrincipalKey | None,
     exchange: ServerExchange,
@@ -133,7 +135,7 @@ async def _authenticate(
     try:
         principal = authenticate(scope)
         if inspect.isawaitable(principal):
-            principal = await principal
+            principal = await runner.lookups.bounded("authenticate", principal)
         called = "principal_key"
         key = key_of(principal, principal_key)
     except Unauthorized as error:
@@ -141,7 +143,11 @@ async def _authenticate(
         exchange.refuse(error.status, error.text, challenge, now=time.monotonic())
     except Exception as error:
         LOGGER.error("%s failed", called, exc_info=error)
-        exchange.refuse(500, "internal error", now=time.monotonic())
+        if isinstance(error, LookupTimeout):
+            more = {"retry-after": str(RETRY_SECONDS)}
+            exchange.refuse(503, LATE, more, now=time.monotonic())
+        else:
+            exchange.refuse(500, "internal error", now=time.monotonic())
     else:
         exchange.principal, exchange.principal_key = principal, key
 

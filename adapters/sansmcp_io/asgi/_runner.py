@@ -46,6 +46,7 @@ class ASGIRunner(AsyncioRunner):
             options.for_session(handler, ServerCall),
             now=time.monotonic,  # and not that of a loop: there may be several in a row
             trace=None,
+            lookups=options.lookups,
         )
         self._has_changed = asyncio.Event()
         if options.on_ready is not None:

@@ -23,6 +23,7 @@ from .._common.errors import (
 )
 from .._common.http_client_settings import HTTPClientLimits, OnUnauthorized
 from .._common.http_server import Authenticate, HTTPLimits
+from .._common.lookups import EventStore
 from .._common.trace import HTTPClientTrace, HTTPTrace, Trace
 from ._http import connect_http, serve_http
 from ._stdio import connect, connect_stdio, serve, serve_stdio
@@ -37,6 +38,7 @@ __all__ = [
     "Changes",
     "Client",
     "ConnectionLost",
+    "EventStore",
     "HTTPClientLimits",
     "HTTPClientTrace",
     "HTTPLimits",

@@ -81,6 +81,7 @@ class AsyncioRunner(EndpointRunner):
                     await self._change()
 
     async def _end_tasks(self) -> None:
+        await self._flush(self.lookups.stores)
         await self.tasks.end()
         if self._clock is not None:
             self._clock.cancel()

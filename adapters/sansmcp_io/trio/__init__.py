@@ -1,6 +1,7 @@
 """sansmcp on trio: clients and servers on stdio, on any byte stream, and over HTTP."""
 
 from .._common.errors import without_extra
+from .._common.lookups import EventStore
 
 try:
     import trio as _  # noqa: F401  # before the modules that need it: the error names the extra
@@ -46,6 +47,7 @@ __all__ = [
     "Changes",
     "Client",
     "ConnectionLost",
+    "EventStore",
     "HTTPClientLimits",
     "HTTPClientTrace",
     "HTTPLimits",

@@ -94,7 +94,7 @@ class HTTPService(HTTPServiceBase):
         self.endpoint.close(now=trio.current_time())
         self.turn()
         with trio.move_on_after(FLUSH_SECONDS):
-            while self._connections:
+            while self._connections or self.lookups.stores:
                 await self._wait_for_change()
         self.tasks.cancel_scope.cancel()
 

@@ -14,6 +14,7 @@ from .._common.errors import (
     RequestTimeout,
     Unauthorized,
 )
+from .._common.lookups import EventStore
 from ._app import App, Handler
 from ._calls import Environ, Server, ServerCall
 from ._exchange import Authenticate, StartResponse
@@ -25,6 +26,7 @@ __all__ = [
     "CallCancelled",
     "ConnectionLost",
     "Environ",
+    "EventStore",
     "Handler",
     "McpError",
     "NotificationHandler",

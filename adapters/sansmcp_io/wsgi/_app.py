@@ -11,6 +11,7 @@ import attrs
 from sansmcp.http import ServerEndpoint, Sessions
 
 from .._common.call import is_async
+from .._common.lookups import check_event_log
 from .._common.server import AllClients
 from .._options.arguments import described, init_takes
 from .._options.checks import check_path, check_waits
@@ -59,6 +60,10 @@ class _AppOptions(HTTPServerOptions[Authenticate]):
     sessions: bool | Sessions = attrs.field(default=False, kw_only=True)
     streams: bool = attrs.field(default=False, kw_only=True)
 
+    @property
+    def _asks_tool_schema(self) -> bool:
+        return self.tool_schema is not None  # it may wait for I/O, and not with the lock held
+
 
 @described(_AppOptions)
 class App(AllClients):
@@ -74,7 +79,13 @@ class App(AllClients):
     @init_takes(_AppOptions)
     def __init__(self, options: _AppOptions) -> None:
         options.check()
-        for function in (options.handler, options.authenticate, options.on_notification):
+        check_event_log(options.event_log, on_loop=False)
+        for function in (
+            options.handler,
+            options.authenticate,
+            options.on_notification,
+            options.tool_schema,
+        ):
             if is_async(function):
                 raise TypeError(
                     f"{function!r} is async, and below WSGI there is no event loop for it: "
@@ -87,6 +98,7 @@ class App(AllClients):
             options.new_endpoint(streams=options.streams),
             on_notification=options.on_notification,
             request_timeout=options.request_timeout,
+            lookups=options.lookups,
         )
         self._serving = HandlerSettings(
             self._runner,

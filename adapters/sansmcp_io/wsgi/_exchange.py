@@ -152,10 +152,7 @@ class Carrier:
         if left and not self._exchange.refused:
             self._refuse(400, "the body is not complete")
         with self._runner.lock:
-            try:
-                self._exchange.receive_end(at=time.time(), now=time.monotonic())
-            except Exception as error:  # what `tool_schema` raises; the client gets 500
-                LOGGER.error("tool_schema failed", exc_info=error)
+            self._exchange.receive_end(at=time.time(), now=time.monotonic())
             self._runner.turn(self)
 
     # ---------------------------------------------------------------------------- serving
@@ -193,6 +190,7 @@ class Carrier:
         while True:
             while self.jobs:
                 self.jobs.pop(0)()
+            runner.lookups.work()
             with runner.lock:
                 runner.turn(self)
                 response = exchange.response()
@@ -206,7 +204,7 @@ class Carrier:
                     self.is_over = not self.jobs
                     if self.is_over:
                         return self._unwritten
-                elif not self.jobs and not exchange.has_output:
+                elif not (self.jobs or exchange.has_output or runner.lookups.has_work):
                     runner.wait(self)
         status, fields, body = response
         write = self._begin(status, fields)
@@ -215,7 +213,8 @@ class Carrier:
         return () if exchange.method == "HEAD" else (body,)
 
     def flush(self) -> None:
-        """Write the output of a stream. In a thread other than its own, it does nothing."""
+        """Store what was sent, and write the output of a stream in the thread of its own."""
+        self._runner.lookups.work()
         if self._exchange.is_stream and threading.get_ident() == self._thread:
             self._send_output()
 

@@ -32,7 +32,15 @@ from sansmcp import (
     RequestReceived,
     ResponseReceived,
 )
-from sansmcp.http import HTTPEvent, ServerEndpoint, Session
+from sansmcp.http import (
+    EventToStore,
+    HTTPEvent,
+    ReplayWanted,
+    ServerEndpoint,
+    Session,
+    SessionEnded,
+    ToolSchemaWanted,
+)
 
 from .._common.anomalies import LOGGER, AnomalyLog
 from .._common.bounds import limit_of
@@ -42,8 +50,10 @@ from .._common.call import (
 )
 from .._common.endings import result_of, seconds_of
 from .._common.errors import CallCancelled
+from .._common.lookups import LookupOptions
 from .._common.requests import RequestArguments
 from ..blocking._mailbox import Item, Mailbox
+from ._lookups import ThreadLookups
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed
 
@@ -82,6 +92,7 @@ class ThreadRunner:
         *,
         on_notification: NotificationHandler | None,
         request_timeout: float,
+        lookups: LookupOptions,
     ) -> None:
         self.endpoint: Final = endpoint
         # It can be taken again by the thread that has it: what is logged under it may be sent to a
@@ -90,6 +101,7 @@ class ThreadRunner:
         self._on_notification: Final = on_notification
         self._request_timeout: Final = request_timeout
         self._anomalies: Final = AnomalyLog()
+        self.lookups: Final = ThreadLookups(self, lookups)
         # Each thread that waits, by what it waits for; one of them keeps the time for all.
         self._sleepers: Final[dict[object, dict[_Sleeper, None]]] = {}
         self._asleep: Final[dict[_Sleeper, None]] = {}
@@ -148,6 +160,8 @@ class ThreadRunner:
                 self.wake(event.ping.data)
             case ProgressReceived():
                 self._progressed(event, here)
+            case ToolSchemaWanted() | EventToStore() | ReplayWanted() | SessionEnded():
+                self.lookups.handle(event)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, time.monotonic())
             case _:
@@ -265,6 +279,7 @@ class ThreadRunner:
     def _take(self, mailbox: Mailbox[Item], serving: IncomingRequest | None) -> Item:
         """Wait for the ending of a request, and report all progress before it."""
         while True:
+            self.lookups.work()
             if serving is not None:
                 serving.context.flush()
             with self.lock:
@@ -310,6 +325,7 @@ class ThreadRunner:
         with self.lock:
             outcome = function(*args, now=time.monotonic(), **options)
             self.turn()
+        self.lookups.work()
         return outcome
 
     # ---------------------------------------------------------------------------- ending
@@ -322,3 +338,4 @@ class ThreadRunner:
                 self.wait(self, until=until)
             self.endpoint.close(now=time.monotonic())
             self.turn()
+        self.lookups.work()

@@ -172,5 +172,5 @@ class Session:
     def post(self, message: object) -> Request:
         return post(self._app, message, self._fields, **self._scope)
 
-    def get(self) -> Request:
-        return Request(self._app, "GET", {**GET, **self._fields}, b"", **self._scope)
+    def get(self, more: Mapping[str, str] = NO_FIELDS) -> Request:
+        return Request(self._app, "GET", {**GET, **self._fields, **more}, b"", **self._scope)

@@ -1,0 +1,231 @@
+"""Answers the questions of an endpoint by functions of the application, plain or async."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
+
+from sansmcp.http import (
+    EventToStore,
+    LookupEnded,
+    ReplayWanted,
+    ServerEndpoint,
+    ServerExchange,
+    Session,
+    ToolSchemaWanted,
+)
+
+from .._common.anomalies import LOGGER
+from .._common.lookups import (
+    LATE,
+    NO_ROOM,
+    RETRY_SECONDS,
+    LookupOptions,
+    LookupTimeout,
+    StoredEvents,
+    WaitingEvents,
+)
+from .loop import Loop, Scope
+
+LookupEvent: TypeAlias = ToolSchemaWanted | EventToStore | ReplayWanted | LookupEnded
+
+
+class LookupHost(Protocol):
+    """Runs the endpoint whose questions are answered.
+
+    Attributes:
+        loop: The primitives of the loop.
+        tasks: Starts tasks.
+    """
+
+    loop: Loop
+    tasks: Any
+
+    @property
+    def endpoint(self) -> ServerEndpoint:
+        """The endpoint."""
+        ...
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """Returns the time that the endpoint is told."""
+        ...
+
+    def turn(self) -> None:
+        """Handle all events."""
+        ...
+
+
+class LookupRunner:
+    """Calls the functions of the application, each in a task and for a limited time.
+
+    Attributes:
+        stores: What waits to be stored, by session.
+    """
+
+    def __init__(self, host: LookupHost, options: LookupOptions) -> None:
+        self._host: Final = host
+        self._options: Final = options
+        self._scopes: Final[dict[ServerExchange, Scope]] = {}
+        self.stores: Final[dict[Session, WaitingEvents]] = {}
+        self._has_store_failed = False
+
+    async def bounded(self, what: str, awaitable: Awaitable[Any]) -> Any:
+        """Await something of the application for a limited time.
+
+        Args:
+            what: Its name, for the exception.
+            awaitable: What is awaited.
+
+        Raises:
+            LookupTimeout: It took too long, and was cancelled.
+        """
+        with self._new_scope():
+            return await awaitable
+        raise LookupTimeout(what, self._options.timeout)
+
+    def _new_scope(self) -> Scope:
+        loop = self._host.loop
+        scope = loop.new_scope()
+        scope.deadline = loop.now() + self._options.timeout
+        return scope
+
+    # ----------------------------------------------------------------------------- events
+
+    def handle(self, event: LookupEvent) -> None:
+        """Begin to do what an event asks for."""
+        match event:
+            case ToolSchemaWanted():
+                self._host.tasks.start_soon(self._find_schema, event)
+            case EventToStore():
+                waiting = self._waiting(event.session)
+                if waiting.has_room_for(event):
+                    waiting.put_event(event)
+                    self._work_on(event.session, waiting)
+                else:
+                    self._host.endpoint.store_failed(event, NO_ROOM, now=self._host.now())
+            case ReplayWanted():
+                waiting = self._waiting(event.session)
+                waiting.items.append(event)
+                self._work_on(event.session, waiting)
+            case LookupEnded():
+                scope = self._scopes.get(event.exchange)
+                if scope is not None:
+                    scope.cancel()
+
+    def session_ended(self, session: Session) -> None:
+        """Have the store forget a session."""
+        if self._options.event_log is not None:
+            waiting = self._waiting(session)
+            waiting.items.append(None)
+            self._work_on(session, waiting)
+
+    # ----------------------------------------------------------------------------- questions
+
+    async def _find_schema(self, wanted: ToolSchemaWanted) -> None:
+        tool_schema = self._options.tool_schema
+        assert tool_schema is not None  # else the endpoint does not ask
+        await self._answer(
+            wanted,
+            "tool_schema",
+            partial(tool_schema, wanted.name),
+            self._host.endpoint.provide_tool_schema,
+        )
+
+    async def _answer(
+        self,
+        question: ToolSchemaWanted | ReplayWanted,
+        what: str,
+        function: Callable[[], Any],
+        verb: Callable[..., object],
+    ) -> None:
+        """Answer a question by a function of the application, or with an error."""
+        host = self._host
+        scope = self._scopes[question.exchange] = self._new_scope()
+        outcome: Any = None
+        is_done = False
+        try:
+            with scope:
+                outcome = function()
+                if inspect.isawaitable(outcome):
+                    outcome = await outcome
+                is_done = True
+            if is_done:
+                verb(question, outcome, now=host.now())
+            elif host.endpoint.fail_lookup(
+                question, LATE, status=503, retry_after=RETRY_SECONDS, now=host.now()
+            ):
+                LOGGER.error("%s", LookupTimeout(what, self._options.timeout))
+        except Exception as error:  # of the application, or of what it has returned
+            LOGGER.error("%s failed", what, exc_info=error)
+            host.endpoint.fail_lookup(question, now=host.now())
+        finally:
+            del self._scopes[question.exchange]
+        host.turn()
+
+    # ----------------------------------------------------------------------------- the store
+
+    def _waiting(self, session: Session) -> WaitingEvents:
+        waiting = self.stores.get(session)
+        if waiting is None:
+            waiting = self.stores[session] = WaitingEvents()
+        return waiting
+
+    def _work_on(self, session: Session, waiting: WaitingEvents) -> None:
+        if not waiting.is_running:
+            waiting.is_running = True
+            self._host.tasks.start_soon(self._work, session, waiting)
+
+    async def _work(self, session: Session, waiting: WaitingEvents) -> None:
+        """Do what waits for a session, in its order."""
+        store = self._options.event_log
+        assert store is not None  # else the endpoint does not ask
+        try:
+            while waiting.items:
+                item = waiting.items.pop(0)
+                if item is None:
+                    await self._call("forget", partial(store.forget, session.id))
+                elif isinstance(item, EventToStore):
+                    await self._append(item)
+                    waiting.stored(item)
+                else:
+                    replay = partial(store.replay, session.id, item.stream, item.after)
+                    await self._answer(item, "event_log", replay, self._replay)
+        finally:
+            waiting.is_running = False
+        if self.stores.get(session) is waiting:
+            del self.stores[session]
+        self._host.turn()
+
+    def _replay(self, wanted: ReplayWanted, events: StoredEvents | None, now: float) -> None:
+        # The store is asked again until it has nothing more: it may give portions.
+        self._host.endpoint.replay(wanted, events, more=bool(events), now=now)
+
+    async def _append(self, event: EventToStore) -> None:
+        store, host = self._options.event_log, self._host
+        assert store is not None  # else the endpoint does not ask
+        append = partial(store.append, event.session.id, event.stream, event.event, event.message)
+        failure, dropped = await self._call("append", append)
+        if failure is not None:
+            host.endpoint.store_failed(event, str(failure) or repr(failure), now=host.now())
+            host.turn()
+        elif dropped:
+            host.endpoint.store_dropped(event.session, dropped, now=host.now())
+            host.turn()
+
+    async def _call(self, what: str, function: Callable[[], Any]) -> tuple[Exception | None, Any]:
+        """Call a method of the store; what it raises is logged once, until it works again."""
+        outcome: Any = None
+        try:
+            outcome = function()
+            if inspect.isawaitable(outcome):
+                outcome = await self.bounded(f"event_log.{what}", outcome)
+        except Exception as error:
+            if not self._has_store_failed:
+                self._has_store_failed = True
+                LOGGER.error("event_log.%s failed", what, exc_info=error)
+            return error, None
+        self._has_store_failed = False
+        return None, outcome
