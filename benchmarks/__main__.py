@@ -57,7 +57,7 @@ beside mcp: its low-level server, async handler, under uvicorn with h11 on async
 same, with JSON answers and Host checked on both sides; with sessions each connection has one
 ASGI: the same under uvicorn with h11 on asyncio; the bare application is json alone
 HTTP client on an adapter: one call after the other, beside the client of the mcp package with the \
-same server
+same server; with httpx2, beside our own on h11
 long lines: "one text" is a string with a \\n every 60 characters, "records" are small objects
 all with the default checks (Config(check="shape")), revision 2025-11-25 where none
 is named, garbage collector on"""

@@ -15,6 +15,12 @@ from .http_servers import LEGACY, MODERN, Connection, running
 
 BOUND: Final = 1 / 3
 _LOOPS: Final = ("trio", "asyncio")
+_BY_HTTPX: Final = {
+    "trio, httpx2": "trio",
+    "asyncio, httpx2": "asyncio",
+    "threads, httpx2": "asyncio",
+}
+"""Clients that httpx2 carries, and the one on h11 that each is measured by."""
 _MCP: Final = "mcp"
 _SECONDS: Final = 300.0
 
@@ -31,7 +37,7 @@ def cost(client: str, port: int, revision: str, requests: int) -> float:
 
 
 def rows(effort: Effort, kept: Rounds) -> list[Row]:
-    """The clients on trio and on asyncio, in both eras."""
+    """The clients on h11 beside that of mcp, and those on httpx2 beside them, in both eras."""
     found: list[Row] = []
     requests = effort.pick(600, 20)
     with running("echo_http", "--adapter=trio") as (_, port):
@@ -39,7 +45,7 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
         for revision in (MODERN, LEGACY):
             cases = {
                 client: partial(cost, client, port, revision, requests)
-                for client in (*_LOOPS, _MCP)
+                for client in (*_LOOPS, *_BY_HTTPX, _MCP)
             }
             rounds = interleaved(cases, effort.pick(5, 1))
             others = rounds[_MCP]
@@ -56,6 +62,21 @@ def rows(effort: Effort, kept: Rounds) -> list[Row]:
                         unit="x",
                         bound=BOUND,
                         spread=f"{spread}; {own:.3g} us, mcp {other:.3g} us",
+                    )
+                )
+            for client, loop in _BY_HTTPX.items():
+                value, spread = median_and_spread(ratios(rounds[client], rounds[loop]))
+                pair = (rounds[client], rounds[loop])
+                own, other = (sorted(part)[len(part) // 2] * 1e6 for part in pair)
+                found.append(
+                    Row(
+                        name=f"HTTP client on {client}, small call, sequential, {revision}",
+                        codec="json",
+                        direction="to server",
+                        value=value,
+                        unit="x",
+                        bound=None,
+                        spread=f"{spread}; {own:.3g} us, h11 on {loop} {other:.3g} us",
                     )
                 )
             for client, costs in rounds.items():

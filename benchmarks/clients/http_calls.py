@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final
 
 from sansmcp import LEGACY_REVISIONS
@@ -16,7 +17,7 @@ from .. import _traffic
 
 _INFO: Final = {"name": "benchmark", "version": "1.0"}
 _WARMING: Final = 50
-Ask = Callable[[], Awaitable[str]]
+Ask = Callable[[], Coroutine[Any, Any, str]]
 
 
 async def _measured(ask: Ask, requests: int) -> float:
@@ -56,6 +57,48 @@ def _on_asyncio(url: str, revision: str, requests: int) -> float:
     return asyncio.run(_ours(connect_http, url, revision, requests))
 
 
+def _on_trio_by_httpx(url: str, revision: str, requests: int) -> float:
+    import trio
+
+    from sansmcp_io.trio import connect_http
+
+    return trio.run(_by_httpx, connect_http, url, revision, requests)
+
+
+def _on_asyncio_by_httpx(url: str, revision: str, requests: int) -> float:
+    import asyncio
+
+    from sansmcp_io.asyncio import connect_http
+
+    return asyncio.run(_by_httpx(connect_http, url, revision, requests))
+
+
+async def _by_httpx(connect_http: Any, url: str, revision: str, requests: int) -> float:
+    import httpx2
+
+    async with httpx2.AsyncClient() as http:
+        connect = partial(connect_http, http=http)
+        return await _ours(connect, url, revision, requests)
+
+
+def _on_threads(url: str, revision: str, requests: int) -> float:
+    from sansmcp_io.blocking import connect_http
+
+    with connect_http(url, info=_INFO, revisions=[revision]) as client:
+
+        async def ask() -> str:
+            result: Any = client.request(_traffic.METHOD, _traffic.PARAMS)
+            text: str = result["content"][0]["text"]
+            return text
+
+        measuring = _measured(ask, requests)  # which waits for nothing else
+        try:
+            measuring.send(None)
+        except StopIteration as end:
+            return float(end.value)
+        raise AssertionError
+
+
 def _mcp(url: str, revision: str, requests: int) -> float:
     import anyio
     from mcp.client.client import Client
@@ -78,6 +121,9 @@ def _mcp(url: str, revision: str, requests: int) -> float:
 CLIENTS: Final[dict[str, Callable[[str, str, int], float]]] = {
     "trio": _on_trio,
     "asyncio": _on_asyncio,
+    "trio, httpx2": _on_trio_by_httpx,
+    "asyncio, httpx2": _on_asyncio_by_httpx,
+    "threads, httpx2": _on_threads,
     "mcp": _mcp,
 }
 

@@ -183,15 +183,23 @@ def main() -> int:
         default="trio",
         help="of the server; the client, on trio, is tried beside trio's",
     )
+    parser.add_argument(
+        "--client",
+        choices=["trio", "asyncio", "httpx-trio", "httpx-asyncio", "httpx-threads"],
+        help="the client alone, in this way",
+    )
     options = parser.parse_args()
     directory: Path = options.directory
-    client = shlex.join([sys.executable, "-m", "tests.conformance.client"])
+    way: str = options.client or "trio"
+    client = shlex.join([sys.executable, "-m", "tests.conformance.client", way])
     port = free_port()
     sides = {
         "server": ["--url", f"http://127.0.0.1:{port}/mcp"],
         "client": ["--command", client, "--timeout", str(SECONDS * 1000)],  # they run all at once
     }
     legs = ("server", "client") if options.adapter == "trio" else ("server",)
+    if options.client is not None:
+        legs = ("client",)
     expected = {key: count for key, count in SCORED.items() if key[0] in legs}
     rows: list[Row] = []
     with running_server(port, options.adapter), tempfile.TemporaryDirectory() as results:

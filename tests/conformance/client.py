@@ -1,19 +1,28 @@
-"""A client for the official conformance suite: `python -m tests.conformance.client URL`.
+"""A client for the official conformance suite: `python -m tests.conformance.client WAY URL`.
+
+WAY is the loop, or what else makes the requests: see `WAYS`.
 
 The suite starts a server for each scenario and this with its URL. It says in variables which
 scenario that is, which revision is spoken, and with what tools are to be called.
 """
 
+import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
+import httpx2
+import sniffio
 import trio
 
+import sansmcp_io.asyncio
+import sansmcp_io.blocking
+import sansmcp_io.trio
 from sansmcp import LEGACY_REVISIONS, MODERN_REVISIONS, ErrorCode, JSONObject
-from sansmcp_io.trio import Call, Client, PeerError, connect_http
+from sansmcp_io.trio import Call, Client, PeerError
 
 INFO: Final = {"name": "sansmcp-conformance", "version": "1.0"}
 CAPABILITIES: Final[JSONObject] = {"elicitation": {"form": {}}}
@@ -88,7 +97,7 @@ class Stream:
     """Sees the stream of a session open: what a server asks there before may be lost."""
 
     def __init__(self) -> None:
-        self.answered = trio.Event()
+        self.is_answered = False
         self._asked: set[str] = set()
 
     def sent(self, connection: str, data: bytes) -> None:
@@ -96,14 +105,117 @@ class Stream:
             self._asked.add(connection)
 
     def received(self, connection: str, data: bytes) -> None:
-        if connection in self._asked:
-            self.answered.set()
+        if connection in self._asked and connection != "httpx2":  # which says nothing
+            self.is_answered = True
 
     def happened(self, event: object) -> None:
         """The stream is no event."""
 
+    def has_come(self, response: httpx2.Response) -> None:
+        self.is_answered |= response.request.method == "GET"
 
-async def main(url: str) -> None:
+    async def has_come_on_a_loop(self, response: httpx2.Response) -> None:
+        self.has_come(response)
+
+
+@asynccontextmanager
+async def on_trio(url: str, stream: Stream, **options: Any) -> AsyncGenerator[Client, None]:
+    async with sansmcp_io.trio.connect_http(url, trace=stream, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def on_asyncio(url: str, stream: Stream, **options: Any) -> AsyncGenerator[Client, None]:
+    async with sansmcp_io.asyncio.connect_http(url, trace=stream, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def on_threads(
+    url: str, stream: Stream, *, on_request: Any, **options: Any
+) -> AsyncGenerator[Any, None]:
+    def answer(call: Any) -> JSONObject:
+        result: JSONObject = step(on_request(call))
+        return result
+
+    with (
+        httpx2.Client(event_hooks={"response": [stream.has_come]}) as http,
+        sansmcp_io.blocking.connect_http(url, http=http, on_request=answer, **options) as client,
+    ):
+        yield BlockingClient(client)
+
+
+def by_httpx(connect: Any) -> Any:
+    """The same, with a client of httpx2."""
+
+    @asynccontextmanager
+    async def connecting(url: str, stream: Stream, **options: Any) -> AsyncGenerator[Client, None]:
+        hooks: Any = {"response": [stream.has_come_on_a_loop]}
+        async with (
+            httpx2.AsyncClient(event_hooks=hooks) as http,
+            connect(url, stream, http=http, **options) as client,
+        ):
+            yield client
+
+    return connecting
+
+
+class BlockingClient:
+    """A client without a loop, in the words of the others. What is awaited is there already."""
+
+    def __init__(self, client: sansmcp_io.blocking.Client) -> None:
+        self._client = client
+        self.peer = client.peer
+
+    async def request(self, method: str, params: JSONObject | None = None) -> JSONObject:
+        return self._client.request(method, params)
+
+    async def items(self, method: str) -> AsyncGenerator[Any, None]:
+        for item in self._client.items(method):
+            yield item
+
+    def poll(self) -> None:
+        self._client.poll(0.01)
+
+
+def step(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run what never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it waits")
+
+
+async def pause(client: Any) -> None:
+    """Let others run."""
+    if isinstance(client, BlockingClient):
+        client.poll()
+    elif sniffio.current_async_library() == "trio":
+        await trio.sleep(0.01)
+    else:
+        await asyncio.sleep(0.01)
+
+
+def _run_asyncio(function: Any, *args: object) -> None:
+    asyncio.run(function(*args))
+
+
+def _run_threads(function: Any, *args: object) -> None:
+    step(function(*args))
+
+
+WAYS: Final[Mapping[str, tuple[Any, Any]]] = {
+    "trio": (trio.run, on_trio),
+    "asyncio": (_run_asyncio, on_asyncio),
+    "httpx-trio": (trio.run, by_httpx(on_trio)),
+    "httpx-asyncio": (_run_asyncio, by_httpx(on_asyncio)),
+    "httpx-threads": (_run_threads, on_threads),
+}
+"""How a coroutine function is run, and how a client is opened within it."""
+
+
+async def main(connect: Any, url: str) -> None:
     """Play one scenario."""
     scenario = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
     version = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", MODERN_REVISIONS[-1])
@@ -120,8 +232,9 @@ async def main(url: str) -> None:
     async def play() -> None:
         nonlocal client
         stream = Stream()
-        async with connect_http(
+        async with connect(
             url,
+            stream,
             info=INFO,
             capabilities=CAPABILITIES,
             revisions=MODERN_REVISIONS if version in MODERN_REVISIONS else LEGACY_REVISIONS,
@@ -130,10 +243,10 @@ async def main(url: str) -> None:
             # for a call that was resumed too early.
             get_stream=scenario != "sse-retry",
             request_timeout=20.0,
-            trace=stream,
         ) as client:
             if scenario.startswith("elicitation-"):
-                await stream.answered.wait()
+                while not stream.is_answered:
+                    await pause(client)
             await SCENARIOS.get(scenario, everything)(client, context)
 
     try:
@@ -149,4 +262,5 @@ async def main(url: str) -> None:
 if __name__ == "__main__":
     if os.environ.get("MCP_CONFORMANCE_SCENARIO", "").startswith("auth/"):
         sys.exit("where tokens come from is not attempted")
-    trio.run(main, sys.argv[1])
+    run, connect = WAYS[sys.argv[1]]
+    run(main, connect, sys.argv[2])
