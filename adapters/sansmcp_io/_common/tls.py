@@ -17,6 +17,10 @@ class TLS:
     Args:
         context: The certificates of this side, and how those of the other side are verified.
         host: The name of the server, for a client; None: this is the server.
+
+    Attributes:
+        is_open: Whether the handshake is done.
+        is_over: Whether the other side has ended its data.
     """
 
     def __init__(self, context: ssl.SSLContext, host: str | None = None) -> None:
@@ -27,9 +31,7 @@ class TLS:
         )
         self._waiting: list[bytes] = []  # said before the handshake was done
         self.is_open = False
-        """Whether the handshake is done."""
         self.is_over = False
-        """Whether the other side has ended its data."""
 
     def receive(self, data: bytes) -> bytes:
         """Take encrypted bytes, and return their content. No bytes begin the handshake.

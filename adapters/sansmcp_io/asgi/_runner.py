@@ -33,7 +33,11 @@ class ServerCall(HTTPServerCall):
 
 
 class ASGIRunner(AsyncioRunner):
-    """Runs an endpoint. It adopts an event loop when it is first used there."""
+    """Runs an endpoint. It adopts an event loop when it is first used there.
+
+    Attributes:
+        failures: Exceptions of handlers that end the program, by the identity of the scope.
+    """
 
     def __init__(
         self,
@@ -53,7 +57,6 @@ class ASGIRunner(AsyncioRunner):
             self.companions = Companions(options.on_ready, partial(SessionServer, self))
         self.is_closed = False
         self.failures: dict[int, list[BaseException]] = {}
-        """Exceptions of handlers that end the program, by the identity of the scope."""
 
     def adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
         """Go on in this loop. Tasks of the loop before have ended with that loop.

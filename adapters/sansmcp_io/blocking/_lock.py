@@ -34,6 +34,10 @@ class Guarded(Forkable):
 
     The lock can be taken again by the thread that has it, because what is logged under it may be
     sent to the client by a `LogHandler`.
+
+    Attributes:
+        is_forked: Whether this is the copy that a process made by `os.fork` has. The parent's goes
+            on.
     """
 
     def __init__(self) -> None:
@@ -43,7 +47,6 @@ class Guarded(Forkable):
         self._local = threading.local()
         self._is_ending = False  # Ctrl-C waits for its end, which is near
         self.is_forked: bool = False
-        """Whether this is the copy that a process made by `os.fork` has. The parent's goes on."""
         Forkable.__init__(self)
 
     def _leave_to_parent(self) -> None:

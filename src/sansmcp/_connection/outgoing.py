@@ -414,7 +414,6 @@ class OutgoingRequests:
 
     def _check_id(self, id: object) -> int | str:
         """The id that the application wants; raise if it was used before or is not valid."""
-        """The id that the application wants; raise if it was used before or is not valid."""
         rule = "ID-002" if self._core.conversation.dialect.is_modern else "ID-001"
         if isinstance(id, str):
             if id in self._own_string_ids or id in self.calls or id in self.late:
@@ -620,7 +619,6 @@ class OutgoingRequests:
         call._paused = 0.0 if pauses is None else pauses.until(now)
 
     def _arm_silence(self, call: OutgoingRequest, deadline: float) -> None:
-        """Arm the timer of a request: at `deadline`, or earlier at the end of `max_timeout`."""
         """Arm the timer of a request: at `deadline`, or earlier at the end of `max_timeout`."""
         last = call._last_deadline
         self._core.timers.arm(self, call, deadline if last is None else min(deadline, last))

@@ -49,7 +49,6 @@ _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 def _is_tagged(params: JSONObject) -> bool:
     """Whether the params of a notification name a subscription."""
-    """Whether the params of a notification name a subscription."""
     meta: Any = params.get("_meta")
     return is_object(meta) and SUBSCRIPTION_ID in meta
 
@@ -174,7 +173,6 @@ class ClientSubscriptions:
 
     def _notified(self, method: str, params: JSONObject) -> None:
         """Deliver a notification with the subscription that it names, or report its fault."""
-        """Deliver a notification with the subscription that it names, or report its fault."""
         meta: Any = params.get("_meta")
         key = id_key(meta.get(SUBSCRIPTION_ID)) if is_object(meta) else None
         if key is None:
@@ -205,7 +203,6 @@ class ClientSubscriptions:
     def _acknowledged(
         self, subscription: Subscription, call: OutgoingRequest, honoured: Any
     ) -> None:
-        """Judge the acknowledgement of a subscription, and report it."""
         """Judge the acknowledgement of a subscription, and report it."""
         kept = self._filter_of(honoured)
         if subscription._acknowledged is not None:
@@ -246,7 +243,6 @@ class ClientSubscriptions:
         self, subscription: Subscription, call: OutgoingRequest, method: str, params: JSONObject
     ) -> None:
         """Report a notification that the subscription does not ask for or is not granted."""
-        """Report a notification that the subscription does not ask for or is not granted."""
         name = FILTERS[method]
         granted = subscription._acknowledged
         rule, uri = "SUBS-002", params.get("uri")
@@ -265,7 +261,6 @@ class ClientSubscriptions:
     def _judge_end(
         self, subscription: Subscription, call: OutgoingRequest, result: JSONObject
     ) -> None:
-        """Report faults of the result that ends a subscription."""
         """Report faults of the result that ends a subscription."""
         meta: Any = result.get("_meta")
         if not is_object(meta) or id_key(meta.get(SUBSCRIPTION_ID)) != call._id:

@@ -122,7 +122,6 @@ class ResourceSubscriptions(MethodPart):
 
     def _is_over_limit(self, request: IncomingRequest) -> bool:
         """Whether a new subscription exceeds `Config.max_subscriptions` or `URI_CHARACTERS`."""
-        """Whether a new subscription exceeds `Config.max_subscriptions` or `URI_CHARACTERS`."""
         uri = request._subject
         if isinstance(uri, str):
             if uri in self.uris:
@@ -143,7 +142,6 @@ class ResourceSubscriptions(MethodPart):
         )
 
     def _count_all(self) -> int:
-        """The number of subscriptions of legacy and modern clients together."""
         """The number of subscriptions of legacy and modern clients together."""
         listened = 0 if self.listeners is None else self.listeners.count()
         return self.count() + listened
@@ -359,7 +357,6 @@ class Listeners(MethodPart):
 
     def _has_room_for(self, uris: Collection[str]) -> bool:
         """Whether the limits allow one more listener with these URIs."""
-        """Whether the limits allow one more listener with these URIs."""
         taken = self.count() + self._subscriptions.count()
         return self._core.transport.has_room_for(1 + len(uris), taken) and all(
             len(uri) <= URI_CHARACTERS for uri in uris
@@ -428,7 +425,6 @@ class Listeners(MethodPart):
 
     def _file(self, listener: Listener) -> None:
         """Add a listener to the tables of kinds and URIs."""
-        """Add a listener to the tables of kinds and URIs."""
         self._uri_count += len(listener._uris)
         if self.of_kind is None or self.of_uri is None:
             self.of_kind, self.of_uri = {}, {}
@@ -439,7 +435,6 @@ class Listeners(MethodPart):
 
     def _unfile(self, listener: Listener) -> None:
         """Remove a listener from the tables of kinds and URIs."""
-        """Remove a listener from the tables of kinds and URIs."""
         self._uri_count -= len(listener._uris)
         for table, names in ((self.of_uri, listener._uris), (self.of_kind, listener._kinds)):
             assert table is not None  # the listener is in them
@@ -449,7 +444,6 @@ class Listeners(MethodPart):
                     del table[name]
 
     def _remove(self, listener: Listener) -> None:
-        """Remove a listener from all tables."""
         """Remove a listener from all tables."""
         # Keeps SUBS-012.
         del self.listeners[listener._request]
