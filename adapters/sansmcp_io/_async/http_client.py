@@ -63,7 +63,7 @@ class HTTPClientDispatcher(EventDispatcher):
         if client is None and options.proxy is None:
             return self._new_h11_carrier(options.tls)
         # Here, since not all have httpx2.
-        from .httpx_carrier import HTTPXCarrier
+        from .httpx_sender import HTTPXCarrier
 
         return HTTPXCarrier(self.loop, options, self.limits.connect)
 

@@ -14,7 +14,7 @@ import trio
 from sansmcp import IncomingRequest
 from sansmcp.http import ClientEndpoint
 
-from .._async.h11_carrier import H11Carrier
+from .._async.h11_sender import H11Carrier
 from .._async.http_client import Carrier, HTTPClientDispatcher
 from .._options.clients import HTTPClientOptions
 from ._handlers import EventDispatcher
