@@ -1,6 +1,6 @@
-"""Exchanges of a client on connections of our own, whichever loop these are on.
+"""Sends exchanges of a client over sockets, with h11, on any loop.
 
-A connection carries one exchange at a time, and is kept for the next one.
+A connection carries one exchange at a time, and is kept for the next exchange.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from .._common.http_client_events import sentence_of
 from .._common.http_client_settings import HTTPClientLimits
 from .._common.tls import TLS
 from .._http1.client import HTTPClientConnection
-from .http_client import Carrying
+from .http_client import RunningExchange
 from .loop import Loop
 from .tls_stream import ByteStream, TLSStream
 
 _MOST_IDLE: Final = 20
 _IDLE_SECONDS: Final = 60.0
-"""After so long a server may close it at any moment, in the midst of the next request."""
+"""Seconds after which an idle connection is not used again: the server may be about to close it."""
 Connect: TypeAlias = Callable[[str, int], Awaitable[tuple[str, ByteStream]]]
-"""Opens a connection to a host and a port; returns the address of this end, and the stream."""
+"""Opens a connection to a host and a port; returns the local address, and the stream."""
 
 
 class _Link:
-    """A connection, and what it carries."""
+    """A connection to a server, and its HTTP/1.1 state."""
 
     def __init__(self, name: str, stream: ByteStream) -> None:
-        self.name: Final = name  # the address of this end
+        self.name: Final = name  # the local address
         self.stream: Final = stream
         self.http: Final = HTTPClientConnection()
         self.is_writing = False  # part of a request has not been written
         self.used_at = 0.0
 
 
-class H11Carrier:
-    """Opens connections, and keeps those that can be used again.
+class H11ExchangeSender:
+    """Sends exchanges over its own connections, which are kept open for later exchanges.
 
     Args:
-        loop: The loop that they are on.
+        loop: The loop of the connections.
         connect: Opens a connection.
-        broken: What is raised where a connection is broken.
-        tls: How HTTPS is checked.
-        limits: How long opening a connection may take.
+        broken: The exceptions that a broken connection raises.
+        tls: The TLS settings for HTTPS.
+        limits: The limits of the client, of which `connect` counts here.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class H11Carrier:
         self._seconds = limits.connect
         self._idle: list[_Link] = []
 
-    async def carry(self, carrying: Carrying) -> None:
-        """Send an exchange, and tell it all that comes of it."""
-        exchange = carrying.exchange
+    async def send(self, running: RunningExchange) -> None:
+        """Send an exchange, and hand the response to its object until its end."""
+        exchange = running.exchange
         try:
             link = await self._take(exchange.origin)
         except self._broken as error:
@@ -76,16 +76,16 @@ class H11Carrier:
         is_done = False
         try:
             data = link.http.send(exchange)
-            carrying.sent(link.name, data)
+            running.sent(link.name, data)
             sent = link.stream.send_now(data)
             if sent < len(data):
-                # A server may answer, and read no more, while this is written.
-                carrying.start_soon(self._send_rest, link, memoryview(data)[sent:])
+                # Written beside reading: the server may respond before it has read all.
+                running.start_soon(self._send_rest, link, memoryview(data)[sent:])
             while not link.http.done:
                 data = await link.stream.receive_some()
-                carrying.received(link.name, data)
+                running.received(link.name, data)
                 link.http.receive(data, now=self._loop.now(), at=time.time())
-                carrying.came(has_head=link.http.has_head)
+                running.response_received(has_head=link.http.has_head)
             is_done = True
         except self._broken as error:
             link.http.fail(sentence_of(error), now=self._loop.now())
@@ -97,18 +97,18 @@ class H11Carrier:
                 link.stream.close()
 
     async def aclose(self) -> None:
-        """Close the connections that are kept."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().stream.close()
 
     async def _take(self, origin: Origin) -> _Link:
-        """A connection, open and unused.
+        """Return an idle connection, or open a new connection.
 
         Raises:
-            OSError: It could not be opened in time.
+            OSError: The connection could not be opened in time.
         """
         while self._idle:
-            link = self._idle.pop()  # the one used last: the others may be closed as time goes by
+            link = self._idle.pop()  # the last used connection: the server closes older ones first
             is_old = self._loop.now() > link.used_at + _IDLE_SECONDS
             if not (is_old or link.is_writing or link.stream.is_readable()):
                 return link
@@ -121,7 +121,7 @@ class H11Carrier:
 
     async def _open(self, origin: Origin) -> _Link:
         if origin.scheme == "https" and self._tls is None:
-            self._tls = ssl.create_default_context()  # which takes long: it reads all certificates
+            self._tls = ssl.create_default_context()  # slow: all root certificates are read
         name, stream = await self._connect(origin.host, origin.port)
         if origin.scheme == "http":
             return _Link(name, stream)
@@ -136,7 +136,7 @@ class H11Carrier:
 
     async def _send_rest(self, link: _Link, data: memoryview) -> None:
         link.is_writing = True
-        with suppress(*self._broken):  # what was said before it broke can still be read
+        with suppress(*self._broken):  # a response may have arrived before the failure
             while data:
                 data = data[await link.stream.send_some(data) :]
             link.is_writing = False

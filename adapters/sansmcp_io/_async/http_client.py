@@ -1,4 +1,4 @@
-"""A client behind HTTP, on any loop: its events, its exchanges, and who is asked about 401."""
+"""A client over HTTP, on any loop: its events, its exchanges, and its authorization."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SILENT: Final = "the server was silent for too long"
 
 
 class HTTPClientDispatcher(EventDispatcher):
-    """Hands out the events of an endpoint, and has its exchanges begun and ended.
+    """Hands the events of an endpoint to handlers and callers, and sends its exchanges.
 
     The core is called in the loop's thread, and its calls do not wait: there is no lock.
     """
@@ -48,31 +48,31 @@ class HTTPClientDispatcher(EventDispatcher):
         self.limits: Final = options.limits or HTTPClientLimits()
         self.trace: Final = options.trace
         self._closed = self.loop.new_event()
-        self._carrier = self._new_carrier(options)
-        self._moving: dict[ClientExchange, Carrying] = {}
-        self._turns = self.limits.requests  # so many more may have a connection
-        self._waiting: dict[Carrying, None] = {}
-        self._has_moved = self.loop.new_event()  # an exchange is over
+        self._exchange_sender = self._new_exchange_sender(options)
+        self._running: dict[ClientExchange, RunningExchange] = {}
+        self._turns = self.limits.requests  # the number of exchanges that may still begin
+        self._waiting: dict[RunningExchange, None] = {}
+        self._has_ended = self.loop.new_event()  # set when an exchange ends
 
     @abstractmethod
-    def _new_h11_carrier(self, tls: ssl.SSLContext | None) -> Carrier:
-        """What carries exchanges on sockets of this loop."""
+    def _new_h11_sender(self, tls: ssl.SSLContext | None) -> ExchangeSender:
+        """Return the sender of exchanges on sockets of this loop."""
 
-    def _new_carrier(self, options: HTTPClientOptions[Any]) -> Carrier:
+    def _new_exchange_sender(self, options: HTTPClientOptions[Any]) -> ExchangeSender:
         client = options.http
         if client is None and options.proxy is None:
-            return self._new_h11_carrier(options.tls)
-        # Here, since not all have httpx2.
-        from .httpx_sender import HTTPXCarrier
+            return self._new_h11_sender(options.tls)
+        # Imported here: httpx2 is an optional dependency.
+        from .httpx_sender import HTTPXExchangeSender
 
-        return HTTPXCarrier(self.loop, options, self.limits.connect)
+        return HTTPXExchangeSender(self.loop, options, self.limits.connect)
 
     @abstractmethod
     def look(self) -> None:
-        """See to what has come, now or soon."""
+        """Run a turn, now or soon, after input from the server."""
 
     def _turn(self) -> None:
-        """Handle all events, and begin and end what the endpoint wants begun and ended."""
+        """Handle all events, and begin and abort exchanges as the endpoint asks."""
         endpoint = self.endpoint
         has_changed = True
         while has_changed:
@@ -83,77 +83,77 @@ class HTTPClientDispatcher(EventDispatcher):
             for aborted in endpoint.aborts():
                 self._abort(aborted)
             while (exchange := endpoint.next_exchange()) is not None:
-                self._begin(exchange)
+                self._send_or_queue(exchange)
         self._room.look()
 
     # ------------------------------------------------------------------------------ exchanges
 
-    def _begin(self, exchange: ClientExchange) -> None:
-        """Carry an exchange, when it is its turn."""
-        carrying = self._moving[exchange] = Carrying(self, exchange)
-        # What is said about others must not wait for them, nor they for what lasts.
-        carrying.counts = exchange.awaited and not isinstance(exchange.request, Subscription)
-        if carrying.counts and not self._turns:
-            self._waiting[carrying] = None
+    def _send_or_queue(self, exchange: ClientExchange) -> None:
+        """Send an exchange, or let it wait for its turn."""
+        running = self._running[exchange] = RunningExchange(self, exchange)
+        # Cancellations and responses must not wait for requests; long streams take no turn.
+        running.takes_turn = exchange.awaited and not isinstance(exchange.request, Subscription)
+        if running.takes_turn and not self._turns:
+            self._waiting[running] = None
         else:
-            self._start(carrying)
+            self._send_soon(running)
 
-    def _start(self, carrying: Carrying) -> None:
-        self._turns -= carrying.counts
-        self._tasks.start_soon(self._carry, carrying, name=carrying.exchange.purpose.name)
+    def _send_soon(self, running: RunningExchange) -> None:
+        self._turns -= running.takes_turn
+        self._tasks.start_soon(self._send, running, name=running.exchange.purpose.name)
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], *args: object) -> None:
-        """Have something done beside an exchange."""
+        """Run a function in a task of its own."""
         self._tasks.start_soon(function, *args)
 
     def _abort(self, exchange: ClientExchange) -> None:
-        """Carry it no further, if it is carried still."""
-        if carrying := self._moving.get(exchange):
-            if carrying in self._waiting:
-                del self._waiting[carrying], self._moving[exchange]
-                self._has_moved.set()
+        """Stop sending an exchange and reading its response. An ended exchange is left alone."""
+        if running := self._running.get(exchange):
+            if running in self._waiting:
+                del self._waiting[running], self._running[exchange]
+                self._has_ended.set()
             else:
-                carrying.scope.cancel()
+                running.scope.cancel()
 
-    async def _carry(self, carrying: Carrying) -> None:
-        """Carry one exchange from its beginning to its end."""
-        exchange = carrying.exchange
-        with carrying.scope:
-            carrying.begin()
-            await self._carrier.carry(carrying)
+    async def _send(self, running: RunningExchange) -> None:
+        """Send one exchange, and hand the response to its object until its end."""
+        exchange = running.exchange
+        with running.scope:
+            running.set_head_deadline()
+            await self._exchange_sender.send(running)
         if not exchange.over:
             exchange.receive_failure(_SILENT, now=self.clock())
-        del self._moving[exchange]
-        self._turns += carrying.counts
+        del self._running[exchange]
+        self._turns += running.takes_turn
         while self._turns and self._waiting:
             waiting = next(iter(self._waiting))
             del self._waiting[waiting]
-            self._start(waiting)
-        self._has_moved.set()
+            self._send_soon(waiting)
+        self._has_ended.set()
         self.look()
 
-    async def _until_moved(self, is_done: Callable[[], bool]) -> None:
-        """Wait for exchanges until this is so, for a moment at most."""
+    async def _until_exchanges_end(self, is_done: Callable[[], bool]) -> None:
+        """Wait until exchanges have ended, so that a condition is true, or for `FLUSH_SECONDS`."""
 
         async def wait() -> None:
             while not is_done():
-                self._has_moved = self.loop.new_event()
-                await self._has_moved.wait()
+                self._has_ended = self.loop.new_event()
+                await self._has_ended.wait()
 
         await self.loop.wait_until(self.clock() + FLUSH_SECONDS, wait)
 
     def _is_idle(self) -> bool:
-        return not (self._moving or self.endpoint.exchanges)
+        return not (self._running or self.endpoint.exchanges)
 
     def _has_answered(self) -> bool:
-        """Whether nothing under way carries what nobody waits for here: answers, notifications."""
+        """Whether all responses and notifications of this side were delivered."""
         return not any(
             exchange.purpose is ExchangePurpose.POST and not exchange.awaited
-            for exchange in self._moving
+            for exchange in self._running
         )
 
     def _end(self) -> None:
-        """Tell those who wait that nothing more comes."""
+        """Close the endpoint, and hand the endings of requests to their callers."""
         self.endpoint.close(now=self.clock())
         while (event := self._next_event()) is not None:
             if isinstance(event, ENDINGS):
@@ -181,14 +181,14 @@ class HTTPClientDispatcher(EventDispatcher):
                 self._closed.set()
 
     def _authorize(self, event: AuthorizationRequired) -> None:
-        """Have the application asked, once for all that is refused meanwhile."""
+        """Begin to ask the application, once for all requests that are refused meanwhile."""
         if not self._is_authorizing:
             self._is_authorizing = True
             self._failed_authorization = None
             self._tasks.start_soon(self._ask_for_authorization, event)
 
     async def _ask_for_authorization(self, event: AuthorizationRequired) -> None:
-        assert self._on_unauthorized is not None  # else nothing is kept
+        assert self._on_unauthorized is not None  # without it, the endpoint keeps no request
         headers: Headers | None = None
         try:
             outcome: Any = self._on_unauthorized(event)
@@ -198,47 +198,47 @@ class HTTPClientDispatcher(EventDispatcher):
         except Exception as error:
             LOGGER.error("on_unauthorized failed", exc_info=error)
             headers, self._failed_authorization = None, error
-        finally:  # it may have been cancelled, by itself too
+        finally:  # also when the callback is cancelled
             self._is_authorizing = False
             if headers is None:
                 self.endpoint.give_up(now=self.clock())
             self.wake()
 
 
-class Carrying:
-    """One exchange under way, for what carries it.
+class RunningExchange:
+    """An exchange that is being sent, or waits for its turn.
 
     Attributes:
-        counts: It is one of those that need a turn.
-        scope: What it is carried in.
+        takes_turn: Whether the exchange counts among those that `HTTPClientLimits` allows at once.
+        scope: The cancel scope in which the exchange is sent.
     """
 
     def __init__(self, session: HTTPClientDispatcher, exchange: ClientExchange) -> None:
         self.exchange: Final = exchange
         self.scope: Final = session.loop.new_scope()
-        self.counts = False
+        self.takes_turn = False
         self._session: Final = session
 
-    def begin(self) -> None:
-        """It is about to be sent."""
-        if not self.exchange.awaited:  # else the timeout of its request runs
+    def set_head_deadline(self) -> None:
+        """Set the deadline for the head of the response, when sending begins."""
+        if not self.exchange.awaited:  # otherwise the timeout of the request runs
             self.scope.deadline = self._session.clock() + self._session.limits.head
 
-    def came(self, *, has_head: bool = True) -> None:
-        """Something of the response was told to the exchange: see to what comes of it."""
+    def response_received(self, *, has_head: bool = True) -> None:
+        """Move the deadline and run a turn, after the exchange object was given input."""
         if has_head:
             silence = self._session.limits.silence
             if silence != math.inf or self.scope.deadline != math.inf:
                 self.scope.deadline = self._session.clock() + silence
         self._session.look()
 
-    def wait_for_ever(self) -> None:
-        """It is not sent before something else has ended."""
+    def remove_deadline(self) -> None:
+        """Let the exchange take any time: it waits for the end of other exchanges."""
         self.scope.deadline = math.inf
 
     @property
     def is_traced(self) -> bool:
-        """Whether somebody wants to know the bytes of it."""
+        """Whether the application traces the bytes of exchanges."""
         return self._session.trace is not None
 
     def sent(self, connection: str, data: bytes) -> None:
@@ -248,23 +248,26 @@ class Carrying:
                 trace.sent(connection, data)
 
     def received(self, connection: str, data: bytes) -> None:
-        """Trace what was read."""
+        """Trace bytes that were read."""
         if (trace := self._session.trace) is not None:
             with logged("the trace"):
                 trace.received(connection, data)
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], *args: object) -> None:
-        """Have something done beside it."""
+        """Run a function in a task of its own, beside the exchange."""
         self._session.start_soon(function, *args)
 
 
-class Carrier(Protocol):
-    """Carries exchanges to a server, and what comes back."""
+class ExchangeSender(Protocol):
+    """Sends the exchanges of a client to its server, over connections of one kind."""
 
-    async def carry(self, carrying: Carrying) -> None:
-        """Send an exchange, and tell it all that comes of it. Cancelled, it leaves nothing open."""
+    async def send(self, running: RunningExchange) -> None:
+        """Send an exchange, and hand the response to its object until its end.
+
+        When this is cancelled, the connection of the exchange is closed.
+        """
         ...
 
     async def aclose(self) -> None:
-        """Close what is kept open between exchanges."""
+        """Close the connections that are kept open between exchanges."""
         ...

@@ -1,4 +1,4 @@
-"""A client behind HTTP, on asyncio: its turns, and its clock."""
+"""A client over HTTP, on asyncio: its turns, and its clock."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any, Final
 from sansmcp import IncomingRequest
 from sansmcp.http import ClientEndpoint
 
-from .._async.h11_sender import H11Carrier
-from .._async.http_client import Carrier, HTTPClientDispatcher
+from .._async.h11_sender import H11ExchangeSender
+from .._async.http_client import ExchangeSender, HTTPClientDispatcher
 from .._options.clients import HTTPClientOptions
 from ._client_stream import ClientStreams
 from ._handlers import EventDispatcher
@@ -20,13 +20,13 @@ from ._tasks import Tasks, finished
 
 
 class HTTPSession(HTTPClientDispatcher, EventDispatcher):
-    """Moves the exchanges of an endpoint, and tells it the time. It runs once."""
+    """Sends the exchanges of an endpoint, and tells it the time. A session runs once."""
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         self._streams: Final = ClientStreams()
         super().__init__(endpoint, options)
         self._loop: Final = asyncio.get_running_loop()
-        self._context: Final = contextvars.copy_context()  # not that of who calls a verb
+        self._context: Final = contextvars.copy_context()  # not that of a caller of `wake`
         self._tasks = Tasks(self._fail)
         self._failure: BaseException | None = None
         self._is_woken = False
@@ -34,14 +34,14 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
         self._timer: asyncio.TimerHandle | None = None
         self._alarm = math.inf
 
-    def _new_h11_carrier(self, tls: ssl.SSLContext | None) -> Carrier:
-        return H11Carrier(self.loop, self._streams.connect, (OSError,), tls, self.limits)
+    def _new_h11_sender(self, tls: ssl.SSLContext | None) -> ExchangeSender:
+        return H11ExchangeSender(self.loop, self._streams.connect, (OSError,), tls, self.limits)
 
     async def run(self) -> None:
-        """Serve and ask until the endpoint is closed, and the server was told."""
+        """Run until the endpoint is closed, and the session at the server is deleted."""
         try:
             await self._closed.wait()
-            await self._until_moved(lambda: self._failure is not None or self._is_idle())
+            await self._until_exchanges_end(lambda: self._failure is not None or self._is_idle())
             if self._failure is not None:
                 raise self._failure
         finally:
@@ -55,11 +55,11 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
                 await finished(self._close())
 
     async def _close(self) -> None:
-        await self._carrier.aclose()
+        await self._exchange_sender.aclose()
         await self._streams.close()
 
     def finish(self) -> None:
-        """End it from this side."""
+        """Close the endpoint; `run` returns soon."""
         self.endpoint.close(now=self.clock())
         self.wake()
 
@@ -69,11 +69,11 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
 
     async def _fail_after_answers(self, failure: BaseException) -> None:
         await asyncio.sleep(0)  # until the turn has begun to send the last one
-        await self._until_moved(self._has_answered)
+        await self._until_exchanges_end(self._has_answered)
         self._fail(failure)
 
     def wake(self) -> None:
-        """A verb was called: have what came of it seen to, once for many."""
+        """Run one turn soon, after one or more calls into the endpoint."""
         if not self._is_woken and not self._is_stopping:
             self._is_woken = True
             self._loop.call_soon(self._guard_turn, context=self._context)
@@ -102,8 +102,8 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
         self._guard_turn()
 
     def _fail(self, failure: BaseException) -> None:
-        """Something has failed where nothing may: have `run` raise it."""
+        """End the session; `run` raises this exception."""
         if self._failure is None:
             self._failure = failure
         self._closed.set()
-        self._has_moved.set()
+        self._has_ended.set()

@@ -1,7 +1,7 @@
-"""A client behind HTTP, on trio: its turns, and its clock.
+"""A client over HTTP, on trio: its turns, and its clock.
 
-One task hands out events, begins exchanges and keeps time; each exchange has a task of its own. As
-all are in trio's thread and calls into the core do not wait, there is no lock.
+One task handles events, begins exchanges and keeps time; each exchange has a task of its own. All
+tasks are in trio's thread and calls into the core do not wait, so there is no lock.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import trio
 from sansmcp import IncomingRequest
 from sansmcp.http import ClientEndpoint
 
-from .._async.h11_sender import H11Carrier
-from .._async.http_client import Carrier, HTTPClientDispatcher
+from .._async.h11_sender import H11ExchangeSender
+from .._async.http_client import ExchangeSender, HTTPClientDispatcher
 from .._options.clients import HTTPClientOptions
 from ._handlers import EventDispatcher
 from ._loop import Sleeper, unwrapped
@@ -25,7 +25,7 @@ _BROKEN: Final = (trio.ClosedResourceError, OSError)
 
 
 class HTTPSession(HTTPClientDispatcher, EventDispatcher):
-    """Moves the exchanges of an endpoint, and tells it the time. It runs once."""
+    """Sends the exchanges of an endpoint, and tells it the time. A session runs once."""
 
     _tasks: trio.Nursery
 
@@ -36,32 +36,32 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
         self._alarm = trio.CancelScope()  # its deadline is not after the endpoint's
         self._stopped = trio.Event()
 
-    def _new_h11_carrier(self, tls: ssl.SSLContext | None) -> Carrier:
-        return H11Carrier(self.loop, _connect, _BROKEN, tls, self.limits)
+    def _new_h11_sender(self, tls: ssl.SSLContext | None) -> ExchangeSender:
+        return H11ExchangeSender(self.loop, _connect, _BROKEN, tls, self.limits)
 
     async def run(self) -> None:
-        """Serve and ask until the endpoint is closed, and the server was told."""
+        """Run until the endpoint is closed, and the session at the server is deleted."""
         try:
             with trio.CancelScope(shield=True):
                 async with unwrapped(), trio.open_nursery() as self._tasks:
                     self._tasks.start_soon(self._keep_turning)
                     self._tasks.start_soon(self._keep_time)
                     await self._closed.wait()
-                    await self._until_moved(self._is_idle)
+                    await self._until_exchanges_end(self._is_idle)
                     self._tasks.cancel_scope.cancel()
         except BaseException:
-            # Before the requests are lost by it: who is cancelled anyway raises nothing of his own.
+            # Before the requests end by it: a task that is cancelled raises no other exception.
             for scope in self.around:
                 scope.cancel()
             raise
         finally:
             self._end()
             with trio.CancelScope(shield=True):
-                await self._carrier.aclose()
+                await self._exchange_sender.aclose()
             self._stopped.set()
 
     async def finish(self) -> None:
-        """End it from this side, and return when its tasks have ended."""
+        """Close the endpoint, and return when the tasks of the session have ended."""
         self.endpoint.close(now=self.clock())
         self.wake()
         await self._stopped.wait()
@@ -71,11 +71,11 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
 
     async def _fail_after_answers(self, failure: BaseException) -> None:
         self.look()
-        await self._until_moved(self._has_answered)
+        await self._until_exchanges_end(self._has_answered)
         raise failure
 
     def wake(self) -> None:
-        """A verb was called: have what came of it seen to."""
+        """Run a turn soon, after a call into the endpoint."""
         self._pump.wake()
 
     async def _keep_turning(self) -> None:
@@ -85,17 +85,17 @@ class HTTPSession(HTTPClientDispatcher, EventDispatcher):
             await self._pump.sleep()
 
     def look(self) -> None:
-        """See to what there is: in a task of this session, which ends if that fails."""
+        """Run a turn, in a task of this session: an exception of a turn ends the session."""
         self._turn()
         deadline = self.endpoint.next_timeout()
         if deadline is not None and deadline < self._alarm.deadline:
             self._alarm.deadline = deadline
 
     async def _keep_time(self) -> None:
-        """Have it looked what is due, at the earliest time that there was to look at.
+        """Wake the turning task at the earliest deadline.
 
-        A scope for every sleep of the other task would do, but costs more than all it is for: most
-        deadlines are those of requests that are answered long before.
+        A cancel scope for each sleep of that task would be simpler, and costs more: most deadlines
+        belong to requests that are answered long before.
         """
         while True:
             with self._alarm:
