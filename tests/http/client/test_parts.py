@@ -41,7 +41,6 @@ from sansmcp.http import (
     StreamUnavailable,
 )
 from sansmcp.http._client.authorization import Authorization
-from sansmcp.http._client.connection import PostConnection, ToolRefresh
 from sansmcp.http._client.core import ClientEndpointCore
 from sansmcp.http._client.exchange import (
     ClientExchangeCore,
@@ -52,6 +51,7 @@ from sansmcp.http._client.exchange import (
 from sansmcp.http._client.headers import RequestHeaders
 from sansmcp.http._client.old_transport import OldStream, may_be_old
 from sansmcp.http._client.post import PostedMessage
+from sansmcp.http._client.post_transport import PostConnection, ToolRefresh
 from sansmcp.http._client.response_head import Head
 from sansmcp.http._client.response_judge import ResponseJudge
 from sansmcp.http._client.responses import ReceivedResponses, error_in

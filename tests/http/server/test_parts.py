@@ -43,15 +43,15 @@ from sansmcp.http._server.core import ServerEndpointCore, Service
 from sansmcp.http._server.event_log import History
 from sansmcp.http._server.exchange import Accepted, ServerExchangeCore
 from sansmcp.http._server.head import RequestHeadJudge
-from sansmcp.http._server.hosted_connections import HostedConnections
+from sansmcp.http._server.hosted_transports import HostedConnections
 from sansmcp.http._server.lookups import Lookups
 from sansmcp.http._server.methods import Methods
 from sansmcp.http._server.modern_headers import judge_headers
 from sansmcp.http._server.origins import Origins
 from sansmcp.http._server.post import PostReceiver
-from sansmcp.http._server.session_connection import SessionConnection
 from sansmcp.http._server.session_store import SessionStore
-from sansmcp.http._server.shared_connection import PostResponse, SharedConnection
+from sansmcp.http._server.session_transport import SessionConnection
+from sansmcp.http._server.shared_transport import PostResponse, SharedConnection
 from sansmcp.http._server.streams import SessionStreams, Stream
 from tests.support.http.server_endpoint import modern_headers, sessions
 from tests.support.modern import modern

@@ -30,11 +30,11 @@ from ..._spec.errors import ErrorCode
 from ..._wire.values import JSONObject, id_key
 from .._headers import Headers
 from .authorization import Authorization
-from .connection import PostConnection
 from .core import ClientEndpointCore
 from .events import SessionLost
 from .exchange import ClientExchangeCore, ExchangeOwner, ExchangePurpose, ExchangeQueue
 from .post import PostedMessage
+from .post_transport import PostConnection
 from .response_head import Head
 from .streams import StandaloneStream
 from .tool_headers import ToolHeaders

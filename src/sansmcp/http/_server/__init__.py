@@ -2,6 +2,6 @@
 
 Begin with `endpoint`, which has the public verbs, then `exchange`: one HTTP request and its
 response. A request goes from `head` to `methods` and `post`, which find the connection that it is
-for in `hosted_connections`: that of a session (`session_store`, `session_connection`, `streams`),
-or one that clients share (`shared_connection`). `core` is what all of these share.
+for in `hosted_transports`: that of a session (`session_store`, `session_transport`, `streams`),
+or one that clients share (`shared_transport`). `core` is what all of these share.
 """

@@ -27,8 +27,8 @@ from .lookups import Lookup, Lookups
 from .methods import Methods
 from .post import PostReceiver
 from .relay import CarriedRequest, Relay
-from .session_connection import SessionConnection
 from .session_store import SessionStore
+from .session_transport import SessionConnection
 from .sessions import Session, state_of
 from .streams import Stream, event_id, tag_of
 

@@ -1,7 +1,7 @@
 """An MCP endpoint: a server behind HTTP, made of parts.
 
 `ServerEndpoint` has the public verbs. Heads go to `head`, bodies to `methods` and `post`, messages
-to the connections in `hosted_connections`; `core` is what all of these share.
+to the connections in `hosted_transports`; `core` is what all of these share.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ from ..._wire.setting_checks import (
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing
 from .._headers import Fields, GivenHeaders, Headers, Text
 from .answers import LookupAnswers
-from .connection import RoutedConnection
 from .core import ServerEndpointCore, Service
 from .events import (
     CredentialsReceived,
@@ -54,16 +53,17 @@ from .events import (
 )
 from .exchange import ServerExchange, ServerExchangeCore
 from .head import RequestHeadJudge
-from .hosted_connections import HostedConnections, without_streams
+from .hosted_transports import HostedConnections, without_streams
 from .lookups import Lookups
 from .methods import Methods
 from .modern_headers import ToolSchema
 from .origins import Origins
 from .post import PostReceiver
 from .relay import CarriedRequest
-from .session_connection import SessionConnection
+from .routed_transport import RoutedConnection
+from .session_transport import SessionConnection
 from .sessions import ASK, OldPaths, Session, Sessions, state_of
-from .shared_connection import SharedConnection
+from .shared_transport import SharedConnection
 from .streams import Stream
 
 

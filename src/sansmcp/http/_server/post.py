@@ -18,16 +18,16 @@ from ..._wire.codec import refusal
 from ..._wire.framing import BOM, BOM_NOTE, excerpt_of
 from ..._wire.values import MISSING, JSONObject, JSONValue, id_key, is_list, is_object
 from .bodies import SMALL_NOTIFICATION, has_duplicates, measured
-from .connection import RoutedConnection
 from .core import SESSION_FIELD, VERSION_FIELD, ServerEndpointCore, Service
 from .events import ToolSchemaWanted
 from .exchange import ServerExchangeCore
 from .head import RequestHeadJudge
-from .hosted_connections import HostedConnections
+from .hosted_transports import HostedConnections
 from .lookups import Lookups
 from .modern_headers import judge_headers, judge_params
-from .session_connection import SessionConnection
-from .shared_connection import PostResponse, SharedConnection
+from .routed_transport import RoutedConnection
+from .session_transport import SessionConnection
+from .shared_transport import PostResponse, SharedConnection
 from .streams import Stream
 
 

@@ -29,7 +29,7 @@ from .events import (
 )
 from .exchange import ServerExchangeCore
 from .lookups import Lookups
-from .session_connection import SessionConnection
+from .session_transport import SessionConnection
 from .sessions import ASK, Session, Sessions
 from .streams import parse_event_id, tag_of
 

@@ -18,9 +18,9 @@ from ..._spec.modern_methods import MODERN_REVISION
 from ..._spec.registry import DIALECTS, GATES
 from ..._wire.values import JSONObject, JSONValue, RequestId, table_key
 from .._sse import encode_event
-from .connection import RoutedConnection
 from .core import ServerEndpointCore
 from .exchange import ServerExchangeCore
+from .routed_transport import RoutedConnection
 
 _LISTENERS: Final = 10
 """So many listeners that ask for all that one client may have can be served at a time."""

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from ..._wire.values import JSONObject, is_object
 from .._headers import Fields, Text
-from .connection import RoutedConnection
 from .core import ASSUMED, VERSION_FIELD, ServerEndpointCore, Service
 from .lookups import Lookups
-from .session_connection import SessionConnection
+from .routed_transport import RoutedConnection
 from .session_store import SessionStore
-from .shared_connection import SharedConnection
+from .session_transport import SessionConnection
+from .shared_transport import SharedConnection
 
 _ON_STREAMS: Final = {
     "tools": ("listChanged",),

@@ -1,7 +1,7 @@
 """The server's end of conversations over HTTP, where every request may have a route of its own.
 
-A session has a connection of its own (`session_connection`). Requests outside of sessions, modern
-requests above all, go through one connection that many clients share (`shared_connection`): a
+A session has a connection of its own (`session_transport`). Requests outside of sessions, modern
+requests above all, go through one connection that many clients share (`shared_transport`): a
 connection for each of them would cost more than all the rest.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http; basic/index, Error Codes.

@@ -22,10 +22,10 @@ from ..._connection.timers import Timed
 from ..._rules.sending import Breach
 from ..._rules.state_tables import StateTrigger
 from ..._wire.values import JSONObject, JSONValue, Missing, RequestId
-from .connection import RoutedConnection
 from .core import ServerEndpointCore
 from .events import EventToStore, SessionEnd
 from .exchange import ServerExchangeCore
+from .routed_transport import RoutedConnection
 from .sessions import Session, Sessions
 from .streams import SessionStreams, Stream
 
