@@ -8,7 +8,7 @@ route, are in `sansmcp.http`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .._rules.sending import Breach
 from .._wire.framing import excerpt_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .core import Core
 
 
-class Transport(Protocol):
+class Transport:
     """The steps that a connection leaves to its transport; the defaults fit one shared stream.
 
     The parts of a connection call these methods and never ask which transport they have.

@@ -51,7 +51,7 @@ from sansmcp.http._client.exchange import (
 from sansmcp.http._client.headers import RequestHeaders
 from sansmcp.http._client.old_transport import OldStream, may_be_old
 from sansmcp.http._client.post import PostedMessage
-from sansmcp.http._client.post_transport import PostConnection, ToolRefresh
+from sansmcp.http._client.post_transport import PostTransport, ToolRefresh
 from sansmcp.http._client.response_head import Head
 from sansmcp.http._client.response_judge import ResponseJudge
 from sansmcp.http._client.responses import ReceivedResponses, error_in
@@ -422,7 +422,7 @@ def test_exchange_gives_its_owner_what_comes() -> None:
     assert judge.refusals == [(500, b"no")]
 
 
-def test_exchange_is_made_again_once_on_a_new_connection() -> None:
+def test_exchange_is_made_again_once_on_a_new_transport() -> None:
     """A server may have closed an idle connection before the request arrived."""
     queue = new_queue()
     owner = Collector(queue)
@@ -615,7 +615,7 @@ class Keeper:
     def was_refused(self) -> None:
         self.told.append("refused")
 
-    def keeps(self, connection: PostConnection) -> bool:
+    def keeps(self, transport: PostTransport) -> bool:
         self.told.append("lost")
         return False
 
@@ -623,10 +623,10 @@ class Keeper:
         self.told.append("finished")
 
 
-def new_connection(
+def new_transport(
     queue: ExchangeQueue, keeper: Keeper, revisions: tuple[str, ...] = (NEWEST,)
-) -> PostConnection:
-    connection = PostConnection(
+) -> PostTransport:
+    transport = PostTransport(
         queue,
         ToolHeaders(queue.core),
         keeper,
@@ -636,16 +636,16 @@ def new_connection(
         requires=(),
         config=queue.core.config,
     )
-    queue.core.machine = connection.machine
-    return connection
+    queue.core.machine = transport.machine
+    return transport
 
 
 def test_connection_posts_its_messages() -> None:
     """Each message of the machine is an exchange; the keeper is told of both ends."""
     queue, keeper = new_queue(), Keeper()
     queue.judge = Accepting()
-    connection = new_connection(queue, keeper)
-    connection.machine.discovery.start(None, None, None, None, None, None)
+    transport = new_transport(queue, keeper)
+    transport.machine.discovery.start(None, None, None, None, None, None)
     exchange = taken(queue)
     assert json.loads(exchange.body)["method"] == "initialize"
     exchange.receive_head(200, JSON_HEAD)
@@ -655,18 +655,18 @@ def test_connection_posts_its_messages() -> None:
     assert keeper.told == ["opened"]
     assert json.loads(taken(queue).body)["method"] == "notifications/initialized"
 
-    connection.machine.close()
+    transport.machine.close()
 
     assert keeper.told == ["opened", "finished"]
-    assert connection.core.state is State.CLOSED
+    assert transport.core.state is State.CLOSED
 
 
 def test_tool_refresh_lists_tools_and_calls_again() -> None:
     """A tool whose schema has changed wants other headers."""
     queue = new_queue()
     queue.judge = Accepting()
-    connection = new_connection(queue, Keeper(), ALL_REVISIONS[-1:])
-    machine, responses = connection.machine, connection.responses
+    transport = new_transport(queue, Keeper(), ALL_REVISIONS[-1:])
+    machine, responses = transport.machine, transport.responses
     machine.discovery.start(None, None, None, None, None, None)
     discovered: dict[str, Any] = {
         "supportedVersions": list(ALL_REVISIONS[-1:]),
@@ -678,7 +678,7 @@ def test_tool_refresh_lists_tools_and_calls_again() -> None:
     }
     respond(taken(queue), discovered)
     tools = ToolHeaders(queue.core)
-    connection.fields = tools.fields_of("tools/call", {"name": "echo"})
+    transport.fields = tools.fields_of("tools/call", {"name": "echo"})
     call = ask(machine)
     taken(queue)
     refresh = ToolRefresh(responses, tools)
@@ -827,7 +827,7 @@ def test_session_that_ends_is_deleted() -> None:
     session.start(None, None, None, None, None, 0.0)
     open_session(queue, session)
 
-    session.connection.machine.close()
+    session.transport.machine.close()
 
     exchange = taken(queue)
     assert exchange.method == "DELETE"

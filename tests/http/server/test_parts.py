@@ -43,15 +43,15 @@ from sansmcp.http._server.core import ServerEndpointCore, Service
 from sansmcp.http._server.event_log import History
 from sansmcp.http._server.exchange import Accepted, ServerExchangeCore
 from sansmcp.http._server.head import RequestHeadJudge
-from sansmcp.http._server.hosted_transports import HostedConnections
+from sansmcp.http._server.hosted_transports import HostedTransports
 from sansmcp.http._server.lookups import Lookups
 from sansmcp.http._server.methods import Methods
 from sansmcp.http._server.modern_headers import judge_headers
 from sansmcp.http._server.origins import Origins
 from sansmcp.http._server.post import PostReceiver
 from sansmcp.http._server.session_store import SessionStore
-from sansmcp.http._server.session_transport import SessionConnection
-from sansmcp.http._server.shared_transport import PostResponse, SharedConnection
+from sansmcp.http._server.session_transport import SessionTransport
+from sansmcp.http._server.shared_transport import PostResponse, SharedTransport
 from sansmcp.http._server.streams import SessionStreams, Stream
 from tests.support.http.server_endpoint import modern_headers, sessions
 from tests.support.modern import modern
@@ -398,10 +398,10 @@ def new_streams(core: ServerEndpointCore, **settings: Any) -> SessionStreams:
     return SessionStreams(owner, sessions(**settings), b"s1", None)
 
 
-def new_shared(core: ServerEndpointCore, **settings: Any) -> SharedConnection:
+def new_shared(core: ServerEndpointCore, **settings: Any) -> SharedTransport:
     """A connection of many clients."""
     settings.setdefault("revisions", (*LEGACY_REVISIONS, *MODERN_REVISIONS))
-    return SharedConnection(
+    return SharedTransport(
         core,
         info=SERVER_INFO,
         capabilities=SERVER_CAPABILITIES,
@@ -560,13 +560,13 @@ class Store:
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def started(self, connection: SessionConnection, request: IncomingRequest) -> None:
+    def started(self, transport: SessionTransport, request: IncomingRequest) -> None:
         self.calls.append("started")
 
-    def forget(self, connection: SessionConnection) -> None:
+    def forget(self, transport: SessionTransport) -> None:
         self.calls.append("forget")
 
-    def over(self, connection: SessionConnection) -> None:
+    def over(self, transport: SessionTransport) -> None:
         self.calls.append("over")
 
     def ask_to_replay(
@@ -575,16 +575,16 @@ class Store:
         self.calls.append(f"replay {stream} {after} {upto}")
         return True
 
-    def subscribed(self, uri: str, connection: SessionConnection) -> None:
+    def subscribed(self, uri: str, transport: SessionTransport) -> None:
         self.calls.append(f"subscribed {uri}")
 
-    def unsubscribed(self, uri: str, connection: SessionConnection) -> None:
+    def unsubscribed(self, uri: str, transport: SessionTransport) -> None:
         self.calls.append(f"unsubscribed {uri}")
 
 
-def new_session(core: ServerEndpointCore, store: Store, **settings: Any) -> SessionConnection:
+def new_session(core: ServerEndpointCore, store: Store, **settings: Any) -> SessionTransport:
     """The connection of a session that is not open yet."""
-    return SessionConnection(
+    return SessionTransport(
         core,
         store,
         new_shared(core).core,
@@ -673,9 +673,9 @@ def test_the_store_opens_finds_and_forgets_sessions() -> None:
     ]
 
 
-def new_hosted(core: ServerEndpointCore, service: Service) -> HostedConnections:
+def new_hosted(core: ServerEndpointCore, service: Service) -> HostedTransports:
     settings: dict[str, Any] = {"instructions": None, "config": core.config}
-    return HostedConnections(core, service, new_shared(core), settings, Lookups(core))
+    return HostedTransports(core, service, new_shared(core), settings, Lookups(core))
 
 
 def test_connections_are_hosted_for_each_way_to_be_served() -> None:

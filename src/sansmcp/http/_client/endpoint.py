@@ -264,12 +264,12 @@ class ClientEndpoint:
             LocalProtocolError: As there; and where the method, or an integer that a header repeats,
                 has no form in a header.
         """
-        connection = self._session.connection
-        if connection.core.conversation.dialect.is_modern:
+        transport = self._session.transport
+        if transport.core.conversation.dialect.is_modern:
             known = params if is_object(params) else {}
-            connection.fields = self._tool_headers.fields_of(str(method), known)
+            transport.fields = self._tool_headers.fields_of(str(method), known)
         try:
-            call = connection.machine.outgoing.send(
+            call = transport.machine.outgoing.send(
                 method,
                 params,
                 meta,
@@ -283,7 +283,7 @@ class ClientEndpoint:
                 now,
             )
         finally:
-            connection.fields = None
+            transport.fields = None
         self._core.settle()
         return call
 
@@ -296,13 +296,13 @@ class ClientEndpoint:
         now: float | None = None,
     ) -> None:
         """Send a notification to the server: as `ClientConnection.send_notification`."""
-        connection = self._session.connection
-        if connection.core.conversation.dialect.is_modern:
-            connection.fields = self._tool_headers.fields_of(str(method), {})
+        transport = self._session.transport
+        if transport.core.conversation.dialect.is_modern:
+            transport.fields = self._tool_headers.fields_of(str(method), {})
         try:
-            connection.machine.notifications.send(method, params, meta, None, now)
+            transport.machine.notifications.send(method, params, meta, None, now)
         finally:
-            connection.fields = None
+            transport.fields = None
         self._core.settle()
 
     def send_paginated(
@@ -395,16 +395,16 @@ class ClientEndpoint:
 
         The headers that repeat arguments of a tool are written again from the latest `tools/list`.
         """
-        connection = self._session.connection
+        transport = self._session.transport
         if (encoded := params_of(call)) is not None:
             params: Any = self._core.config.codec.decode(encoded)
-            connection.fields = self._tool_headers.fields_of(call.method, params)
+            transport.fields = self._tool_headers.fields_of(call.method, params)
         try:
-            renewed = connection.machine.input_required.provide(
+            renewed = transport.machine.input_required.provide(
                 call, responses, meta, log_level, progress, timeout, max_timeout, data, now
             )
         finally:
-            connection.fields = None
+            transport.fields = None
         self._core.settle()
         return renewed
 

@@ -44,7 +44,7 @@ _LOST_SESSION: Final = frozenset({CloseCause.SESSION_LOST, CloseCause.START_FAIL
 
 
 class SessionKeeper(Protocol):
-    """The object that is told when the session of a connection opens and ends."""
+    """The object that is told when the session of a transport opens and ends."""
 
     def opened(self) -> None:
         """The handshake is done."""
@@ -54,7 +54,7 @@ class SessionKeeper(Protocol):
         """The server has answered `initialize` with an error: there is no session."""
         ...
 
-    def keeps(self, connection: PostConnection) -> bool:
+    def keeps(self, transport: PostTransport) -> bool:
         """Whether the conversation goes on although its session ends, until it is reopened."""
         ...
 
@@ -148,7 +148,7 @@ class ToolRefresh:
             outgoing.abandon(post.refresh, FailureReason.CANCELLED, text, None)
 
 
-class PostConnection(Transport):
+class PostTransport(Transport):
     """The transport of a client: each outgoing message is a `PostedMessage` in `ExchangeQueue`.
 
     Attributes:
@@ -368,8 +368,8 @@ class PostConnection(Transport):
         super().closed(cause)
         self._keeper.finish()
 
-    def take_over(self, other: PostConnection, posts: Iterable[PostedMessage]) -> None:
-        """Go on with requests of a lost session in the session that this connection opens.
+    def take_over(self, other: PostTransport, posts: Iterable[PostedMessage]) -> None:
+        """Go on with requests of a lost session in the session that this transport opens.
 
         They keep their ids, and no id is used again.
         """
@@ -381,7 +381,7 @@ class PostConnection(Transport):
         self.machine.take_over(other.machine, calls)
 
     def forsake(self) -> None:
-        """End everything that was open in a lost session, while another connection goes on."""
+        """End everything that was open in a lost session, while another transport goes on."""
         self.core.state = STATES[State.OPEN, StateTrigger.CLOSE]
         self.core.end_parts(CancelCause.FAILED)
 

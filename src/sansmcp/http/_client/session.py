@@ -1,6 +1,6 @@
 """The session of a client: how it is opened, lost, reopened, and ended.
 
-If the session becomes unknown to the server, another one with another connection replaces it.
+If the session becomes unknown to the server, another one with another transport replaces it.
 Requests that the server has certainly not run move into it.
 
 Source: MCP 2025-11-25, basic/transports, Session Management.
@@ -34,7 +34,7 @@ from .core import ClientEndpointCore
 from .events import SessionLost
 from .exchange import ClientExchangeCore, ExchangeOwner, ExchangePurpose, ExchangeQueue
 from .post import PostedMessage
-from .post_transport import PostConnection
+from .post_transport import PostTransport
 from .response_head import Head
 from .streams import StandaloneStream
 from .tool_headers import ToolHeaders
@@ -93,10 +93,10 @@ class SessionDelete(ExchangeOwner):
 
 
 class ClientSession:
-    """The session of an endpoint, and the connection that it takes place on.
+    """The session of an endpoint, and the transport that it takes place on.
 
     Attributes:
-        connection: The connection of the current session. In the modern revision, which has no
+        transport: The transport of the current session. In the modern revision, which has no
             sessions, it stays the same.
         needs_reopening: A session was lost, and no other one is being opened.
     """
@@ -113,8 +113,8 @@ class ClientSession:
         "_settings",
         "_timeout",
         "_tool_headers",
-        "connection",
         "needs_reopening",
+        "transport",
     )
 
     def __init__(
@@ -142,9 +142,9 @@ class ClientSession:
             "info": info,
             "capabilities": capabilities,
         }
-        self.connection: PostConnection = self._connect()
+        self.transport: PostTransport = self._connect()
         # These never change; the caller's objects may, or can be read once only.
-        own = self.connection.core
+        own = self.transport.core
         self._settings["revisions"] = own.revisions
         self._settings["info"] = own.codec.decode(own.info)
         self._settings["capabilities"] = own.capabilities
@@ -155,10 +155,10 @@ class ClientSession:
         self._meta = b""  # of the start
         self._timeout: float | None = None  # of the start
 
-    def _connect(self) -> PostConnection:
-        connection = PostConnection(self._queue, self._tool_headers, self, **self._settings)
-        self._core.machine = connection.machine
-        return connection
+    def _connect(self) -> PostTransport:
+        transport = PostTransport(self._queue, self._tool_headers, self, **self._settings)
+        self._core.machine = transport.machine
+        return transport
 
     # -------------------------------------------------------------------------------- opening
 
@@ -219,7 +219,7 @@ class ClientSession:
         self._opened_at = self._core.now
         self._authorization.session_opened()
         if self._get_stream and self._core.old_post_url is None:
-            queue.standalone = StandaloneStream(queue, self.connection.responses)
+            queue.standalone = StandaloneStream(queue, self.transport.responses)
             queue.standalone.send()
         moved, queue.moved = queue.moved, {}
         for post in moved:
@@ -285,7 +285,7 @@ class ClientSession:
 
         Keeps SESS-009.
         """
-        old, queue = self.connection, self._queue
+        old, queue = self.transport, self._queue
         old.ended_by = _UNKNOWN_SESSION % status
         self._core.session_id = None
         undecided = self._undecided()
@@ -343,38 +343,38 @@ class ClientSession:
         """
         if post.moved:
             post.lost(_UNKNOWN_SESSION % status)
-        elif self.connection.core.conversation.phase is Phase.OPERATING:
+        elif self.transport.core.conversation.phase is Phase.OPERATING:
             self._move(post)
         else:
             post.former = False
             post.not_run = True
             self._queue.moved[post] = None
 
-    def _replace(self, old: PostConnection) -> PostConnection:
-        """Go on with another connection, and tell it why the session of this one has ended."""
-        self.connection = connection = self._connect()
-        connection.ended_by = old.ended_by
+    def _replace(self, old: PostTransport) -> PostTransport:
+        """Go on with another transport, and tell it why the session of this one has ended."""
+        self.transport = transport = self._connect()
+        transport.ended_by = old.ended_by
         if old.core.now is not None:
-            connection.core.tell(old.core.now)
+            transport.core.tell(old.core.now)
         self._last_revision = old.core.peer.revision or self._last_revision
-        return connection
+        return transport
 
     # --------------------------------------------------------------------------------- ending
 
-    def keeps(self, connection: PostConnection) -> bool:
+    def keeps(self, transport: PostTransport) -> bool:
         """Keep the conversation without a session, until `reopen` opens one.
 
         Returns:
             Whether that is possible: only if a session was open once. Otherwise nothing is changed.
         """
-        if self._last_revision is None and connection.core.peer.revision is None:
+        if self._last_revision is None and transport.core.peer.revision is None:
             return False
         self._core.session_id = None
         self._queue.drop_all()
-        self._replace(connection).take_over(connection, ())
+        self._replace(transport).take_over(transport, ())
         self.needs_reopening = True
         self._core.events.append(SessionLost(start=None))
-        connection.forsake()
+        transport.forsake()
         return True
 
     def finish(self) -> None:

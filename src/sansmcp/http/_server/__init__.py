@@ -1,7 +1,7 @@
 """The server's half of Streamable HTTP; `sansmcp.http` exports what is public of it.
 
 Begin with `endpoint`, which has the public verbs, then `exchange`: one HTTP request and its
-response. A request goes from `head` to `methods` and `post`, which find the connection that it is
+response. A request goes from `head` to `methods` and `post`, which find the transport that it is
 for in `hosted_transports`: that of a session (`session_store`, `session_transport`, `streams`),
 or one that clients share (`shared_transport`). `core` is what all of these share.
 """

@@ -28,7 +28,7 @@ from .methods import Methods
 from .post import PostReceiver
 from .relay import CarriedRequest, Relay
 from .session_store import SessionStore
-from .session_transport import SessionConnection
+from .session_transport import SessionTransport
 from .sessions import Session, state_of
 from .streams import Stream, event_id, tag_of
 
@@ -196,40 +196,40 @@ class LookupAnswers:
             return False
         stream = lookup.exchange.route
         assert isinstance(stream, Stream)  # which has asked
-        connection = self._at(question.session)
+        transport = self._at(question.session)
         if events is None and stream.is_unknown:
             stream.refuse_unknown()
         else:
             stream.replayed(events or (), more, lookup.upto)
         self._lookups.release(lookup)
-        connection.core.settle()
+        transport.core.settle()
         return True
 
     def store_failed(self, event: EventToStore, text: str) -> bool:
         """Note that an event could not be stored."""
-        connection = self._at(event.session)
-        if not connection.is_open:
+        transport = self._at(event.session)
+        if not transport.is_open:
             return False
-        connection.streams.history().store_failed(event.stream, event.event, text)
-        connection.core.settle()
+        transport.streams.history().store_failed(event.stream, event.event, text)
+        transport.core.settle()
         return True
 
     def store_dropped(self, session: Session, count: int) -> bool:
         """Note that the oldest stored events of a session were dropped."""
         check_whole("count", count)
-        connection = self._at(session)
-        if not connection.is_open:
+        transport = self._at(session)
+        if not transport.is_open:
             return False
-        connection.streams.history().dropped(count)
-        connection.core.settle()
+        transport.streams.history().dropped(count)
+        transport.core.settle()
         return True
 
-    def _at(self, session: Session) -> SessionConnection:
-        connection: SessionConnection = state_of(session)
-        if connection.endpoint is not self._core:
+    def _at(self, session: Session) -> SessionTransport:
+        transport: SessionTransport = state_of(session)
+        if transport.endpoint is not self._core:
             raise LocalProtocolError("OWN-022", f"{session!r} belongs to another endpoint")
-        connection.core.now = self._core.now
-        return connection
+        transport.core.now = self._core.now
+        return transport
 
     # -------------------------------------------------------------------------------- failures
 

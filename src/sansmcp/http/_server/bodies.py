@@ -39,7 +39,7 @@ class BodyOwner(Protocol):
 class HeldMemory:
     """How much memory the requests of an endpoint hold.
 
-    A request gives back its share when it ends: its connection takes the share off `bytes`.
+    A request gives back its share when it ends: its transport takes the share off `bytes`.
 
     Attributes:
         bytes: What requests and incomplete bodies hold now, by estimate.

@@ -70,12 +70,12 @@ class ServerEndpointCore:
         closing: Whether the endpoint was closed: nothing is served any more.
         config: Limits and policies.
         decoder: Decodes bodies within these limits.
-        events: What the application has not taken yet, oldest first, of all connections.
+        events: What the application has not taken yet, oldest first, of all transports.
         held: How much memory requests hold.
         keep_alive: Seconds of silence on a stream after which a comment goes out; None: never.
         now: The largest time that was told, in seconds; None before any.
         ready: The exchanges that have had new output since the caller last asked.
-        timers: The deadlines of all connections and exchanges.
+        timers: The deadlines of all transports and exchanges.
         told_events: Whether `wake` has told of events; taking the last one makes it False again.
         told_ready: Whether `wake` has told of output; asking which exchanges have any does so too.
         wake: Called when output, an event or an earlier deadline appears where none was; or None.
@@ -110,7 +110,7 @@ class ServerEndpointCore:
         self.decoder: BoundedDecoder = BoundedDecoder(
             config.codec, config.max_json_depth, config.max_integer_digits
         )
-        self.events: EventQueue[Any] = EventQueue()  # of all connections, and some of endpoints
+        self.events: EventQueue[Any] = EventQueue()  # of all transports, and some of endpoints
         self.held: HeldMemory = HeldMemory(config.max_held_bytes)
         self.timers: Timers = Timers()
         self.ready: dict[Any, None] = {}

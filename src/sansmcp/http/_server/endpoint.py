@@ -1,7 +1,7 @@
 """An MCP endpoint: a server behind HTTP, made of parts.
 
 `ServerEndpoint` has the public verbs. Heads go to `head`, bodies to `methods` and `post`, messages
-to the connections in `hosted_transports`; `core` is what all of these share.
+to the transports in `hosted_transports`; `core` is what all of these share.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ from .events import (
 )
 from .exchange import ServerExchange, ServerExchangeCore
 from .head import RequestHeadJudge
-from .hosted_transports import HostedConnections, without_streams
+from .hosted_transports import HostedTransports, without_streams
 from .lookups import Lookups
 from .methods import Methods
 from .modern_headers import ToolSchema
 from .origins import Origins
 from .post import PostReceiver
 from .relay import CarriedRequest
-from .routed_transport import RoutedConnection
-from .session_transport import SessionConnection
+from .routed_transport import RoutedTransport
+from .session_transport import SessionTransport
 from .sessions import ASK, OldPaths, Session, Sessions, state_of
-from .shared_transport import SharedConnection
+from .shared_transport import SharedTransport
 from .streams import Stream
 
 
@@ -168,7 +168,7 @@ class ServerEndpoint:
             # do.
             "config": attrs.evolve(core.config, ping_interval=None),
         }
-        whole = SharedConnection(
+        whole = SharedTransport(
             core,
             streams=streams,
             info=info,
@@ -188,7 +188,7 @@ class ServerEndpoint:
             asks_tool_schema=asks_tool_schema,
         )
         lookups = Lookups(core)
-        hosted = HostedConnections(core, service, whole, settings, lookups)
+        hosted = HostedTransports(core, service, whole, settings, lookups)
         heads = RequestHeadJudge(core, service, served_from)
         post = PostReceiver(core, service, hosted, heads, lookups)
         self._core: Final = core
@@ -406,8 +406,8 @@ class ServerEndpoint:
         returns False. Progress of a task, whose request is answered, goes to a GET stream of the
         session (PROG-011).
         """
-        connection = self._enter(request, now)
-        done = connection.send_progress(request, progress, total, message, meta)
+        transport = self._enter(request, now)
+        done = transport.send_progress(request, progress, total, message, meta)
         self._settle()
         return done
 
@@ -423,8 +423,8 @@ class ServerEndpoint:
         now: float | None = None,
     ) -> bool:
         """Ask the client questions about its request: as `ServerConnection.require_input`."""
-        connection = self._enter(request, now)
-        done = connection.machine.input_required.require(
+        transport = self._enter(request, now)
+        done = transport.machine.input_required.require(
             request, questions or {}, state, meta, timeout, at, None
         )
         self._settle()
@@ -434,11 +434,11 @@ class ServerEndpoint:
         self, request: IncomingRequest, *, at: float | None = None, now: float | None = None
     ) -> str | None:
         """The state of the round before: as `ServerConnection.read_state`."""
-        connection = self._enter(request, now)
+        transport = self._enter(request, now)
         route = route_of(request)
         route.status = 400  # of the error, if there is one
         try:
-            state = connection.machine.input_required.read_state(request, at, None)
+            state = transport.machine.input_required.read_state(request, at, None)
         finally:
             route.status = 200
         self._settle()
@@ -526,11 +526,11 @@ class ServerEndpoint:
         Raises:
             LocalProtocolError: As there; and where there is no session.
         """
-        connection = self._connection_for(request, session, now, method)
-        if not isinstance(connection, SessionConnection):
-            assert request is not None  # a session has a connection of its own
+        transport = self._transport_for(request, session, now, method)
+        if not isinstance(transport, SessionTransport):
+            assert request is not None  # a session has a transport of its own
             raise _not_asked(request.peer, method)
-        call = connection.machine.outgoing.send(
+        call = transport.machine.outgoing.send(
             method, params, meta, progress, timeout, max_timeout, None, id, request, data, None
         )
         self._settle()
@@ -576,8 +576,8 @@ class ServerEndpoint:
         now: float | None = None,
     ) -> Ping:
         """Ping the client of a session: as `ServerConnection.ping`."""
-        connection = self._at_session(session, now)
-        ping = connection.machine.pings.send(meta, timeout, data, None)
+        transport = self._at_session(session, now)
+        ping = transport.machine.pings.send(meta, timeout, data, None)
         self._settle()
         return ping
 
@@ -594,8 +594,8 @@ class ServerEndpoint:
             return False
         inner = call if isinstance(call, OutgoingRequest) else call_of(call)
         route = None if inner is None else route_of(inner)
-        connection = self._own(None if route is None else route.connection, call, now)
-        done = connection.machine.cancel(call, reason, meta, None)
+        transport = self._own(None if route is None else route.transport, call, now)
+        done = transport.machine.cancel(call, reason, meta, None)
         self._settle()
         return done
 
@@ -613,8 +613,8 @@ class ServerEndpoint:
 
         One of `request` and `session` names the client.
         """
-        connection = self._connection_for(request, session, now, method)
-        connection.machine.notifications.send(method, params, meta, request, None)
+        transport = self._transport_for(request, session, now, method)
+        transport.machine.notifications.send(method, params, meta, request, None)
         self._settle()
 
     def send_log(
@@ -632,8 +632,8 @@ class ServerEndpoint:
 
         One of `request` and `session` names the client.
         """
-        connection = self._connection_for(request, session, now, "a log message")
-        done = connection.send_log(level, data, logger, meta, request)
+        transport = self._transport_for(request, session, now, "a log message")
+        done = transport.send_log(level, data, logger, meta, request)
         self._settle()
         return done
 
@@ -654,9 +654,9 @@ class ServerEndpoint:
         whole = hosted.whole  # which has the listeners, and judges the change in any case
         whole.core.now = core.now
         told = whole.machine.publisher.publish(change, meta, None)
-        for connection in () if hosted.store is None else hosted.store.told_of(change):
-            connection.core.now = core.now
-            told = connection.machine.publisher.publish(change, meta, None) or told
+        for transport in () if hosted.store is None else hosted.store.told_of(change):
+            transport.core.now = core.now
+            told = transport.machine.publisher.publish(change, meta, None) or told
         self._settle()
         return told
 
@@ -881,15 +881,15 @@ class ServerEndpoint:
         now: float | None = None,
     ) -> Listener | None:
         """Accept a subscription: as `ServerConnection.acknowledge`."""
-        connection = self._enter(request, now)
-        listener = connection.machine.listeners.acknowledge(request, notifications, None)
+        transport = self._enter(request, now)
+        listener = transport.machine.listeners.acknowledge(request, notifications, None)
         self._settle()
         return listener
 
     def end_listener(self, listener: Listener, *, now: float | None = None) -> bool:
         """End a subscription: as `ServerConnection.end_listener`. Its stream ends, too."""
-        connection = self._enter(listener.request, now)
-        done = connection.machine.listeners.end_listener(listener, None)
+        transport = self._enter(listener.request, now)
+        done = transport.machine.listeners.end_listener(listener, None)
         self._settle()
         return done
 
@@ -901,10 +901,10 @@ class ServerEndpoint:
         Returns:
             Whether the session was open until now.
         """
-        connection = self._at_session(session, now)
+        transport = self._at_session(session, now)
         if not session.open:
             return False
-        connection.end_session(SessionEnd.CLOSED)
+        transport.end_session(SessionEnd.CLOSED)
         self._settle()
         return True
 
@@ -923,8 +923,8 @@ class ServerEndpoint:
         for shared in self._hosted.shared():
             shared.core.now = core.now
             shared.end_all()
-        for connection in self._hosted.of_sessions():
-            connection.end_session(SessionEnd.CLOSED)
+        for transport in self._hosted.of_sessions():
+            transport.end_session(SessionEnd.CLOSED)
         self._settle()
 
     # ------------------------------------------------------------------------------- looking
@@ -940,15 +940,15 @@ class ServerEndpoint:
         """The requests of all clients that still wait for a response from this side."""
         return tuple(
             request
-            for connection in self._hosted.all()
-            for request in connection.machine.open_requests
+            for transport in self._hosted.all()
+            for request in transport.machine.open_requests
         )
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """The open subscriptions of clients of 2026-07-28, oldest first."""
-        connection = self._hosted.modern
-        return () if connection is None else connection.machine.listeners.open
+        transport = self._hosted.modern
+        return () if transport is None else transport.machine.listeners.open
 
     def listeners_of(self, peer: Peer) -> tuple[Listener, ...]:
         """The open subscriptions of one client, as far as clients can be told apart, oldest first.
@@ -1001,42 +1001,42 @@ class ServerEndpoint:
         return self._answers
 
     def _own(
-        self, connection: RoutedConnection | None, what: object, now: float | None
-    ) -> RoutedConnection:
-        """The connection of a handle, at the time `now`; raise if the handle is none of ours."""
+        self, transport: RoutedTransport | None, what: object, now: float | None
+    ) -> RoutedTransport:
+        """The transport of a handle, at the time `now`; raise if the handle is none of ours."""
         core = self._core
-        if connection is None or connection.endpoint is not core:
+        if transport is None or transport.endpoint is not core:
             raise LocalProtocolError("OWN-022", f"{what!r} belongs to another endpoint")
         if now is not None:
             core.tell(now)
-        connection.core.now = core.now
-        return connection
+        transport.core.now = core.now
+        return transport
 
-    def _enter(self, request: IncomingRequest, now: float | None) -> RoutedConnection:
-        """The connection of a request."""
+    def _enter(self, request: IncomingRequest, now: float | None) -> RoutedTransport:
+        """The transport of a request."""
         route, core = route_of(request), self._core
-        if route is None or (connection := route.connection).endpoint is not core:
+        if route is None or (transport := route.transport).endpoint is not core:
             raise LocalProtocolError("OWN-022", f"{request!r} belongs to another endpoint")
         if now is not None:
             core.tell(now)
-        connection.core.now = core.now
-        found: RoutedConnection = connection
+        transport.core.now = core.now
+        found: RoutedTransport = transport
         return found
 
-    def _at_session(self, session: Session, now: float | None) -> SessionConnection:
-        """The connection of a session."""
-        connection: SessionConnection = state_of(session)
-        self._own(connection, session, now)
-        return connection
+    def _at_session(self, session: Session, now: float | None) -> SessionTransport:
+        """The transport of a session."""
+        transport: SessionTransport = state_of(session)
+        self._own(transport, session, now)
+        return transport
 
-    def _connection_for(
+    def _transport_for(
         self,
         request: IncomingRequest | None,
         session: Session | None,
         now: float | None,
         what: str,
-    ) -> RoutedConnection:
-        """The connection of a request or of a session, whichever is given."""
+    ) -> RoutedTransport:
+        """The transport of a request or of a session, whichever is given."""
         if request is not None and session is None:
             return self._enter(request, now)
         if session is not None and request is None:

@@ -1,4 +1,4 @@
-"""The connections of an endpoint: one for each session, and few for all requests without one."""
+"""The transports of an endpoint: one for each session, and few for all requests without one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ..._wire.values import JSONObject, is_object
 from .._headers import Fields, Text
 from .core import ASSUMED, VERSION_FIELD, ServerEndpointCore, Service
 from .lookups import Lookups
-from .routed_transport import RoutedConnection
+from .routed_transport import RoutedTransport
 from .session_store import SessionStore
-from .session_transport import SessionConnection
-from .shared_transport import SharedConnection
+from .session_transport import SessionTransport
+from .shared_transport import SharedTransport
 
 _ON_STREAMS: Final = {
     "tools": ("listChanged",),
@@ -31,21 +31,21 @@ def without_streams(capabilities: JSONObject) -> JSONObject:
     return kept
 
 
-class HostedConnections:
-    """Makes connections when they are needed first, and knows all of them.
+class HostedTransports:
+    """Makes transports when they are needed first, and knows all of them.
 
     Args:
         core: What all parts of the endpoint share.
         service: What the endpoint serves.
-        whole: The connection with all revisions, which has judged what the server says of itself.
-        settings: What the other connections are made with: `instructions` and `config`.
+        whole: The transport with all revisions, which has judged what the server says of itself.
+        settings: What the other transports are made with: `instructions` and `config`.
         lookups: The exchanges that wait for the application.
 
     Attributes:
-        modern: The connection of all clients of 2026-07-28; None where that is not served.
-        openings: The connections whose one `initialize`, outside of any session, is not answered.
+        modern: The transport of all clients of 2026-07-28; None where that is not served.
+        openings: The transports whose one `initialize`, outside of any session, is not answered.
         store: The sessions; None: there are none.
-        whole: The connection with all revisions.
+        whole: The transport with all revisions.
     """
 
     __slots__ = ("_core", "_settings", "_stateless", "modern", "openings", "store", "whole")
@@ -54,7 +54,7 @@ class HostedConnections:
         self,
         core: ServerEndpointCore,
         service: Service,
-        whole: SharedConnection,
+        whole: SharedTransport,
         settings: dict[str, Any],
         lookups: Lookups,
     ) -> None:
@@ -72,47 +72,47 @@ class HostedConnections:
         }
         self._core = core
         self._settings = settings
-        self._stateless: dict[Text, SharedConnection] = {}  # by the header that names the revision
+        self._stateless: dict[Text, SharedTransport] = {}  # by the header that names the revision
         whole.is_modern = bool(service.modern_revisions)
-        self.whole: SharedConnection = whole
-        self.modern: SharedConnection | None = whole if service.modern_revisions else None
-        self.openings: dict[SharedConnection, None] = {}
+        self.whole: SharedTransport = whole
+        self.modern: SharedTransport | None = whole if service.modern_revisions else None
+        self.openings: dict[SharedTransport, None] = {}
         self.store: SessionStore | None = None
         if service.sessions is not None:
             self.store = SessionStore(
                 core, service, service.sessions, whole.core, settings, lookups
             )
 
-    def known_stateless(self, fields: Fields) -> SharedConnection | None:
-        """The connection of the legacy revision that the headers name, if there is one already."""
+    def known_stateless(self, fields: Fields) -> SharedTransport | None:
+        """The transport of the legacy revision that the headers name, if there is one already."""
         return self._stateless.get(fields.raw.get(VERSION_FIELD, ASSUMED))
 
-    def stateless(self, fields: Fields) -> SharedConnection:
-        """The connection of the legacy revision that the headers name, which is one of ours."""
+    def stateless(self, fields: Fields) -> SharedTransport:
+        """The transport of the legacy revision that the headers name, which is one of ours."""
         revision = fields.get(VERSION_FIELD) or ASSUMED.decode()
         field = revision.encode()
-        connection = self._stateless.get(field)
-        if connection is None:
-            connection = SharedConnection(self._core, whole=self.whole, **self._settings)
-            connection.assume(revision)
-            self._stateless[field] = connection
-        return connection
+        transport = self._stateless.get(field)
+        if transport is None:
+            transport = SharedTransport(self._core, whole=self.whole, **self._settings)
+            transport.assume(revision)
+            self._stateless[field] = transport
+        return transport
 
-    def opening(self) -> SharedConnection:
-        """A connection for one `initialize` outside of any session."""
-        return SharedConnection(
+    def opening(self) -> SharedTransport:
+        """A transport for one `initialize` outside of any session."""
+        return SharedTransport(
             self._core, whole=self.whole, openings=self.openings, **self._settings
         )
 
-    def shared(self) -> list[SharedConnection]:
-        """All connections that clients share."""
+    def shared(self) -> list[SharedTransport]:
+        """All transports that clients share."""
         modern = [] if self.modern is None else [self.modern]
         return [*modern, *self._stateless.values(), *self.openings]
 
-    def of_sessions(self) -> tuple[SessionConnection, ...]:
-        """The connections of all sessions, oldest first."""
-        return () if self.store is None else tuple(self.store.connections.values())
+    def of_sessions(self) -> tuple[SessionTransport, ...]:
+        """The transports of all sessions, oldest first."""
+        return () if self.store is None else tuple(self.store.transports.values())
 
-    def all(self) -> list[RoutedConnection]:
-        """All connections."""
+    def all(self) -> list[RoutedTransport]:
+        """All transports."""
         return [*self.shared(), *self.of_sessions()]

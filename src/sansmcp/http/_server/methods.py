@@ -91,16 +91,16 @@ class Methods:
             return
         if not self._heads.judge_version(exchange, None):
             return
-        connection = store.find(exchange, None)
-        if connection is None:
+        transport = store.find(exchange, None)
+        if transport is None:
             return
         last = exchange.fields.get(b"last-event-id")
         if not last:
-            connection.streams.open(exchange)
-        elif not connection.streams.resume(exchange, last):
+            transport.streams.open(exchange)
+        elif not transport.streams.resume(exchange, last):
             exchange.refuse(400, UNKNOWN_EVENT)
-        connection.release_changes()
-        connection.core.settle()
+        transport.release_changes()
+        transport.core.settle()
 
     def _receive_delete(self, exchange: ServerExchangeCore) -> None:
         """End the session that the client names."""
@@ -108,7 +108,7 @@ class Methods:
         assert store is not None  # else there is no DELETE
         if not self._heads.judge_version(exchange, None):
             return
-        connection = store.find(exchange, None)
-        if connection is not None:
-            connection.end_session(SessionEnd.DELETED)
+        transport = store.find(exchange, None)
+        if transport is not None:
+            transport.end_session(SessionEnd.DELETED)
             exchange.answer(204, b"")

@@ -1,4 +1,4 @@
-"""POST: one message, or a batch of 2025-03-26, from its bytes to the connection that it is for.
+"""POST: one message, or a batch of 2025-03-26, from its bytes to the transport that it is for.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http; MCP 2025-11-25, basic/transports.
 """
@@ -22,22 +22,22 @@ from .core import SESSION_FIELD, VERSION_FIELD, ServerEndpointCore, Service
 from .events import ToolSchemaWanted
 from .exchange import ServerExchangeCore
 from .head import RequestHeadJudge
-from .hosted_transports import HostedConnections
+from .hosted_transports import HostedTransports
 from .lookups import Lookups
 from .modern_headers import judge_headers, judge_params
-from .routed_transport import RoutedConnection
-from .session_transport import SessionConnection
-from .shared_transport import PostResponse, SharedConnection
+from .routed_transport import RoutedTransport
+from .session_transport import SessionTransport
+from .shared_transport import PostResponse, SharedTransport
 from .streams import Stream
 
 
 class PostReceiver:
-    """Serves POST: decodes the body, and finds the connection that the message is for.
+    """Serves POST: decodes the body, and finds the transport that the message is for.
 
     Args:
         core: What all parts of the endpoint share.
         service: What the endpoint serves.
-        hosted: The connections of the endpoint.
+        hosted: The transports of the endpoint.
         heads: The judge of heads, for the revision that a head names.
         lookups: The exchanges that wait for the application.
     """
@@ -48,7 +48,7 @@ class PostReceiver:
         self,
         core: ServerEndpointCore,
         service: Service,
-        hosted: HostedConnections,
+        hosted: HostedTransports,
         heads: RequestHeadJudge,
         lookups: Lookups,
     ) -> None:
@@ -111,10 +111,10 @@ class PostReceiver:
         else:
             exchange.refuse_for_memory(id)
 
-    def _hold(self, connection: RoutedConnection) -> None:
+    def _hold(self, transport: RoutedTransport) -> None:
         """Count the memory of the requests that a message has brought, until they end."""
         new: list[IncomingRequest] = []
-        for request in reversed(connection.core.requests.values()):
+        for request in reversed(transport.core.requests.values()):
             if held_bytes_of(request):
                 break  # it was there before, as are all before it
             new.append(request)
@@ -164,7 +164,7 @@ class PostReceiver:
     def _receive_modern(
         self,
         exchange: ServerExchangeCore,
-        connection: SharedConnection,
+        transport: SharedTransport,
         message: JSONObject,
         field: str | None,
         said: object,
@@ -201,7 +201,7 @@ class PostReceiver:
             and self._asks_for_schema(exchange, message, params)
         ):
             return
-        self._receive_judged(exchange, connection, message, method, fault)
+        self._receive_judged(exchange, transport, message, method, fault)
 
     def _asks_for_schema(
         self, exchange: ServerExchangeCore, message: JSONObject, params: Any
@@ -221,16 +221,16 @@ class PostReceiver:
         self, exchange: ServerExchangeCore, message: JSONObject, schema: JSONObject | None
     ) -> None:
         """Go on with a call whose tool the application has looked up."""
-        connection, params = self._hosted.modern, message["params"]
-        assert connection is not None  # which the call is for
+        transport, params = self._hosted.modern, message["params"]
+        assert transport is not None  # which the call is for
         assert is_object(params)
         fault = judge_params(exchange.fields, params.get("arguments"), schema)
-        self._receive_judged(exchange, connection, message, "tools/call", fault)
+        self._receive_judged(exchange, transport, message, "tools/call", fault)
 
     def _receive_judged(
         self,
         exchange: ServerExchangeCore,
-        connection: SharedConnection,
+        transport: SharedTransport,
         message: JSONObject,
         method: str,
         fault: Breach | None,
@@ -240,16 +240,16 @@ class PostReceiver:
         if fault is not None:
             exchange.refuse(400, fault, _readable(raw))
         elif raw is MISSING:
-            connection.core.last_fault, connection.sender = None, exchange
-            connection.machine.notifications.receive_notification(message, method)
-            connection.sender = None
-            self._accept(exchange, connection)
+            transport.core.last_fault, transport.sender = None, exchange
+            transport.machine.notifications.receive_notification(message, method)
+            transport.sender = None
+            self._accept(exchange, transport)
         elif method == LISTEN and not exchange.accepted.stream and self._service.streams:
             text = f"{method} is answered by a stream, and Accept does not take text/event-stream"
             exchange.refuse(406, Breach("SUBS-018", text), _readable(raw))
         else:
-            response = PostResponse(exchange, connection, raw)
-            self._receive_request(exchange, connection, message, method, response)
+            response = PostResponse(exchange, transport, raw)
+            self._receive_request(exchange, transport, message, method, response)
 
     def _judge_version(self, field: str | None, said: object, is_request: bool) -> Breach | None:
         """The breach if header and body do not name one revision that is served; else None."""
@@ -269,49 +269,49 @@ class PostReceiver:
     def _receive_request(
         self,
         exchange: ServerExchangeCore,
-        connection: RoutedConnection,
+        transport: RoutedTransport,
         message: JSONObject,
         method: str,
         route: Stream | PostResponse,
     ) -> None:
-        core = connection.core
+        core = transport.core
         core.now, core.at = self._core.now, self._core.at
-        connection.machine.intake.receive_request(message, method, route, None)
+        transport.machine.intake.receive_request(message, method, route, None)
         if core.requests:
-            self._hold(connection)
+            self._hold(transport)
         if core.needs_settle or self._service.answers == "sse":
-            self._after(exchange, connection, route)
+            self._after(exchange, transport, route)
 
     def _after(
         self,
         exchange: ServerExchangeCore,
-        connection: RoutedConnection,
+        transport: RoutedTransport,
         route: Stream | PostResponse,
     ) -> None:
-        """Settle a connection that has received a message, and begin the stream if it is time.
+        """Settle a transport that has received a message, and begin the stream if it is time.
 
         In 2026-07-28 the stream waits for the first message, since an error has a status
         (HTTP-023).
         """
-        if connection.core.needs_settle:
-            connection.core.settle()
+        if transport.core.needs_settle:
+            transport.core.settle()
         if (
             not route.over
             and self._service.answers == "sse"
-            and not connection.is_modern
+            and not transport.is_modern
             and route.takes()
             and not exchange.is_stream
         ):
             route.start()
 
-    def _accept(self, exchange: ServerExchangeCore, connection: RoutedConnection) -> None:
+    def _accept(self, exchange: ServerExchangeCore, transport: RoutedTransport) -> None:
         """Answer the POST of a message that needs no response: 202, or the error of its breach.
 
         Keeps HTTP-014, HTTP-015.
         """
-        fault = connection.core.last_fault
-        if connection.core.needs_settle:
-            connection.core.settle()
+        fault = transport.core.last_fault
+        if transport.core.needs_settle:
+            transport.core.settle()
         if fault is None:
             exchange.answer(202, b"")
         else:  # it is reported already
@@ -335,11 +335,11 @@ class PostReceiver:
             stream = Stream(session.streams, exchange)
             self._receive_request(exchange, session, message, method, stream)
             return True
-        connection = self._hosted.known_stateless(exchange.fields)
-        if connection is None or method == "initialize" or exchange.fields.repeated:
+        transport = self._hosted.known_stateless(exchange.fields)
+        if transport is None or method == "initialize" or exchange.fields.repeated:
             return False
-        response = PostResponse(exchange, connection, message["id"])
-        self._receive_request(exchange, connection, message, method, response)
+        response = PostResponse(exchange, transport, message["id"])
+        self._receive_request(exchange, transport, message, method, response)
         return True
 
     def _receive_legacy(
@@ -405,48 +405,48 @@ class PostReceiver:
     def _receive_in_session(
         self,
         exchange: ServerExchangeCore,
-        connection: SessionConnection,
+        transport: SessionTransport,
         value: JSONValue,
         message: JSONObject | None,
         body: bytes | bytearray,
     ) -> None:
-        stream = Stream(connection.streams, exchange)
+        stream = Stream(transport.streams, exchange)
         method: Any = None if message is None else message.get("method")
         if message is not None and isinstance(method, str) and "id" in message:
             stream.is_opening = method == "initialize"
-            self._receive_request(exchange, connection, message, method, stream)
+            self._receive_request(exchange, transport, message, method, stream)
         else:
-            connection.core.now = self._core.now
-            self._receive_others(exchange, connection, stream, value, message, body)
+            transport.core.now = self._core.now
+            self._receive_others(exchange, transport, stream, value, message, body)
 
     def _receive_others(
         self,
         exchange: ServerExchangeCore,
-        connection: RoutedConnection,
+        transport: RoutedTransport,
         route: Stream | PostResponse,
         value: JSONValue,
         message: JSONObject | None,
         body: bytes | bytearray,
     ) -> None:
         """Serve a message that needs no response, or a batch, which may need one."""
-        connection.core.last_fault, connection.sender = None, exchange
+        transport.core.last_fault, transport.sender = None, exchange
         if message is not None:
-            connection.machine.receive_object(message, route, None, body)
+            transport.machine.receive_object(message, route, None, body)
             is_waiting = False
         else:
             assert is_list(value)
             route.is_batch = True
-            connection.machine.receive_batch(value, route, body)
+            transport.machine.receive_batch(value, route, body)
             is_waiting = not route.closing
-            self._hold(connection)
-        connection.sender = None
+            self._hold(transport)
+        transport.sender = None
         if route.over:
-            connection.core.settle()
+            transport.core.settle()
         elif is_waiting:
-            self._after(exchange, connection, route)
+            self._after(exchange, transport, route)
         else:
             route.over = True  # it was needed for errors only
-            self._accept(exchange, connection)
+            self._accept(exchange, transport)
             route.finish()
 
     def _receive_stateless(
@@ -462,16 +462,16 @@ class PostReceiver:
             if method == "initialize":
                 self._receive_opening(exchange, message)
                 return
-            connection = self._hosted.stateless(exchange.fields)
-            response = PostResponse(exchange, connection, message["id"])
-            self._receive_request(exchange, connection, message, method, response)
+            transport = self._hosted.stateless(exchange.fields)
+            response = PostResponse(exchange, transport, message["id"])
+            self._receive_request(exchange, transport, message, method, response)
         elif method == "notifications/initialized":
             exchange.answer(202, b"")  # nothing follows from it where nothing lasts
         else:
-            connection = self._hosted.stateless(exchange.fields)
-            connection.core.now = self._core.now
-            response = PostResponse(exchange, connection, _ids_in(value))
-            self._receive_others(exchange, connection, response, value, message, body)
+            transport = self._hosted.stateless(exchange.fields)
+            transport.core.now = self._core.now
+            response = PostResponse(exchange, transport, _ids_in(value))
+            self._receive_others(exchange, transport, response, value, message, body)
 
     def _receive_opening(self, exchange: ServerExchangeCore, message: JSONObject) -> None:
         """Serve an `initialize` outside of any session."""
@@ -484,13 +484,13 @@ class PostReceiver:
             body = core.error_body("too many requests", ErrorCode.INTERNAL_ERROR, id)
             exchange.answer(503, body)
             return
-        connection = self._hosted.opening()
-        peer = connection.core.peer
+        transport = self._hosted.opening()
+        peer = transport.core.peer
         peer.principal, peer.principal_key = exchange.principal, exchange.principal_key
-        response = PostResponse(exchange, connection, message["id"])
-        self._receive_request(exchange, connection, message, "initialize", response)
-        if connection.core.requests:
-            openings[connection] = None
+        response = PostResponse(exchange, transport, message["id"])
+        self._receive_request(exchange, transport, message, "initialize", response)
+        if transport.core.requests:
+            openings[transport] = None
 
     # -------------------------------------------------------------------------------- 2024-11-05
 
@@ -501,31 +501,29 @@ class PostReceiver:
         store = self._hosted.store
         assert store is not None  # old paths need it
         id = _readable(value.get("id")) if is_object(value) else None
-        connection = store.find_old(exchange, id, body)
-        if connection is None:
+        transport = store.find_old(exchange, id, body)
+        if transport is None:
             return
         if (
-            connection.core.conversation.phase is Phase.NEW
+            transport.core.conversation.phase is Phase.NEW
             and is_object(value)
             and value.get("method") == "initialize"
-            and not store.reserve(connection, exchange, value, id)
+            and not store.reserve(transport, exchange, value, id)
         ):
             return
-        connection.core.now = self._core.now
-        route = connection.streams
-        connection.sender = exchange
+        transport.core.now = self._core.now
+        route = transport.streams
+        transport.sender = exchange
         if is_object(value):
-            connection.machine.receive_object(value, route, None, body)
+            transport.machine.receive_object(value, route, None, body)
         elif is_list(value):
-            connection.machine.receive_batch(value, route, body)
+            transport.machine.receive_batch(value, route, body)
         else:
-            connection.machine.incoming.refuse_unreadable(
-                NO_OBJECT, route, excerpt=excerpt_of(body)
-            )
-        connection.sender = None
-        self._hold(connection)
-        if connection.core.needs_settle:
-            connection.core.settle()
+            transport.machine.incoming.refuse_unreadable(NO_OBJECT, route, excerpt=excerpt_of(body))
+        transport.sender = None
+        self._hold(transport)
+        if transport.core.needs_settle:
+            transport.core.settle()
         exchange.answer(202, b"")
 
 

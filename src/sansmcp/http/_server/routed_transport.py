@@ -1,8 +1,8 @@
 """The server's end of conversations over HTTP, where every request may have a route of its own.
 
-A session has a connection of its own (`session_transport`). Requests outside of sessions, modern
-requests above all, go through one connection that many clients share (`shared_transport`): a
-connection for each of them would cost more than all the rest.
+A session has a transport of its own (`session_transport`). Requests outside of sessions, modern
+requests above all, go through one transport that many clients share (`shared_transport`): a
+transport for each of them would cost more than all the rest.
 
 Source: MCP 2026-07-28, basic/transports/streamable-http; basic/index, Error Codes.
 """
@@ -69,17 +69,17 @@ def _refusal_status(code: int, is_modern: bool) -> int:
     return 200 if code == ErrorCode.METHOD_NOT_FOUND else 400
 
 
-class RoutedConnection(Transport):
-    """What the connections of sessions and shared ones have in common: each message has a route.
+class RoutedTransport(Transport):
+    """The base class of `SessionTransport` and `SharedTransport`: each message has a route.
 
-    It is the transport of its machine: the machine says what happens to a request, and the
-    transport decides what that means for the exchange that the request came on.
+    A transport makes the machine that it serves. The machine says what happens to a request, and
+    the transport decides what that means for the exchange that the request came on.
 
     Attributes:
         asking: The request of the server that is being queued; else None.
         endpoint: What all parts of the endpoint share.
-        is_modern: Whether the connection serves the clients of 2026-07-28.
-        machine: The parts of the connection.
+        is_modern: Whether the transport serves the clients of 2026-07-28.
+        machine: The parts of the transport.
         sender: The exchange of a message that is no request, while the message is received.
     """
 
@@ -291,5 +291,5 @@ class RoutedConnection(Transport):
     # ---------------------------------------------------------------------------------- time
 
     def before_timer(self) -> None:
-        """A timer of the connection is about to fire."""
+        """A timer of the transport is about to fire."""
         self.core.now = self.endpoint.now

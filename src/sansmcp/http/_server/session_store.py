@@ -29,7 +29,7 @@ from .events import (
 )
 from .exchange import ServerExchangeCore
 from .lookups import Lookups
-from .session_transport import SessionConnection
+from .session_transport import SessionTransport
 from .sessions import ASK, Session, Sessions
 from .streams import parse_event_id, tag_of
 
@@ -56,25 +56,25 @@ class SessionStore:
         service: What the endpoint serves.
         settings: How sessions are kept.
         whole: What all sessions take their facts about the server from.
-        connection_settings: What the connection of each session is made with.
+        transport_settings: What the transport of each session is made with.
         lookups: The exchanges that wait for the application.
 
     Attributes:
         asks_opening: Whether the application is asked before a session is opened.
-        connections: The connections of the sessions, oldest first, by the id as it stands in the
+        transports: The transports of the sessions, oldest first, by the id as it stands in the
             header for it.
     """
 
     __slots__ = (
-        "_connection_settings",
         "_core",
         "_lookups",
         "_service",
         "_settings",
         "_subscribed",
+        "_transport_settings",
         "_whole",
         "asks_opening",
-        "connections",
+        "transports",
     )
 
     def __init__(
@@ -83,7 +83,7 @@ class SessionStore:
         service: Service,
         settings: Sessions,
         whole: Core,
-        connection_settings: dict[str, Any],
+        transport_settings: dict[str, Any],
         lookups: Lookups,
     ) -> None:
         self._core = core
@@ -91,19 +91,19 @@ class SessionStore:
         self._service = service
         self._settings = settings
         self._whole = whole
-        self._connection_settings = connection_settings
+        self._transport_settings = transport_settings
         self.asks_opening: bool = settings.opening == ASK
-        self.connections: dict[Text, SessionConnection] = {}
+        self.transports: dict[Text, SessionTransport] = {}
 
         # A change of a resource costs as much as there are sessions that are subscribed to it.
-        self._subscribed: dict[str, dict[SessionConnection, None]] = {}
+        self._subscribed: dict[str, dict[SessionTransport, None]] = {}
 
     # ------------------------------------------------------------------------------- opening
 
     @property
     def sessions(self) -> tuple[Session, ...]:
         """The open sessions, oldest first."""
-        return tuple(connection.session for connection in self.connections.values())
+        return tuple(transport.session for transport in self.transports.values())
 
     def ask_to_open(
         self,
@@ -128,23 +128,23 @@ class SessionStore:
         Raises:
             LocalProtocolError: It is not visible ASCII, or that of a session that is open here.
         """
-        if not _VISIBLE.fullmatch(name) or name.encode() in self.connections:
+        if not _VISIBLE.fullmatch(name) or name.encode() in self.transports:
             text = "a session id is of visible ASCII, and that of no other session"
             raise LocalProtocolError("SESS-003", text)
 
     def open(
         self, exchange: ServerExchangeCore, message: JSONObject, id: Any, name: str | None = None
-    ) -> SessionConnection | None:
+    ) -> SessionTransport | None:
         """Open a session for an `initialize`; None: there is no room, and the exchange says so."""
-        connection = self._open(exchange, id, name, is_old=False)
-        if connection is not None and not self.reserve(connection, exchange, message, id):
-            self.forget(connection)
+        transport = self._open(exchange, id, name, is_old=False)
+        if transport is not None and not self.reserve(transport, exchange, message, id):
+            self.forget(transport)
             return None
-        return connection
+        return transport
 
     def reserve(
         self,
-        connection: SessionConnection,
+        transport: SessionTransport,
         exchange: ServerExchangeCore,
         message: JSONObject,
         id: Any,
@@ -156,8 +156,8 @@ class SessionStore:
         """
         held, params = self._core.held, message.get("params")
         limit = held.sessions_limit
-        held.sessions -= connection.held_bytes  # of an `initialize` that was not agreed to
-        connection.held_bytes = 0
+        held.sessions -= transport.held_bytes  # of an `initialize` that was not agreed to
+        transport.held_bytes = 0
         size = 0
         if is_object(params):
             size = measured([params.get("clientInfo"), params.get("capabilities")], limit)
@@ -168,27 +168,27 @@ class SessionStore:
         if held.sessions + size > limit:
             exchange.refuse_for_memory(id, f"sessions hold {held.sessions} bytes", limit)
             return False
-        connection.held_bytes = size
+        transport.held_bytes = size
         held.sessions += size
         return True
 
     def _open(
         self, exchange: ServerExchangeCore, id: Any, name: str | None, *, is_old: bool
-    ) -> SessionConnection | None:
+    ) -> SessionTransport | None:
         core, limit = self._core, self._settings.max_sessions
-        if len(self.connections) >= limit and core.now is not None:
+        if len(self.transports) >= limit and core.now is not None:
             core.timers.fire(core.now)  # callers without a loop do it at no other time
-        if len(self.connections) >= limit:
+        if len(self.transports) >= limit:
             core.limit_reached("OWN-030", f"{limit} sessions are open, which is the limit")
             body = core.error_body("too many sessions", ErrorCode.INTERNAL_ERROR, id)
             exchange.answer(503, body)
             return None
         name = self._settings.new_id() if name is None else name
-        if not _VISIBLE.fullmatch(name) or name.encode() in self.connections:
+        if not _VISIBLE.fullmatch(name) or name.encode() in self.transports:
             text = "Sessions.new_id must give another id at each call, of visible ASCII"
             exchange.answer(500, core.error_body("no session", ErrorCode.INTERNAL_ERROR, id))
             raise LocalProtocolError("SESS-003", text)
-        connection = SessionConnection(
+        transport = SessionTransport(
             core,
             self,
             self._whole,
@@ -196,49 +196,49 @@ class SessionStore:
             name.encode(),
             exchange.principal,
             is_old=is_old,
-            **self._connection_settings,
+            **self._transport_settings,
         )
-        self.connections[connection.field] = connection
-        connection.touch()
-        return connection
+        self.transports[transport.field] = transport
+        transport.touch()
+        return transport
 
-    def started(self, connection: SessionConnection, request: IncomingRequest) -> None:
+    def started(self, transport: SessionTransport, request: IncomingRequest) -> None:
         """A session begins: the result of its `initialize` follows."""
-        connection.revision_field = (connection.session.revision or "").encode()
-        exchange = None if connection.is_old else route_of(request).exchange
+        transport.revision_field = (transport.session.revision or "").encode()
+        exchange = None if transport.is_old else route_of(request).exchange
         if exchange is not None:
-            exchange.common += ((SESSION_FIELD, connection.field),)
-        self._core.events.append(SessionStarted(session=connection.session))
+            exchange.common += ((SESSION_FIELD, transport.field),)
+        self._core.events.append(SessionStarted(session=transport.session))
 
-    def forget(self, connection: SessionConnection) -> None:
+    def forget(self, transport: SessionTransport) -> None:
         """Forget a session, since its `initialize` was refused or it is over."""
-        connection.is_open = False
-        self._core.held.sessions -= connection.held_bytes
-        connection.held_bytes = 0
-        self.connections.pop(connection.field, None)
-        connection.stop_waiting()
+        transport.is_open = False
+        self._core.held.sessions -= transport.held_bytes
+        transport.held_bytes = 0
+        self.transports.pop(transport.field, None)
+        transport.stop_waiting()
 
     # ------------------------------------------------------------------------------- finding
 
-    def agreed(self, exchange: ServerExchangeCore) -> SessionConnection | None:
+    def agreed(self, exchange: ServerExchangeCore) -> SessionTransport | None:
         """The session of a request with the usual headers; None for unusual ones (see `find`)."""
         fields = exchange.fields
         raw = fields.raw
-        connection = self.connections.get(raw.get(SESSION_FIELD, b""))
+        transport = self.transports.get(raw.get(SESSION_FIELD, b""))
         if (
-            connection is None
-            or raw.get(VERSION_FIELD) != connection.revision_field
-            or connection.principal != exchange.principal
-            or connection.is_old
+            transport is None
+            or raw.get(VERSION_FIELD) != transport.revision_field
+            or transport.principal != exchange.principal
+            or transport.is_old
             or fields.repeated
         ):
             return None
-        connection.touch()
-        return connection
+        transport.touch()
+        return transport
 
     def find(
         self, exchange: ServerExchangeCore, id: Any, body: bytes | bytearray = b""
-    ) -> SessionConnection | None:
+    ) -> SessionTransport | None:
         """The session that a request names; None: there is none, and the exchange says so.
 
         Where the application is asked for sessions that are not open here, the exchange waits.
@@ -253,20 +253,20 @@ class SessionStore:
                 text += f", or speak {modern[-1]}, which has no sessions"
             exchange.refuse(400, Breach("SESS-006", text, code), id)
             return None
-        connection = self.connections.get(_field_of(name))
-        if connection is None and self._asks_for(exchange, name):
+        transport = self.transports.get(_field_of(name))
+        if transport is None and self._asks_for(exchange, name):
             self._ask_for(exchange, name, id, body)
             return None
         # A session of another principal is no session: nothing else may be learned of it.
-        if connection is None or connection.is_old or connection.principal != exchange.principal:
+        if transport is None or transport.is_old or transport.principal != exchange.principal:
             self.refuse_unknown(exchange, id)
             return None
-        revision, agreed = fields.get(VERSION_FIELD), connection.session.revision
+        revision, agreed = fields.get(VERSION_FIELD), transport.session.revision
         if revision is not None and revision != agreed:
             text = f"MCP-Protocol-Version says {revision}, and agreed was {agreed}"
             self._core.report(Breach("HDR-002", text, tolerated=True))
-        connection.touch()
-        return connection
+        transport.touch()
+        return transport
 
     def refuse_unknown(self, exchange: ServerExchangeCore, id: Any) -> None:
         """Say that there is no such session.
@@ -307,32 +307,32 @@ class SessionStore:
 
     # -------------------------------------------------------------------------------- ending
 
-    def over(self, connection: SessionConnection) -> None:
+    def over(self, transport: SessionTransport) -> None:
         """Report the end of a session: everything that was open in it has ended."""
-        cause = connection.end_cause or SessionEnd.OVERFLOW
-        self.forget(connection)
-        connection.streams.end()
-        self._core.events.append(SessionEnded(session=connection.session, cause=cause))
+        cause = transport.end_cause or SessionEnd.OVERFLOW
+        self.forget(transport)
+        transport.streams.end()
+        self._core.events.append(SessionEnded(session=transport.session, cause=cause))
 
     # ------------------------------------------------------------------------- subscriptions
 
-    def subscribed(self, uri: str, connection: SessionConnection) -> None:
+    def subscribed(self, uri: str, transport: SessionTransport) -> None:
         """A client has subscribed to a resource."""
-        self._subscribed.setdefault(uri, {})[connection] = None
+        self._subscribed.setdefault(uri, {})[transport] = None
 
-    def unsubscribed(self, uri: str, connection: SessionConnection) -> None:
+    def unsubscribed(self, uri: str, transport: SessionTransport) -> None:
         """A client is not subscribed to a resource any more."""
-        connections = self._subscribed.get(uri, {})
-        connections.pop(connection, None)
-        if not connections:
+        transports = self._subscribed.get(uri, {})
+        transports.pop(transport, None)
+        if not transports:
             self._subscribed.pop(uri, None)
 
-    def told_of(self, change: Change) -> Iterable[SessionConnection]:
-        """The connections of the sessions that may be told of a change."""
+    def told_of(self, change: Change) -> Iterable[SessionTransport]:
+        """The transports of the sessions that may be told of a change."""
         if isinstance(change, ResourceUpdated):
             uri = change.uri if change.subscribed is None else change.subscribed
             return tuple(self._subscribed.get(uri, ()))
-        return tuple(self.connections.values())
+        return tuple(self.transports.values())
 
     # ---------------------------------------------------------------------------- 2024-11-05
 
@@ -343,18 +343,18 @@ class SessionStore:
         """
         old_paths = self._service.old_paths
         assert old_paths is not None  # one of which the client has called
-        connection = self._open(exchange, None, name, is_old=True)
-        if connection is None:
+        transport = self._open(exchange, None, name, is_old=True)
+        if transport is None:
             return
-        connection.streams.open_old(exchange)
-        id = connection.session.id
+        transport.streams.open_old(exchange)
+        id = transport.session.id
         quoted = _RESERVED.sub(lambda match: f"%{ord(match[0]):02X}", id)
         target = f"{old_paths.post}?{_OLD_QUERY}{quoted}"
         exchange.write(encode_event(target.encode(), type="endpoint"))
 
     def find_old(
         self, exchange: ServerExchangeCore, id: Any, body: bytes | bytearray
-    ) -> SessionConnection | None:
+    ) -> SessionTransport | None:
         """The session that a query names; None: there is none, and the exchange says so."""
         parts = exchange.query.split("&")
         names = [part.removeprefix(_OLD_QUERY) for part in parts if part.startswith(_OLD_QUERY)]
@@ -364,15 +364,15 @@ class SessionStore:
             return None
         for quoted in names:
             name = _QUOTED.sub(lambda match: chr(int(match[1], 16)), quoted)
-            connection = self.connections.get(_field_of(name))
+            transport = self.transports.get(_field_of(name))
             if (
-                connection is not None
-                and connection.is_old
-                and connection.principal == exchange.principal
+                transport is not None
+                and transport.is_old
+                and transport.principal == exchange.principal
             ):
-                connection.touch()
-                return connection
-            if connection is None and self._asks_for(exchange, name):
+                transport.touch()
+                return transport
+            if transport is None and self._asks_for(exchange, name):
                 self._ask_for(exchange, name, id, body)
                 return None
         breach = Breach("SESS-008", "there is no such session: connect to the stream first")

@@ -25,7 +25,7 @@ from ..._wire.values import JSONObject, JSONValue, Missing, RequestId
 from .core import ServerEndpointCore
 from .events import EventToStore, SessionEnd
 from .exchange import ServerExchangeCore
-from .routed_transport import RoutedConnection
+from .routed_transport import RoutedTransport
 from .sessions import Session, Sessions
 from .streams import SessionStreams, Stream
 
@@ -33,15 +33,15 @@ from .streams import SessionStreams, Stream
 class SessionOwner(Protocol):
     """The store that a session is kept in."""
 
-    def started(self, connection: SessionConnection, request: IncomingRequest) -> None:
+    def started(self, transport: SessionTransport, request: IncomingRequest) -> None:
         """The session begins with the response to this `initialize`, which follows."""
         ...
 
-    def forget(self, connection: SessionConnection) -> None:
+    def forget(self, transport: SessionTransport) -> None:
         """The `initialize` of the session was refused: no client knows of it."""
         ...
 
-    def over(self, connection: SessionConnection) -> None:
+    def over(self, transport: SessionTransport) -> None:
         """Everything that was open in the session has ended."""
         ...
 
@@ -51,28 +51,28 @@ class SessionOwner(Protocol):
         """Ask the application for stored events."""
         ...
 
-    def subscribed(self, uri: str, connection: SessionConnection) -> None:
+    def subscribed(self, uri: str, transport: SessionTransport) -> None:
         """The client has subscribed to a resource."""
         ...
 
-    def unsubscribed(self, uri: str, connection: SessionConnection) -> None:
+    def unsubscribed(self, uri: str, transport: SessionTransport) -> None:
         """The client is not subscribed to a resource any more."""
         ...
 
 
-class SessionConnection(RoutedConnection):
-    """The connection of one session; the route of each request is the stream that it came with.
+class SessionTransport(RoutedTransport):
+    """The transport of one session; the route of each request is the stream that it came with.
 
     Args:
         endpoint: What all parts of the endpoint share.
         owner: The store that the session is kept in.
-        whole: The core of another connection, whose facts about the server all sessions share. That
+        whole: The core of another transport, whose facts about the server all sessions share. That
             saves a third of the memory of each session.
         settings: How sessions are kept.
         field: The id of the session, as it stands in the header for it.
         principal: Who opens the session.
         is_old: Whether it is the session of a client of 2024-11-05.
-        connection_settings: As for `RoutedConnection`.
+        transport_settings: As for `RoutedTransport`.
 
     Attributes:
         end_cause: Why the session is being ended from this side; None: it is not.
@@ -113,9 +113,9 @@ class SessionConnection(RoutedConnection):
         principal: Any,
         *,
         is_old: bool = False,
-        **connection_settings: Any,
+        **transport_settings: Any,
     ) -> None:
-        super().__init__(endpoint, **connection_settings)
+        super().__init__(endpoint, **transport_settings)
         self._owner = owner
         self._idle = settings.idle
         self._deadline: float | None = None
@@ -177,7 +177,7 @@ class SessionConnection(RoutedConnection):
     def before_send(self, call: OutgoingRequest) -> None:
         """A request that belongs to none of the client's requests goes to a GET stream."""
         if route_of(call) is None:
-            set_route(call, self.streams)  # by which the endpoint finds this connection
+            set_route(call, self.streams)  # by which the endpoint finds this transport
         super().before_send(call)
 
     def cancellation(self, call: OutgoingRequest, message: bytes | None) -> bytes | None:

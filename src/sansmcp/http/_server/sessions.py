@@ -99,7 +99,7 @@ class SessionState(Protocol):
 
     Attributes:
         field: The id of the session, as it stands in the header for it.
-        machine: The parts of the connection of the session.
+        machine: The parts of the transport of the session.
         principal: Who opened the session.
         is_open: Whether requests of the client are still served.
     """
@@ -164,5 +164,5 @@ class Session:
 
 
 def state_of(session: Session) -> Any:
-    """The state behind the handle of a session: the connection that an endpoint has made for it."""
+    """The state behind the handle of a session: the transport that an endpoint has made for it."""
     return session._state

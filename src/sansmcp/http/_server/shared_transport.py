@@ -20,7 +20,7 @@ from ..._wire.values import JSONObject, JSONValue, RequestId, table_key
 from .._sse import encode_event
 from .core import ServerEndpointCore
 from .exchange import ServerExchangeCore
-from .routed_transport import RoutedConnection
+from .routed_transport import RoutedTransport
 
 _LISTENERS: Final = 10
 """So many listeners that ask for all that one client may have can be served at a time."""
@@ -31,7 +31,7 @@ class PostResponse:
 
     Attributes:
         closing: Whether the next message is the last one.
-        connection: The connection that the requests of the POST belong to.
+        transport: The transport that the requests of the POST belong to.
         context: The context that the exchange was given.
         exchange: The exchange; None when it is over, or its client is gone.
         held: Changes that wait for room, as messages, each once; None: there were none yet.
@@ -47,7 +47,6 @@ class PostResponse:
 
     __slots__ = (
         "closing",
-        "connection",
         "context",
         "exchange",
         "held",
@@ -58,18 +57,19 @@ class PostResponse:
         "principal_key",
         "request_id",
         "status",
+        "transport",
         "unsent",
     )
 
     def __init__(
         self,
         exchange: ServerExchangeCore,
-        connection: SharedConnection,
+        transport: SharedTransport,
         id: Any,
         *,
         is_batch: bool = False,
     ) -> None:
-        self.connection: SharedConnection = connection
+        self.transport: SharedTransport = transport
         self.exchange: ServerExchangeCore | None = exchange
         self.principal: Any = exchange.principal
         self.principal_key: str | None = exchange.principal_key
@@ -115,7 +115,7 @@ class PostResponse:
     def taken(self, size: int) -> None:
         """So many bytes were taken off the exchange: changes that waited for room follow."""
         self.unsent -= size
-        if self.held is not None and self.unsent <= self.connection.core.config.soft_unsent_bytes:
+        if self.held is not None and self.unsent <= self.transport.core.config.soft_unsent_bytes:
             self.release_held()
 
     def waits(self, size: int) -> None:
@@ -152,26 +152,26 @@ class PostResponse:
     def disconnected(self) -> None:
         """The client is gone, which cancels a request of 2026-07-28."""
         self.exchange = None
-        connection = self.connection
-        if connection.is_modern:
-            connection.core.now = connection.endpoint.now
-            connection.cancel_route(self, CancelCause.PEER)
+        transport = self.transport
+        if transport.is_modern:
+            transport.core.now = transport.endpoint.now
+            transport.cancel_route(self, CancelCause.PEER)
 
     def answer_lost(self) -> None:
         """The answer was complete, and was never taken."""
-        self.connection.report_undelivered(is_answer=True)
+        self.transport.report_undelivered(is_answer=True)
 
 
-class SharedConnection(RoutedConnection):
-    """A connection of many clients. The route of each request is its `PostResponse`.
+class SharedTransport(RoutedTransport):
+    """A transport of many clients. The route of each request is its `PostResponse`.
 
     Args:
         endpoint: What all parts of the endpoint share.
-        whole: The connection that judges log messages for all shared ones; None: itself.
+        whole: The transport that judges log messages for all shared ones; None: itself.
         streams: Whether there are streams that stay open.
-        openings: The connections that each serve one `initialize` outside of any session, until it
-            is answered; None: this connection is none of them.
-        settings: As for `RoutedConnection`.
+        openings: The transports that each serve one `initialize` outside of any session, until it
+            is answered; None: this transport is none of them.
+        settings: As for `RoutedTransport`.
     """
 
     __slots__ = ("_openings", "_overflowed", "_streams", "_whole")
@@ -180,9 +180,9 @@ class SharedConnection(RoutedConnection):
         self,
         endpoint: ServerEndpointCore,
         *,
-        whole: SharedConnection | None = None,
+        whole: SharedTransport | None = None,
         streams: bool = True,
-        openings: dict[SharedConnection, None] | None = None,
+        openings: dict[SharedTransport, None] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(endpoint, **settings)
@@ -287,7 +287,7 @@ class SharedConnection(RoutedConnection):
     # -------------------------------------------------------------------------------- ending
 
     def request_answered(self, request: IncomingRequest) -> None:
-        """A connection for one `initialize` is over with its response."""
+        """A transport for one `initialize` is over with its response."""
         super().request_answered(request)
         if self._openings is not None:
             self._openings.pop(self, None)

@@ -59,11 +59,11 @@ def parse_event_id(id: str, tag: str) -> tuple[int, int] | None:
 
 
 class StreamsOwner(Ledger, HistoryOwner, Protocol):
-    """The connection of a session, as its streams need it.
+    """The transport of a session, as its streams need it.
 
     Attributes:
         asking: The request of the server that is being queued; else None.
-        core: What the parts of the connection share.
+        core: What the parts of the transport share.
         session: The handle of the session.
     """
 
@@ -96,14 +96,14 @@ class StreamsOwner(Ledger, HistoryOwner, Protocol):
 class StoredElsewhere:
     """The event log of a session whose events the application stores."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_transport",)
 
-    def __init__(self, connection: StreamsOwner) -> None:
-        self._connection = connection
+    def __init__(self, transport: StreamsOwner) -> None:
+        self._transport = transport
 
     def append(self, stream: int, event: int, message: bytes) -> int:
         """Tell the application of an event; what becomes of it, a verb says later."""
-        self._connection.tell_to_store(stream, event, message)
+        self._transport.tell_to_store(stream, event, message)
         return 0
 
     def replay(self, stream: int, after: int) -> None:
@@ -115,7 +115,7 @@ class Stream:
 
     Attributes:
         closing: Whether the next message is the last one.
-        connection: The connection of the session.
+        transport: The transport of the session.
         context: The context that the exchange was given.
         events: How many events it has had, the priming one included.
         exchange: The exchange by which a client reads it now; None while no client does.
@@ -136,7 +136,6 @@ class Stream:
 
     __slots__ = (
         "closing",
-        "connection",
         "context",
         "events",
         "exchange",
@@ -150,6 +149,7 @@ class Stream:
         "sent",
         "status",
         "streams",
+        "transport",
         "unseen",
     )
 
@@ -157,7 +157,7 @@ class Stream:
         self, streams: SessionStreams, exchange: ServerExchangeCore | None, *, listens: bool = False
     ) -> None:
         self.streams: SessionStreams = streams
-        self.connection: StreamsOwner = streams.connection
+        self.transport: StreamsOwner = streams.transport
         self.number: int = 0
         self.exchange: ServerExchangeCore | None = exchange
         self.listens: bool = listens
@@ -174,7 +174,7 @@ class Stream:
         self.context: Any = None if exchange is None else exchange.context
         if exchange is not None:
             exchange.route = self
-            exchange.ledger = streams.connection
+            exchange.ledger = streams.transport
 
     @classmethod
     def ended(cls, streams: SessionStreams, number: int) -> Stream:
@@ -286,7 +286,7 @@ class Stream:
         if not self.number:
             self.number = streams.file(self)
         self.events += 1
-        call = self.connection.asking if is_waiting else None
+        call = self.transport.asking if is_waiting else None
         return streams.history().keep(self, message, call)
 
     def _event_id(self, event: int) -> str:
@@ -334,11 +334,11 @@ class Stream:
     def disconnected(self) -> None:
         """The client has closed its connection; it may come back and resume the stream."""
         self.detach()
-        self.connection.stream_left()
+        self.transport.stream_left()
 
     def answer_lost(self) -> None:
         """The answer was complete, and was never taken."""
-        self.connection.report_undelivered(is_answer=True)
+        self.transport.report_undelivered(is_answer=True)
 
     # ------------------------------------------------------------------------------ resuming
 
@@ -350,7 +350,7 @@ class Stream:
             self.detach()
             old.end()
         exchange.route = self
-        exchange.ledger = self.connection
+        exchange.ledger = self.transport
         self.exchange = exchange
         self.sent = after
         is_behind = self.over or after < self.events or self._has_to_give_way()
@@ -404,7 +404,7 @@ class Stream:
 
     def _ask(self, exchange: ServerExchangeCore) -> None:
         """Ask the application for the events that the exchange has missed."""
-        if not self.connection.ask_to_replay(self, exchange, self.events):
+        if not self.transport.ask_to_replay(self, exchange, self.events):
             self.detach()
 
     def refuse_unknown(self) -> None:
@@ -422,7 +422,7 @@ class Stream:
             more: Whether others of them follow, when these were taken.
             upto: The last event of which the application was told before it was asked.
         """
-        exchange, core = self.exchange, self.connection.core
+        exchange, core = self.exchange, self.transport.core
         assert exchange is not None  # which has asked
         written = [
             (event, encode_event(message, id=self._event_id(event))) for event, message in events
@@ -473,7 +473,7 @@ class Stream:
         if self._has_to_give_way() and (self.over or is_readable):
             self.detach()
             streams.open(exchange)
-            self.connection.release_changes()
+            self.transport.release_changes()
         elif self.over:
             self.finish()
 
@@ -488,7 +488,7 @@ class SessionStreams:
 
     Attributes:
         closing: As for any route. It has no effect, since this route never closes.
-        connection: The connection of the session.
+        transport: The transport of the session.
         context: The context of the exchange that a client of 2024-11-05 has opened its stream by.
         has_log: Whether events are kept, so that a client can resume a stream.
         is_batch: As for any route.
@@ -508,7 +508,6 @@ class SessionStreams:
         "_followers",
         "_history",
         "closing",
-        "connection",
         "context",
         "has_log",
         "is_batch",
@@ -520,18 +519,19 @@ class SessionStreams:
         "settings",
         "status",
         "tag",
+        "transport",
     )
 
     def __init__(
         self,
-        connection: StreamsOwner,
+        transport: StreamsOwner,
         settings: Sessions,
         id: bytes,
         principal: Any,
         *,
         is_old: bool = False,
     ) -> None:
-        self.connection: StreamsOwner = connection
+        self.transport: StreamsOwner = transport
         self.settings: Sessions = settings
         self.principal: Any = principal
         self.is_old: bool = is_old
@@ -558,7 +558,7 @@ class SessionStreams:
     @property
     def can_poll(self) -> bool:
         """Whether the client knows that a stream may end before it is over."""
-        return (self.connection.core.peer.revision or "") >= _POLLING_SINCE
+        return (self.transport.core.peer.revision or "") >= _POLLING_SINCE
 
     @property
     def connected(self) -> Stream | None:
@@ -614,11 +614,11 @@ class SessionStreams:
         if self._history is None:
             factory = self.settings.event_log
             assert factory is not None  # else no event is kept
-            self._history = History(self.connection, self._store if factory == ASK else factory)
+            self._history = History(self.transport, self._store if factory == ASK else factory)
         return self._history
 
     def _store(self) -> EventLog:
-        return StoredElsewhere(self.connection)
+        return StoredElsewhere(self.transport)
 
     def follow_log(self, stream: Stream) -> None:
         """A stream is read out of the log, since its exchange has missed events."""
@@ -688,9 +688,9 @@ class SessionStreams:
         if len(self.listening) > self.settings.max_streams:
             oldest = min(self.listening, key=lambda stream: stream.exchange is not None)
             if oldest.exchange is not None:
-                session = self.connection.session
+                session = self.transport.session
                 text = f"{session!r} has {len(self.listening)} GET streams, which is the limit"
-                self.connection.core.events.append(LimitReached(rule="OWN-031", text=text))
+                self.transport.core.events.append(LimitReached(rule="OWN-031", text=text))
             oldest.finish()
 
     def end(self) -> None:
