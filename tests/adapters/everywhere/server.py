@@ -38,6 +38,9 @@ RAISED: dict[str, Callable[[], BaseException]] = {
 }
 """What a handler can raise that is no `Exception`."""
 
+HANGING: list["AnyCall"] = []
+"""The calls of `hang` in this process that have begun and not ended."""
+
 
 class AnyServer(Protocol):
     def publish(self, change: ToolsListChanged) -> bool: ...
@@ -119,6 +122,8 @@ async def handle(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject
             return await hang(waiting, seen, call)
         case "seen":
             return text(" ".join(seen))
+        case "hanging":
+            return text(str(len(HANGING)))
         case "ask":
             roots = await waiting.ask(call, "roots/list")
             return text(roots["roots"][0]["uri"])
@@ -189,12 +194,15 @@ async def failure_of_on_progress(waiting: Waiting, call: Any, is_async: bool) ->
 
 async def hang(waiting: Waiting, seen: list[str], call: AnyCall) -> JSONObject:
     """Wait until the client gives up, and remember that it did."""
+    HANGING.append(call)
     call.progress(1)
     try:
         await waiting.until_cancelled(call)
     except (trio.Cancelled, asyncio.CancelledError, CallCancelled):
         seen.append("cancelled")
         raise
+    finally:
+        HANGING.remove(call)
     return text("nobody gave up")
 
 

@@ -24,7 +24,7 @@ import sansmcp_io.trio
 from sansmcp_io import ConnectionLost, PeerError
 from tests.adapters.everywhere.hosted import FORGET, SERVERS
 from tests.adapters.everywhere.server import OnTrio
-from tests.adapters.everywhere.shims import INFO, RequestHandler, Shim, TrioClient, TrioShim, called
+from tests.adapters.everywhere.shims import INFO, RequestHandler, Shim, TrioClient, TrioShim
 from tests.adapters.everywhere.test_everywhere import (
     CAPABILITIES,
     LEGACY,
@@ -196,24 +196,18 @@ async def test_server_that_dies_within_a_call_loses_it(
     with running(name) as url:
         async with shim.connect([url], revisions=[revision], get_stream=False) as client:
 
-            async def ask(tool: str, **options: Any) -> None:
+            async def ask(tool: str) -> None:
                 with pytest.raises(ConnectionLost):
-                    await client.request(*call_tool(tool), **options)
-
-            async def wait() -> None:
-                tell = partial(called, partial(begun.append, name))
-                # With a session, a stream that has begun would be taken up again for long.
-                await ask("hang", on_progress=tell if revision == MODERN else None)
+                    await client.request(*call_tool(tool))
 
             async def end() -> None:
-                # Who comes too late is served after the restart, where that needs no session.
-                while revision == MODERN and len(begun) < others:
-                    await trio.sleep(0.01)  # for the handlers of progress
+                # A call that comes too late is served after the restart.
+                while await text(client, "hanging") != str(others):
+                    await trio.sleep(0.01)  # for handlers that begin
                 await ask("die")
 
-            begun: list[str] = []
             others = 0 if name == STATELESS else 2
-            await shim.at_once(*[wait] * others, end)
+            await shim.at_once(*[partial(ask, "hang")] * others, end)
             while name.startswith("gunicorn"):
                 with suppress(ConnectionLost):
                     assert await text(client, "echo", text="on") == "on"
