@@ -32,11 +32,11 @@ from sansmcp import (
     ResponseReceived,
     ToolsListChanged,
 )
-from sansmcp._connection.answers import Answers
 from sansmcp._connection.connection import ByteStreamTransport
 from sansmcp._connection.core import Core, MethodPart
 from sansmcp._connection.events import CancelCause
 from sansmcp._connection.incoming import IncomingRequests
+from sansmcp._connection.incoming_responses import Answers
 from sansmcp._connection.intake import Intake
 from sansmcp._connection.listings import Listings
 from sansmcp._connection.modern_messages import ModernMessages

@@ -21,10 +21,10 @@ from .._rules.state_tables import State
 from .._spec.errors import LocalProtocolError
 from .._wire.setting_checks import check_flag
 from .._wire.values import JSONObject, ProgressToken, is_object
-from .answers import invalid
 from .core import Core
 from .events import FailureReason, InputRequired, RequestFailed
 from .handles import OutgoingRequest, Purpose
+from .incoming_responses import invalid
 from .modern_messages import ModernMessages
 from .outgoing import Outcome, OutgoingRequests
 

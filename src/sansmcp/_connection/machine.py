@@ -14,7 +14,6 @@ from .._wire.framing import BOM, BOM_NOTE, HEAD_BYTES, TAIL_BYTES, OverlongEnd
 from .._wire.outline import OutlineKind, read_head, read_tail
 from .._wire.setting_checks import check_clock, check_wait
 from .._wire.values import JSONObject, JSONValue, id_key
-from .answers import Answers
 from .changes import Change
 from .core import Core, MethodPart
 from .discovery import DiscoverAnswer, Discovery
@@ -31,6 +30,7 @@ from .handles import (
 )
 from .handshake import ClientHandshake, ServerHandshake
 from .incoming import IncomingRequests
+from .incoming_responses import Answers
 from .input_required_client import InputRequiredClient
 from .input_required_server import InputRequiredServer
 from .intake import Intake

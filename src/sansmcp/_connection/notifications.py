@@ -12,10 +12,10 @@ from .._spec.errors import ErrorCode, LocalProtocolError
 from .._spec.methods import META
 from .._spec.registry import LOG_LEVELS
 from .._wire.values import MISSING, JSONObject, JSONValue, Side, is_object
-from .answers import Answers
 from .core import Core, MethodPart
 from .handles import IncomingRequest
 from .incoming import IncomingRequests
+from .incoming_responses import Answers
 from .intake import Intake
 from .listings import LIST_CHANGES, Listings
 

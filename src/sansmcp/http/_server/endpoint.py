@@ -38,7 +38,6 @@ from ..._wire.setting_checks import (
 )
 from ..._wire.values import MISSING, JSONObject, JSONValue, Missing
 from .._headers import Fields, GivenHeaders, Headers, Text
-from .answers import LookupAnswers
 from .core import ServerEndpointCore, Service
 from .events import (
     CredentialsReceived,
@@ -54,6 +53,7 @@ from .events import (
 from .exchange import ServerExchange, ServerExchangeCore
 from .head import RequestHeadJudge
 from .hosted_transports import HostedTransports, without_streams
+from .lookup_answers import LookupAnswers
 from .lookups import Lookups
 from .methods import Methods
 from .modern_headers import ToolSchema
