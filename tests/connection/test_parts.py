@@ -36,14 +36,18 @@ from sansmcp._connection.connection import ByteStreamTransport
 from sansmcp._connection.core import Core, MethodPart
 from sansmcp._connection.events import CancelCause
 from sansmcp._connection.incoming import IncomingRequests
-from sansmcp._connection.incoming_responses import Answers
+from sansmcp._connection.incoming_responses import IncomingResponses
 from sansmcp._connection.intake import Intake
 from sansmcp._connection.listings import Listings
 from sansmcp._connection.modern_messages import ModernMessages
 from sansmcp._connection.notifications import Notifications
 from sansmcp._connection.outgoing import OutgoingRequests
 from sansmcp._connection.pings import Pings
-from sansmcp._connection.subscriptions_server import Listeners, Publisher, ResourceSubscriptions
+from sansmcp._connection.subscriptions_server import (
+    ChangePublisher,
+    Listeners,
+    ResourceSubscriptions,
+)
 from sansmcp._rules.conversation import Conversation
 from sansmcp._rules.state_tables import Phase
 from sansmcp._spec.registry import DIALECTS
@@ -135,7 +139,7 @@ def received(core: Core, incoming: IncomingRequests, **message: Any) -> Any:
 
 
 def test_outgoing_requests_have_one_ending_each() -> None:
-    """Ids, timers and cancellations need nothing that answers them."""
+    """Ids, timers and cancellations need nothing that responses them."""
     core = core_of(Side.CLIENT)
     outgoing = outgoing_of(core)
     first, second = asked(outgoing), asked(outgoing, timeout=5.0, now=0.0)
@@ -157,14 +161,14 @@ def test_outgoing_requests_have_one_ending_each() -> None:
     ]
 
 
-def test_answers_find_the_call_that_they_belong_to() -> None:
+def test_responses_find_the_request_that_they_belong_to() -> None:
     core = core_of(Side.CLIENT)
     outgoing = outgoing_of(core)
-    answers = Answers(core, ModernMessages(core), outgoing)
+    responses = IncomingResponses(core, ModernMessages(core), outgoing)
     call = asked(outgoing)
 
-    answers.receive_answer({"jsonrpc": "2.0", "id": 7, "result": {}})
-    answers.receive_answer({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    responses.receive_response({"jsonrpc": "2.0", "id": 7, "result": {}})
+    responses.receive_response({"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
 
     nothing, answered = told(core)
     assert isinstance(nothing, MessageIgnored)
@@ -217,7 +221,9 @@ def test_pings_are_sent_and_answered() -> None:
     pings = Pings(core, outgoing, incoming)
     ping = pings.send(None, None, None, 1.0)
 
-    Answers(core, messages, outgoing).receive_answer({"jsonrpc": "2.0", "id": 1, "result": {}})
+    IncomingResponses(core, messages, outgoing).receive_response(
+        {"jsonrpc": "2.0", "id": 1, "result": {}}
+    )
 
     [event] = told(core)
     assert isinstance(event, PingEnded)
@@ -229,11 +235,13 @@ def test_listings_fetch_page_after_page() -> None:
     messages = ModernMessages(core)
     outgoing = OutgoingRequests(core, messages)
     listings = Listings(core, messages, outgoing, IncomingRequests(core, messages, outgoing))
-    answers = Answers(core, messages, outgoing)
+    responses = IncomingResponses(core, messages, outgoing)
     listings.start("tools/list", None, None, None, None, True, None, None, None)
 
-    answers.receive_answer({"jsonrpc": "2.0", "id": 1, "result": {"tools": [], "nextCursor": "c"}})
-    answers.receive_answer({"jsonrpc": "2.0", "id": 2, "result": {"tools": []}})
+    responses.receive_response(
+        {"jsonrpc": "2.0", "id": 1, "result": {"tools": [], "nextCursor": "c"}}
+    )
+    responses.receive_response({"jsonrpc": "2.0", "id": 2, "result": {"tools": []}})
 
     assert [type(event) for event in told(core)] == [PageReceived, PageReceived, ListingEnded]
     assert [message.get("params") for message in sent(core)] == [None, {"cursor": "c"}]
@@ -245,7 +253,7 @@ def notifications_of(core: Core) -> Notifications:
     incoming = IncomingRequests(core, messages, outgoing)
     return Notifications(
         core,
-        Answers(core, messages, outgoing),
+        IncomingResponses(core, messages, outgoing),
         Listings(core, messages, outgoing, incoming),
         incoming,
         Intake(core, outgoing, incoming),
@@ -266,11 +274,11 @@ def test_notifications_go_both_ways() -> None:
     assert event.method == changed
 
 
-def publishing(core: Core) -> tuple[Publisher, Listeners, IncomingRequests]:
+def publishing(core: Core) -> tuple[ChangePublisher, Listeners, IncomingRequests]:
     incoming = incoming_of(core)
     resources = ResourceSubscriptions(core, incoming)
     listeners = Listeners(core, ModernMessages(core), incoming, resources)
-    return Publisher(core, resources, listeners), listeners, incoming
+    return ChangePublisher(core, resources, listeners), listeners, incoming
 
 
 def test_a_publisher_tells_clients_with_a_handshake() -> None:
@@ -328,7 +336,7 @@ def test_errors_of_the_peer_are_endings_too() -> None:
     outgoing = outgoing_of(core)
     call = asked(outgoing)
 
-    Answers(core, ModernMessages(core), outgoing).receive_answer(
+    IncomingResponses(core, ModernMessages(core), outgoing).receive_response(
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "no"}}
     )
 

@@ -242,7 +242,7 @@ def test_diagram_shows_every_part_of_a_connection() -> None:
     """The parts are the map of the core: whoever reads one wants to know the others."""
     boxes, arrows = shown_in(dot_of_parts())
 
-    assert {"OutgoingRequests", "IncomingRequests", "Discovery", "Listeners"} <= set(boxes)
+    assert {"OutgoingRequests", "IncomingRequests", "ClientDiscovery", "Listeners"} <= set(boxes)
     assert len(boxes) == len(set(boxes))
     assert {name for arrow in arrows for name in arrow} <= set(boxes)
     assert ("Listings", "OutgoingRequests") in arrows

@@ -121,7 +121,7 @@ def test_what_the_notes_of_the_table_say_is_in_the_registry(key: Key) -> None:
     as_task = "task (CreateTaskResult) instead" in notes
     expected = f"tasks.requests.{method.name.replace('/', '.')}" if as_task else None
     assert method.task_gate == expected
-    assert method.asks == ("may be an InputRequiredResult" in notes)
+    assert method.allows_questions == ("may be an InputRequiredResult" in notes)
     named = {gate(path, key[3].other) for path in re.findall(r"\bclient\.[\w.]+", notes)}
     assert {condition.gate for condition in method.conditions} == named
 

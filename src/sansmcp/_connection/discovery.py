@@ -34,7 +34,7 @@ _MODERN_ERRORS: Final = frozenset(
 _OTHER_ERA: Final = "; it may speak revisions with a handshake only"
 
 
-class Discovery:
+class ClientDiscovery:
     """Opens the conversation of a client: it probes the server, or sends `initialize`.
 
     The probe is `server/discover`. Its outcome decides whether the conversation is modern or
@@ -266,7 +266,7 @@ class Discovery:
         return None if start._until is None else start._until - (self._core.now or 0.0)
 
 
-class DiscoverAnswer(MethodPart):
+class ServerDiscovery(MethodPart):
     """The response of a server to `server/discover`; it never changes and is encoded once."""
 
     __slots__ = ("_core", "_discovered", "_incoming", "_instructions", "_messages")

@@ -41,17 +41,17 @@ class Batch:
     """The responses to one batch (2025-03-26), collected until its last request has ended.
 
     Attributes:
-        answers: The encoded responses.
+        responses: The encoded responses.
         pending: The number of requests of the batch that have not ended.
         complete: Whether all messages of the batch were read.
         reserved: Bytes reserved for an error response to each pending request.
-        size: Bytes of `answers`, with a comma after each.
+        size: Bytes of `responses`, with a comma after each.
     """
 
-    __slots__ = ("answers", "complete", "pending", "reserved", "size")
+    __slots__ = ("complete", "pending", "reserved", "responses", "size")
 
     def __init__(self) -> None:
-        self.answers: list[bytes] = []
+        self.responses: list[bytes] = []
         self.pending: int = 0
         self.complete: bool = False
         self.reserved: int = 0
@@ -113,7 +113,7 @@ class IncomingRequest:
         self._state = _OPEN
         self._is_modern = False
         self._held_bytes = 0  # memory of the message, counted by HTTP endpoints
-        self._bridge: Bridge | None = None  # the questions that wait for answers of the client
+        self._bridge: BridgedQuestions | None = None  # which wait for answers of the client
         self._digest = b""  # of the received params, if a state may be sealed for them
         self._opened: str | None = None  # the state whose seal was verified
         self._rounds = 0  # how often the client was asked about this request
@@ -207,7 +207,7 @@ class IncomingRequest:
         return f"<IncomingRequest {self._method} id={self._id!r} {self._state.name}>"
 
 
-class Bridge:
+class BridgedQuestions:
     """The questions of one round to a legacy client, which are sent as requests of the server.
 
     Attributes:

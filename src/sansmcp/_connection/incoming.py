@@ -76,7 +76,7 @@ class IncomingRequests(MethodPart):
         tasks: Requests that were answered with a task which is not over, by the id of the task.
         used_ids: The ids that legacy requests have used.
         cancelled_ids: The ids of modern requests that were cancelled and not used again since.
-        bridge: On a server, the part that asks a legacy client before a response; else None.
+        input_required: On a server, the part that asks a legacy client questions; else None.
     """
 
     __slots__ = (
@@ -84,8 +84,8 @@ class IncomingRequests(MethodPart):
         "_messages",
         "_outgoing",
         "_reported_forgotten",
-        "bridge",
         "cancelled_ids",
+        "input_required",
         "requests",
         "tasks",
         "tokens",
@@ -97,7 +97,7 @@ class IncomingRequests(MethodPart):
         self._messages = messages
         self._outgoing = outgoing
         self.requests: dict[RequestKey, IncomingRequest] = core.requests
-        self.bridge: InputRequiredServer | None = None
+        self.input_required: InputRequiredServer | None = None
         self.used_ids: UsedIds = UsedIds(self._core.config.max_used_ids)
         self.cancelled_ids: CancelledIds = CancelledIds(self._core.config.max_used_ids)
         self._reported_forgotten = False
@@ -391,7 +391,7 @@ class IncomingRequests(MethodPart):
                 return  # the error would end the open request with this id
             answer = b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (self._core.encode(raw_id), body)
             if batch is not None:
-                batch.answers.append(answer)
+                batch.responses.append(answer)
                 batch.size += len(answer) + 1
                 return
         elif self._core.dialect_of_unreadable().has_idless_errors and batch is None:
@@ -440,7 +440,7 @@ class IncomingRequests(MethodPart):
             if len(answer) > room:
                 answer = self._replacement_error(request, answer, room)
                 whole = False
-            batch.answers.append(answer)
+            batch.responses.append(answer)
             batch.size += len(answer) + 1
             self._leave_batch(batch, own, request._route)
         if self._core.state is not _OPEN_STATE:
@@ -466,8 +466,8 @@ class IncomingRequests(MethodPart):
             self._core.events.append(
                 RequestCancelled(request=known, cause=cause, reason=reason, meta=meta)
             )
-        if bridge is not None and self.bridge is not None:
-            self.bridge.withdraw(bridge)
+        if bridge is not None and self.input_required is not None:
+            self.input_required.withdraw(bridge)
         if request._batch is not None and cause not in _SILENT:
             reserved = _ERROR_BYTES + len(self._core.encode_id(request._id))
             self._leave_batch(request._batch, reserved, request._route)
@@ -516,7 +516,7 @@ class IncomingRequests(MethodPart):
         if core.state is State.DRAINING and not self.requests and not core.overflowing:
             core.end(StateTrigger.DRAINED, CloseCause.EOF, CancelCause.EOF)
 
-    # ---------------------------------------------------------------------- answers over the limit
+    # -------------------------------------------------------------------- responses over the limit
 
     def _would_fit(self, request: IncomingRequest, body: bytes) -> bool:
         id_bytes = len(self._core.encode_id(request._id))
@@ -544,7 +544,7 @@ class IncomingRequests(MethodPart):
 
     def _too_large_error(self, request: IncomingRequest, answer: bytes) -> bytes:
         """The error with the reason why a response is too large; report the limit (OWN-044)."""
-        self._core.transport.answer_replaced(request)
+        self._core.transport.response_replaced(request)
         limit = self._core.config.max_unsent_bytes
         text = (
             f"the response to {request._method[:80]} has {len(answer)} bytes; "
@@ -573,11 +573,11 @@ class IncomingRequests(MethodPart):
         if batch.pending or not batch.complete:
             return
         self._core.transport.batch_answered(batch, route)
-        if batch.answers:
+        if batch.responses:
             self._core.transport.queue(
-                b"[%b]%b" % (b",".join(batch.answers), self._core.newline), route
+                b"[%b]%b" % (b",".join(batch.responses), self._core.newline), route
             )
-            batch.answers = []
+            batch.responses = []
 
     def _leave_batch(self, batch: Batch, reserved: int, route: Route | None) -> None:
         batch.pending -= 1
@@ -651,7 +651,7 @@ class IncomingRequests(MethodPart):
 
         For the methods of tasks it is this part: `accepted` notes the ends of tasks.
         """
-        if request._spec is None or not request._spec.special:
+        if request._spec is None or not request._spec.has_part:
             return None
         return self._core.parts.part_for(request._method) or self
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .._rules.messages import (
-    BAD_ANSWER_ID,
+    BAD_RESPONSE_ID,
     NO_RESULT_TYPE,
     id_of_other_type,
     is_error,
-    judge_answer,
     judge_error_without_id,
     judge_progress,
+    judge_response,
     no_increase,
 )
 from .._rules.sending import Breach, result_shape_fault
@@ -38,7 +38,7 @@ from .modern_messages import ModernMessages
 from .outgoing import Outcome, OutgoingRequests
 
 if TYPE_CHECKING:
-    from .discovery import Discovery
+    from .discovery import ClientDiscovery
     from .input_required_client import InputRequiredClient
 
 _ANSWERED = REQUESTS[RequestState.OPEN, RequestTrigger.ANSWER]
@@ -55,7 +55,7 @@ def invalid(call: OutgoingRequest, breach: Breach, result: JSONValue) -> Request
     return RequestFailed(request=call, reason=reason, text=breach.text, result=result)
 
 
-class Answers:
+class IncomingResponses:
     """Matches responses and progress of the peer with open requests of this side.
 
     A response ends its request. A response that matches no request is reported.
@@ -72,15 +72,15 @@ class Answers:
         self._messages = messages
         self._outgoing = outgoing
         self.input_required: InputRequiredClient | None = None
-        self.discovery: Discovery | None = None
+        self.discovery: ClientDiscovery | None = None
 
     # ----------------------------------------------------------------------------------- responses
 
-    def receive_answer(self, message: JSONObject) -> None:
+    def receive_response(self, message: JSONObject) -> None:
         """End the request that a response answers, or report why there is none."""
         raw: Any = message.get("id")
         key: IdKey | None = raw if type(raw) is int or type(raw) is str else id_key(raw)
-        if not self._core.transport.takes_answer(message):
+        if not self._core.transport.takes_response(message):
             return
         call = None if key is None else self._outgoing.calls.get(key)
         if call is None:
@@ -111,7 +111,7 @@ class Answers:
         else:
             if call._task and call._token is not None:
                 self._keep_token_for_task(call, result)
-            if call._spec is not None and call._spec.special:
+            if call._spec is not None and call._spec.has_part:
                 self.note_peer_tasks(call._method, result)
             if call._is_modern and "resultType" not in result:
                 fault = NO_RESULT_TYPE
@@ -149,7 +149,7 @@ class Answers:
                 if self.discovery is not None:
                     self.discovery.error_without_id()
             else:
-                self._core.report(BAD_ANSWER_ID)
+                self._core.report(BAD_RESPONSE_ID)
             return None
         if (late := self._outgoing.late.pop(key, None)) is not None:
             text = f"a response to {late._method} came after the end"
@@ -186,7 +186,7 @@ class Answers:
         self, call: OutgoingRequest, message: JSONObject
     ) -> tuple[Outcome, Breach | None]:
         """The outcome of a response that is an error or not valid, and its fault."""
-        breach = judge_answer(message)
+        breach = judge_response(message)
         if breach is not None:
             return invalid(call, breach, message.get("result")), breach
         error: Any = message["error"]

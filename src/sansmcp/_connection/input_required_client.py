@@ -185,7 +185,7 @@ class InputRequiredClient:
 
     def _judge_questions(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
         """The fault of a result with questions, or None; tolerated faults are reported."""
-        if call._spec is None or not call._spec.asks:
+        if call._spec is None or not call._spec.allows_questions:
             return Breach("MRTR-003", f"{call._method} was answered with questions")
         if call._body is None:
             return Breach(

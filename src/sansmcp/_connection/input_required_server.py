@@ -28,7 +28,7 @@ from .._wire.setting_checks import is_number
 from .._wire.values import JSONObject, is_object
 from .core import Core
 from .events import ErrorReceived, FailureReason, RequestAnswered, RequestReceived, ResponseReceived
-from .handles import Bridge, IncomingRequest, OutgoingRequest, Purpose
+from .handles import BridgedQuestions, IncomingRequest, OutgoingRequest, Purpose
 from .incoming import IncomingRequests
 from .intake import BAD_STATE, Intake
 from .modern_messages import ModernMessages
@@ -66,7 +66,7 @@ class InputRequiredServer:
         self._outgoing = outgoing
         self._incoming = incoming
         self._intake = intake
-        incoming.bridge = self
+        incoming.input_required = self
 
     # -------------------------------------------------------------------- verbs of the application
 
@@ -135,7 +135,7 @@ class InputRequiredServer:
     def ended(self, call: OutgoingRequest, outcome: Outcome) -> None:
         """Take the ending of a question to a legacy client."""
         bridge = call._subject
-        assert isinstance(bridge, Bridge)
+        assert isinstance(bridge, BridgedQuestions)
         name = bridge.pending.pop(call, None)
         if name is None:
             return  # `withdraw` has ended the question
@@ -150,7 +150,7 @@ class InputRequiredServer:
         self._core.events.append(RequestAnswered(request=bridge.asked, code=code))
         self._incoming.answer(bridge.renewed, b'"error":', self._incoming.error_bytes(code, text))
 
-    def withdraw(self, bridge: Bridge) -> None:
+    def withdraw(self, bridge: BridgedQuestions) -> None:
         """Cancel the questions of a round that are not answered yet."""
         pending, bridge.pending = bridge.pending, {}
         for call in pending:
@@ -170,7 +170,7 @@ class InputRequiredServer:
         spec = request._spec
         dialect = self._core.registry.dialects[MODERN_REVISION]
         modern = dialect.requests[self._core.other].get(request._method)
-        if modern is None or not modern.asks or spec is None:
+        if modern is None or not modern.allows_questions or spec is None:
             text = f"{request._method} is not answered with questions"
             raise LocalProtocolError("MRTR-003", text)
         if not isinstance(questions, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  # untyped callers
@@ -301,7 +301,7 @@ class InputRequiredServer:
         renewed.data = request.data
         request._state = _ANSWERED
         self._incoming.requests[request._key] = renewed
-        bridge = renewed._bridge = Bridge(request, renewed)
+        bridge = renewed._bridge = BridgedQuestions(request, renewed)
         for name, (method, body) in bodies.items():
             call = self._outgoing.send_own(
                 method, body, Purpose.QUESTION, self, bridge, timeout, route=request._route
@@ -309,7 +309,7 @@ class InputRequiredServer:
             bridge.pending[call] = name
         self._deliver_if_complete(bridge)
 
-    def _deliver_if_complete(self, bridge: Bridge) -> None:
+    def _deliver_if_complete(self, bridge: BridgedQuestions) -> None:
         """Deliver the request of the next round when all questions are answered."""
         if bridge.pending:
             return

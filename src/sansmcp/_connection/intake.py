@@ -9,8 +9,8 @@ import attrs
 from .._rules.messages import (
     BAD_REQUEST_ID,
     NULL_PARAMS,
-    judge_call,
     judge_inputs,
+    judge_request_or_notification,
     null_member,
     token_in,
     token_in_use,
@@ -107,7 +107,7 @@ class Intake:
             or "result" in message
             or "error" in message
         ):
-            breach = judge_call(message)
+            breach = judge_request_or_notification(message)
         # The conversation: legacy, or modern by the envelope in `_meta`; and the sender.
         is_modern = False
         if self._core.modern is not None and (
@@ -198,7 +198,7 @@ class Intake:
                 return
             if spec is not None and "task" in params:
                 request._task = spec.task_gate in conversation.gates[self._core.side]
-        elif spec.asks:
+        elif spec.allows_questions:
             if ("inputResponses" in params or "requestState" in params) and (
                 breach := judge_inputs(params)
             ) is not None:
@@ -223,7 +223,7 @@ class Intake:
         n_open, limit = len(self._incoming.requests), self._core.config.max_requests
         if n_open > limit and not self._is_automatic_ping(method):
             self._incoming.refuse_for_limit(request)
-        elif spec is None or not spec.special or not self._answer_by_part(request):
+        elif spec is None or not spec.has_part or not self._answer_by_part(request):
             self._core.events.append(RequestReceived(request=request))
             if self._core.side is _CLIENT:
                 self._outgoing.pause_timeouts()

@@ -16,7 +16,7 @@ from .._wire.setting_checks import check_clock, check_wait
 from .._wire.values import JSONObject, JSONValue, id_key
 from .changes import Change
 from .core import Core, MethodPart
-from .discovery import DiscoverAnswer, Discovery
+from .discovery import ClientDiscovery, ServerDiscovery
 from .events import CancelCause, CloseCause, MessageIgnored
 from .handles import (
     Batch,
@@ -30,7 +30,7 @@ from .handles import (
 )
 from .handshake import ClientHandshake, ServerHandshake
 from .incoming import IncomingRequests
-from .incoming_responses import Answers
+from .incoming_responses import IncomingResponses
 from .input_required_client import InputRequiredClient
 from .input_required_server import InputRequiredServer
 from .intake import Intake
@@ -40,7 +40,7 @@ from .notifications import Notifications
 from .outgoing import OutgoingRequests, RequestOwner
 from .pings import Pings
 from .subscriptions_client import ClientSubscriptions
-from .subscriptions_server import Listeners, Publisher, ResourceSubscriptions
+from .subscriptions_server import ChangePublisher, Listeners, ResourceSubscriptions
 from .timers import Timed
 
 _OPEN = State.OPEN
@@ -58,7 +58,7 @@ class DrainTimer:
 PARTS_BY_METHOD: Final[Mapping[str, str]] = {
     "ping": "pings",
     "initialize": "handshake",
-    "server/discover": "discover_answer",
+    "server/discover": "discovery",
     "logging/setLevel": "notifications",
     "resources/subscribe": "resource_subscriptions",
     "resources/unsubscribe": "resource_subscriptions",
@@ -87,7 +87,7 @@ class Machine:
         outgoing: Requests of this side.
         incoming: Requests of the peer.
         intake: Judges each new request of the peer.
-        answers: Responses and progress for requests of this side.
+        responses: Responses and progress for requests of this side.
         notifications: Notifications in both directions.
         pings: Pings and keep-alive.
         listings: Paginated requests of this side.
@@ -100,7 +100,6 @@ class Machine:
         "_listeners",
         "_overlong_kind",
         "_publisher",
-        "answers",
         "core",
         "held",
         "incoming",
@@ -110,6 +109,7 @@ class Machine:
         "notifications",
         "outgoing",
         "pings",
+        "responses",
     )
 
     def __init__(self, core: Core) -> None:
@@ -120,16 +120,16 @@ class Machine:
         self.outgoing: OutgoingRequests = outgoing
         incoming = IncomingRequests(core, messages, outgoing)
         self.incoming: IncomingRequests = incoming
-        answers = Answers(core, messages, outgoing)
-        self.answers: Answers = answers
+        responses = IncomingResponses(core, messages, outgoing)
+        self.responses: IncomingResponses = responses
         self.pings: Pings = Pings(core, outgoing, incoming)
         self.listings: Listings = Listings(core, messages, outgoing, incoming)
         self.intake: Intake = Intake(core, outgoing, incoming)
         self.notifications: Notifications = Notifications(
-            core, answers, self.listings, incoming, self.intake
+            core, responses, self.listings, incoming, self.intake
         )
         self.held: dict[Change, tuple[bytes, bytes]] = {}
-        self._publisher: Publisher | None = None
+        self._publisher: ChangePublisher | None = None
         self._listeners: Listeners | None = None
         # The parts that end something when the connection ends, in this order.
         self._in_end_order: tuple[EndingPart, ...] = (incoming, self.pings, outgoing, self.listings)
@@ -339,7 +339,7 @@ class Machine:
                     )
                 )
         elif "method" not in message and ("result" in message or "error" in message):
-            self.answers.receive_answer(message)
+            self.responses.receive_response(message)
         else:
             self._receive_other(message, route, batch, data)
 
@@ -353,7 +353,9 @@ class Machine:
         """Handle an object that is no request, no notification and no response."""
         raw: Any = message.get("id")
         if "method" not in message and self._is_own_request_id(raw):
-            self.answers.receive_answer(message)  # an invalid response to a request of this side
+            self.responses.receive_response(
+                message
+            )  # an invalid response to a request of this side
             return
         self.incoming.refuse_unreadable(
             judge_unknown_object(message),
@@ -432,10 +434,10 @@ class Machine:
         kind, id = read_head(head)
         if end is not None and id is None and kind is not OutlineKind.UNKNOWN:
             id = read_tail(end.tail)
-        call = self.answers.answered_by(id_key(id)) if kind is OutlineKind.ANSWER else None
+        call = self.responses.answered_by(id_key(id)) if kind is OutlineKind.ANSWER else None
         if call is not None:
-            text = self.answers.overlong_text(call, size)
-            self.answers.conclude_overlong(call, text)
+            text = self.responses.overlong_text(call, size)
+            self.responses.conclude_overlong(call, text)
             return
         text = f"a message has {size} bytes; the limit of Config.max_message_bytes is {limit}"
         if id is None and kind is not OutlineKind.CALL and (waiting := len(self.outgoing.calls)):
@@ -469,9 +471,9 @@ class Machine:
                 f"a message has {end.size} bytes; the limit of Config.max_message_bytes is {limit}"
             )
             self.incoming.answer_unreadable(Breach("OWN-001", text), None, raw_id=id)
-        elif (call := self.answers.answered_by(id_key(id))) is not None:
-            self.answers.conclude_overlong(
-                call, self.answers.overlong_text(call, str(end.size)), is_told=True
+        elif (call := self.responses.answered_by(id_key(id))) is not None:
+            self.responses.conclude_overlong(
+                call, self.responses.overlong_text(call, str(end.size)), is_told=True
             )
         return kind is not OutlineKind.CALL and id is None
 
@@ -524,9 +526,11 @@ class ClientMachine(Machine):
             core, messages, outgoing, self.incoming
         )
         self.handshake: ClientHandshake = ClientHandshake(core, outgoing, self.pings, requires)
-        self.discovery: Discovery = Discovery(core, messages, outgoing, self.pings, self.handshake)
-        self.answers.input_required = self.input_required
-        self.answers.discovery = self.discovery
+        self.discovery: ClientDiscovery = ClientDiscovery(
+            core, messages, outgoing, self.pings, self.handshake
+        )
+        self.responses.input_required = self.input_required
+        self.responses.discovery = self.discovery
         self.notifications.subscriptions = self.subscriptions
         self.notifications.cancellations = self.subscriptions
 
@@ -550,14 +554,14 @@ class ServerMachine(Machine):
     Attributes:
         input_required: Questions to the client before a response.
         handshake: The response to `initialize`.
-        discover_answer: The response to `server/discover`.
+        discovery: The response to `server/discover`.
         resource_subscriptions: Subscriptions of a legacy client to resources.
         listeners: Subscriptions of modern clients.
         publisher: Changes that the application publishes.
     """
 
     __slots__ = (
-        "discover_answer",
+        "discovery",
         "handshake",
         "input_required",
         "listeners",
@@ -572,13 +576,13 @@ class ServerMachine(Machine):
             core, self.messages, self.outgoing, incoming, self.intake
         )
         self.handshake: ServerHandshake = ServerHandshake(core, incoming, self.pings, instructions)
-        self.discover_answer: DiscoverAnswer = DiscoverAnswer(
+        self.discovery: ServerDiscovery = ServerDiscovery(
             core, self.messages, incoming, instructions
         )
         resources = ResourceSubscriptions(core, incoming)
         self.resource_subscriptions: ResourceSubscriptions = resources
         self.listeners: Listeners = Listeners(core, self.messages, incoming, resources)
-        self.publisher: Publisher = Publisher(core, resources, self.listeners)
+        self.publisher: ChangePublisher = ChangePublisher(core, resources, self.listeners)
         self._listeners, self._publisher = self.listeners, self.publisher
         self._in_end_order = (resources, self.publisher, *self._in_end_order)
         self.held: dict[Change, tuple[bytes, bytes]] = self.publisher.held

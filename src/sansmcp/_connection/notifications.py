@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .._rules.conversation import Conversation
-from .._rules.messages import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_call
+from .._rules.messages import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_request_or_notification
 from .._rules.sending import Breach, judge_notification, unrelated_notification_error, without_nulls
 from .._rules.state_tables import Phase, State
 from .._spec.errors import ErrorCode, LocalProtocolError
@@ -15,7 +15,7 @@ from .._wire.values import MISSING, JSONObject, JSONValue, Side, is_object
 from .core import Core, MethodPart
 from .handles import IncomingRequest
 from .incoming import IncomingRequests
-from .incoming_responses import Answers
+from .incoming_responses import IncomingResponses
 from .intake import Intake
 from .listings import LIST_CHANGES, Listings
 
@@ -55,11 +55,11 @@ class Notifications(MethodPart):
     """
 
     __slots__ = (
-        "_answers",
         "_core",
         "_incoming",
         "_intake",
         "_listings",
+        "_responses",
         "cancellations",
         "handshake",
         "subscriptions",
@@ -68,13 +68,13 @@ class Notifications(MethodPart):
     def __init__(
         self,
         core: Core,
-        answers: Answers,
+        responses: IncomingResponses,
         listings: Listings,
         incoming: IncomingRequests,
         intake: Intake,
     ) -> None:
         self._core = core
-        self._answers = answers
+        self._responses = responses
         self._listings = listings
         self._incoming = incoming
         self._intake = intake
@@ -176,7 +176,7 @@ class Notifications(MethodPart):
         given: Any = message.get("params", MISSING)
         params: JSONObject = given if given.__class__ is dict else {}
         if given.__class__ is not dict or message.get("jsonrpc") != "2.0":
-            fault = judge_call(message)
+            fault = judge_request_or_notification(message)
             if fault is not None:
                 self._core.report(fault)
                 return
@@ -190,7 +190,7 @@ class Notifications(MethodPart):
             self.cancellations.receive_cancelled(params)
             return
         if method == "notifications/progress":
-            self._answers.receive_progress(params)
+            self._responses.receive_progress(params)
             return
         if self._core.modern is not None and conversation.phase is Phase.NEW:
             conversation = self._core.modern
@@ -211,7 +211,7 @@ class Notifications(MethodPart):
             return
         if method in LIST_CHANGES:
             self._listings.list_changed(method)
-        self._answers.note_peer_tasks(method, params)
+        self._responses.note_peer_tasks(method, params)
         if method == "notifications/message" and not is_level(params.get("level")):
             self._core.report(UNKNOWN_LEVEL)
         if self.subscriptions is None or not self.subscriptions.receive_notification(

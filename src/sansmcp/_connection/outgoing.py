@@ -190,7 +190,7 @@ class OutgoingRequests:
         call.data = data
         if is_modern:
             call._is_modern = True
-            if spec is not None and spec.asks and not given.keys() & INPUT_MEMBERS:
+            if spec is not None and spec.allows_questions and not given.keys() & INPUT_MEMBERS:
                 call._body = bare
         self.launch(call, message, timeout, max_timeout)
         if self._core.needs_settle:

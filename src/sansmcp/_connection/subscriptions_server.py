@@ -450,7 +450,7 @@ class Listeners(MethodPart):
         self._unfile(listener)
 
 
-class Publisher:
+class ChangePublisher:
     """Sends each published change to the legacy client and to all matching listeners.
 
     Attributes:

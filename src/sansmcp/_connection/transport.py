@@ -126,7 +126,7 @@ class Transport:
         """Whether the peer has certainly not run a request that ends without a response."""
         return False
 
-    def takes_answer(self, message: JSONObject) -> bool:
+    def takes_response(self, message: JSONObject) -> bool:
         """Whether the connection handles a response; False: the transport has handled it."""
         return True
 
@@ -156,7 +156,7 @@ class Transport:
         """React to a request that the library is about to answer with an error."""
         return
 
-    def answer_replaced(self, request: IncomingRequest) -> None:
+    def response_replaced(self, request: IncomingRequest) -> None:
         """React to a response that is too large: the error -32603 is sent in its place."""
         return
 

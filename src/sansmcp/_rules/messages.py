@@ -28,7 +28,7 @@ from .sending import Breach
 _VERSION: Final = Breach("JSON-001", 'jsonrpc is not "2.0"')
 
 BAD_REQUEST_ID: Final = Breach("JSON-002", "a request id is a string or an integer")
-BAD_ANSWER_ID: Final = Breach("JSON-002", "a response has no usable id")
+BAD_RESPONSE_ID: Final = Breach("JSON-002", "a response has no usable id")
 NO_OBJECT: Final = Breach("JSON-001", "a message is a JSON object")
 NULL_PARAMS: Final = Breach("OWN-015", "params is null", tolerated=True)
 BATCHED_INITIALIZE: Final = Breach("BATCH-003", "initialize is never part of a batch")
@@ -42,7 +42,7 @@ def null_member(name: str) -> Breach:
     return Breach("OWN-015", f"{name} is null", tolerated=True)
 
 
-def judge_call(message: JSONObject) -> Breach | None:
+def judge_request_or_notification(message: JSONObject) -> Breach | None:
     """The fault of the envelope of a request or a notification, or None."""
     if message.get("jsonrpc") != "2.0":
         return _VERSION
@@ -54,7 +54,7 @@ def judge_call(message: JSONObject) -> Breach | None:
     return None
 
 
-def judge_answer(message: JSONObject) -> Breach | None:
+def judge_response(message: JSONObject) -> Breach | None:
     """The fault of the envelope of a response, except its id, or None."""
     result: Any = message.get("result", MISSING)
     error: Any = message.get("error", MISSING)

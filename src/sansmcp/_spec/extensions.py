@@ -145,7 +145,7 @@ class ExtensionMethod:
             result_optional=_beside(self.result, NEXT_CURSOR if is_paginated else META),
             cancellable=self.cancellable and self.kind == "request",
             early=is_modern,
-            asks=self.asks,
+            allows_questions=self.asks,
         )
 
 

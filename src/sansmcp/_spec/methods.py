@@ -128,11 +128,11 @@ class Method(Record):
     conditions: tuple[Condition, ...] = ()
     task_gate: str | None = None
     """The capability that the receiver declares if it accepts this request as a task."""
-    asks: bool = False
+    allows_questions: bool = False
     """Whether the request may be answered with questions to the client (`input_required`)."""
     cacheable: bool = False
     """Whether the result has caching hints (`ttlMs`, `cacheScope`)."""
-    special: bool = False
+    has_part: bool = False
     """Whether a part of the connection answers the request, or acts on the response."""
     wire: bytes = attrs.field(init=False, default=attrs.Factory(_name_as_json, takes_self=True))
     """The name as JSON."""

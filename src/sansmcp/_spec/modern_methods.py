@@ -63,10 +63,10 @@ _REQUESTS: Final = (
         result_optional=(("instructions", STRING), *META),
         early=True,
         cacheable=True,
-        special=True,
+        has_part=True,
     ),
     listing_of("tools/list", "tools", "tools", early=True, cacheable=True),
-    call(params_also=INPUTS, member_rules=INPUT_RULES, early=True, asks=True),
+    call(params_also=INPUTS, member_rules=INPUT_RULES, early=True, allows_questions=True),
     listing_of("resources/list", "resources", "resources", early=True, cacheable=True),
     listing_of(
         "resources/templates/list", "resources", "resourceTemplates", early=True, cacheable=True
@@ -80,14 +80,14 @@ _REQUESTS: Final = (
         member_rules=INPUT_RULES,
         result=(("contents", ARRAY),),
         early=True,
-        asks=True,
+        allows_questions=True,
         cacheable=True,
     ),
     listing_of("prompts/list", "prompts", "prompts", early=True, cacheable=True),
-    prompt(params_also=INPUTS, member_rules=INPUT_RULES, early=True, asks=True),
+    prompt(params_also=INPUTS, member_rules=INPUT_RULES, early=True, allows_questions=True),
     completion("completions", params_optional=CONTEXT, early=True),
     request(
-        C, "subscriptions/listen", params=(("notifications", OBJECT),), early=True, special=True
+        C, "subscriptions/listen", params=(("notifications", OBJECT),), early=True, has_part=True
     ),
 )
 

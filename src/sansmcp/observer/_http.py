@@ -303,10 +303,10 @@ class HTTPObserver:
         if id and self._is_replayed(conversation, seen, id):
             return
         seen.is_answered |= self._take_message(conversation, Side.SERVER, data, seen.status)
-        faults = self._judge_answer(seen, conversation, message, in_stream=in_stream)
+        faults = self._judge_response(seen, conversation, message, in_stream=in_stream)
         self._report(Side.SERVER, faults, seen, number=self._number, message=message)
 
-    def _judge_answer(
+    def _judge_response(
         self,
         seen: _SeenExchange,
         conversation: HTTPConversation,

@@ -98,7 +98,7 @@ class InputRounds:
         self, request: SeenRequest, terms: RequestTerms, result: JSONObject
     ) -> Breach | None:
         """Judge a result with questions, and remember them."""
-        if request.spec is not None and not request.spec.asks:
+        if request.spec is not None and not request.spec.allows_questions:
             return Breach("MRTR-003", f"{request.method} was answered with questions")
         breach = judge_input_required(result)
         if breach is not None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from .._rules.messages import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_call
+from .._rules.messages import NULL_PARAMS, UNKNOWN_LEVEL, is_level, judge_request_or_notification
 from .._rules.sending import Breach, judge_notification, mistyped_member, too_early, without_nulls
 from .._rules.state_tables import Phase
 from .._spec.methods import META
@@ -56,7 +56,7 @@ class SeenNotifications:
         params: JSONObject = given if given.__class__ is dict else {}
         breach: Breach | None = None
         if given.__class__ is not dict or message.get("jsonrpc") != "2.0":
-            breach = judge_call(message)
+            breach = judge_request_or_notification(message)
             if breach is not None:
                 core.add_violation(sender.side, breach, method)
             elif given is None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from .._rules.messages import BAD_REQUEST_ID, NULL_PARAMS, judge_call
+from .._rules.messages import BAD_REQUEST_ID, NULL_PARAMS, judge_request_or_notification
 from .._rules.sending import Breach, judge_phase, judge_request, judge_task, without_nulls
 from .._rules.state_tables import Phase
 from .._spec.methods import META, Method
@@ -89,7 +89,7 @@ class SeenRequests:
             or "result" in message
             or "error" in message
         ):
-            breach = judge_call(message)
+            breach = judge_request_or_notification(message)
             if given is None:
                 core.add_violation(side, NULL_PARAMS, method, raw)
         request = SeenRequest(raw, key, method, core.number, core.now)
@@ -124,7 +124,7 @@ class SeenRequests:
             self._progress.take_request(sender, request, meta)
         if spec is None:
             pass
-        elif spec.special or spec.paginated is not None or "task" in params:
+        elif spec.has_part or spec.paginated is not None or "task" in params:
             self._take_effect(sender, request, spec, params)
         elif handshake.is_certain and conversation.agreed:
             request.spec = spec

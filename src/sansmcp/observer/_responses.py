@@ -11,11 +11,11 @@ from typing import Any
 import attrs
 
 from .._rules.messages import (
-    BAD_ANSWER_ID,
+    BAD_RESPONSE_ID,
     id_of_other_type,
     is_error,
-    judge_answer,
     judge_error_without_id,
+    judge_response,
 )
 from .._rules.sending import Breach, result_shape_fault
 from .._spec.legacy_methods import TASK_OPTIONAL
@@ -104,7 +104,7 @@ class SeenResponses:
         is_plain = result.__class__ is dict and "error" not in message
         code: int | None = None
         if not is_plain or message.get("jsonrpc") != "2.0":
-            breach = judge_answer(message)
+            breach = judge_response(message)
             if breach is None:
                 code = message["error"]["code"]
         now, then = core.now, request.time
@@ -178,7 +178,7 @@ class SeenResponses:
             self._result_takers[method](request, result)
         elif request.as_task:
             self._progress.take_task(requester, request, result)
-        elif spec.special:
+        elif spec.has_part:
             self._progress.end_tasks(requester.side, method, result)
         return breach
 
@@ -224,4 +224,4 @@ class SeenResponses:
             if breach is not None:
                 self._core.add_violation(sender.side, breach)
         elif requester.is_complete:
-            self._core.add_violation(sender.side, BAD_ANSWER_ID)
+            self._core.add_violation(sender.side, BAD_RESPONSE_ID)

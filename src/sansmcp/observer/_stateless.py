@@ -109,7 +109,7 @@ class StatelessRequests:
             )
             if breach is not None and breach.rule == "OWN-020" and terms.has_extensions:
                 breach = None  # the extension may define it
-        if spec is None or spec.asks:
+        if spec is None or spec.allows_questions:
             fault = self._inputs.take_request(request, params)
         elif method == _LISTEN:
             fault = self._subscriptions.take_request(request, params)

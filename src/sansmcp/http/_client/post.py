@@ -209,7 +209,7 @@ class PostedMessage(ExchangeOwner):
         ):
             core = self.queue.core
             limit = core.config.max_message_bytes
-            text = self.responses.machine.answers.overlong_text(call, f"more than {limit}")
+            text = self.responses.machine.responses.overlong_text(call, f"more than {limit}")
             excerpt = self.queue.headers.excerpt(item.excerpt, core.session_id, over=limit)
             core.report(Breach("OWN-001", text), excerpt=excerpt, request=call)
             self.responses.fail(call, _INVALID, text)

@@ -291,12 +291,12 @@ class PostTransport(Transport):
 
     # ------------------------------------------------------------------------------- answers
 
-    def takes_answer(self, message: JSONObject) -> bool:
+    def takes_response(self, message: JSONObject) -> bool:
         """Whether a response counts: it came where it belongs, and causes no retry."""
         responses = self.responses
         if responses.is_replaying:
             return True
-        call = self.machine.answers.answered_by(id_key(message.get("id")))
+        call = self.machine.responses.answered_by(id_key(message.get("id")))
         if responses.is_standalone:
             text = "a response came on a stream that belongs to no request"
             self.core.report(Breach("SSE-024", text, tolerated=True), request=call)

@@ -144,14 +144,14 @@ class ReceivedResponses:
     def receive_kept(self, message: JSONObject) -> None:
         """Receive a response that was kept until its effect was decided."""
         self.is_replaying = True
-        self.machine.answers.receive_answer(message)
+        self.machine.responses.receive_response(message)
         self.is_replaying = False
 
     def answer_with(self, call: OutgoingRequest, message: JSONObject) -> None:
         """Answer a request with the error in a message, whatever id the message has."""
         error: Any = message["error"]
         answer: JSONObject = {"jsonrpc": "2.0", "id": call.id, "error": error}
-        self.machine.answers.receive_answer(answer)
+        self.machine.responses.receive_response(answer)
 
     # ---------------------------------------------------------------------------- not answered
 

@@ -218,7 +218,7 @@ class RoutedTransport(Transport):
         """The next message on the route of a batch is its response."""
         route.closing = True
 
-    def answer_replaced(self, request: IncomingRequest) -> None:
+    def response_replaced(self, request: IncomingRequest) -> None:
         """An error goes out instead of a response, with the status of the error."""
         route = route_of(request)
         if not route.is_batch:

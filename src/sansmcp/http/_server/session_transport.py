@@ -168,11 +168,11 @@ class SessionTransport(RoutedTransport):
         """Changes wait for a stream that is open, and for room."""
         return super().is_congested(None) or self.streams.connected is None
 
-    def answer_replaced(self, request: IncomingRequest) -> None:
+    def response_replaced(self, request: IncomingRequest) -> None:
         """There is no session without the response to `initialize`."""
         if request.method == "initialize":
             self.core.overflowing = self.core.needs_settle = True
-        super().answer_replaced(request)
+        super().response_replaced(request)
 
     def before_send(self, call: OutgoingRequest) -> None:
         """A request that belongs to none of the client's requests goes to a GET stream."""
