@@ -1,4 +1,4 @@
-"""A blocking client behind HTTP: what its endpoint reports beside the events of a connection."""
+"""A blocking client over HTTP: the events that only HTTP has, and authorization."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ._requests import RequestSender
 
 
 class HTTPSession(HTTPWire, RequestSender):
-    """An endpoint on a client of httpx2, on which callers ask."""
+    """The session of a blocking client whose exchanges are sent with httpx2."""
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         RequestSender.__init__(
@@ -40,11 +40,11 @@ class HTTPSession(HTTPWire, RequestSender):
 
     @property
     def session(self) -> HTTPSession:
-        """Itself: no other takes its place."""
+        """This session, which is never replaced."""
         return self
 
     def live(self) -> HTTPSession:
-        """The same."""
+        """Return this session, which is never replaced."""
         return self
 
     # ------------------------------------------------------------------------------ events
@@ -68,10 +68,10 @@ class HTTPSession(HTTPWire, RequestSender):
         return super()._next_job()
 
     def _authorize(self) -> None:
-        """Ask the application, once for all that is refused meanwhile."""
+        """Ask the application, once for all requests that are refused meanwhile."""
         refused, on_unauthorized = self._to_authorize, self._on_unauthorized
         assert refused is not None
-        assert on_unauthorized is not None  # else nothing is kept
+        assert on_unauthorized is not None  # without it, the endpoint keeps no request
         headers: Headers | None = None
         self._is_authorizing = True
         self._failed_authorization = None
@@ -85,14 +85,14 @@ class HTTPSession(HTTPWire, RequestSender):
             headers, self._failed_authorization = None, error
         finally:
             self._is_authorizing = False
-        self._to_authorize = None  # but after Ctrl-C it is asked again
+        self._to_authorize = None  # kept after Ctrl-C, so that the application is asked again
         if headers is None:
             self.endpoint.give_up(now=time.monotonic())
         self.turn()
 
-    # ------------------------------------------------------------------------------- asking
+    # ------------------------------------------------------------------------------- sending
 
     def _check_open(self, method: str) -> None:
-        if self._moving:
-            self.look()  # what has come may have freed a connection
+        if self._running:
+            self.look()  # a response that has arrived may free a connection
         super()._check_open(method)

@@ -1,4 +1,4 @@
-"""The exchanges of one endpoint on workers, and its clock, moved by the threads that wait."""
+"""Sends the exchanges of one endpoint with workers, and tells it the time."""
 
 from __future__ import annotations
 
@@ -20,50 +20,50 @@ from .._common.bounds import FLUSH_SECONDS
 from .._common.http_client_settings import HTTPClientLimits
 from .._options.clients import HTTPClientOptions
 from ..httpx import CONNECTION, POOL_IS_FULL, is_beside, lasts, new_client, tls_for
-from ._http_worker import ClientUse, Job, Worker
+from ._http_worker import ExchangeJob, KeptConnections, Worker
 from ._waiting import Waiting
 
 _MOST_IDLE: Final = 20
 
 
 class HTTPWire(Waiting):
-    """Moves the exchanges of an endpoint, and tells it the time.
+    """Sends the exchanges of an endpoint with workers, and tells it the time.
 
-    To be mixed into a session, which has made itself ready before.
+    A session inherits this beside `RequestSender`, whose `__init__` has to be called first.
     """
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         self.endpoint: Final = endpoint
         self._limits = options.limits or HTTPClientLimits()
         self._trace = options.trace
-        self._new_use = _use_of(options)
-        self._found = deque[Callable[[], object]]()  # what workers have to tell
+        self._new_connections = _connections_for(options)
+        self._reports = deque[Callable[[], object]]()  # of workers, the oldest first
         self._bells = SimpleQueue[None]()  # wake the thread that reads
-        self._has_begun = False  # an exchange that the thread which reads knows not of
+        self._has_begun = False  # an exchange has begun since the last `_select`
         self._workers: dict[Worker, None] = {}
         self._idle: list[Worker] = []
-        self._moving: dict[ClientExchange, Job] = {}
-        self._queue: dict[ClientExchange, None] = {}  # until it is their turn
-        self._turns: set[ClientExchange] = set()  # whose turn it is
-        self._has_no_room = False  # in the pool of the client, for a stream beside calls
+        self._running: dict[ClientExchange, ExchangeJob] = {}
+        self._queue: dict[ClientExchange, None] = {}  # wait for their turn
+        self._turns: set[ClientExchange] = set()  # have their turn
+        self._has_no_room = False  # in the client's pool, for a stream beside requests
 
     # ---------------------------------------------------------------------------- waiting
 
     @property
     def _own_alarm(self) -> float:
-        return min((job.deadline for job in self._moving.values()), default=math.inf)
+        return min((job.deadline for job in self._running.values()), default=math.inf)
 
     def _get_ready(self) -> None:
         self._has_begun = False
 
     def _select(self, seconds: float) -> bool:
-        # An interruption may lose a bell, and nothing that was found.
-        if not self._found:
+        # An interruption may lose a bell, but no report.
+        if not self._reports:
             try:
                 self._bells.get(timeout=seconds)
             except Empty:
                 return False
-        return bool(self._found)
+        return bool(self._reports)
 
     @property
     def _needs_reader(self) -> bool:
@@ -76,14 +76,14 @@ class HTTPWire(Waiting):
         super()._leave_to_parent()
         self._bells = SimpleQueue[None]()
 
-    # ---------------------------------------------------------------------------- beginning
+    # ---------------------------------------------------------------------------- sending
 
     def _push(self) -> None:
-        while self._begin_and_abort():
+        while self._send_and_abort():
             self._dispatch()
 
-    def _begin_and_abort(self) -> bool:
-        """Do what the endpoint wants done, and return whether that may have had consequences."""
+    def _send_and_abort(self) -> bool:
+        """Abort and begin exchanges as the endpoint asks; return whether there were any."""
         endpoint = self.endpoint
         has_done = False
         for aborted in endpoint.aborts():
@@ -92,7 +92,7 @@ class HTTPWire(Waiting):
         while (exchange := endpoint.next_exchange()) is not None:
             if exchange.awaited and not isinstance(exchange.request, Subscription):
                 self._queue[exchange] = None
-            else:  # what is said about others must not wait for them, nor they for what lasts
+            else:  # cancellations and responses must not wait; long streams take no turn
                 self._begin(exchange)
             has_done = True
         while self._queue and len(self._turns) < self._limits.requests:
@@ -104,80 +104,80 @@ class HTTPWire(Waiting):
         return has_done
 
     def _begin(self, exchange: ClientExchange) -> None:
-        """Have a worker carry it."""
-        if exchange.over:  # the failure of another one has been its end
+        """Give an exchange to a worker."""
+        if exchange.over:  # the failure of another exchange has ended it
             self._forget(exchange)
             return
-        job = self._moving[exchange] = Job(exchange)
+        job = self._running[exchange] = ExchangeJob(exchange)
         self._has_begun = True
         if self._has_no_room and is_beside(exchange):
-            return  # it is not sent before something else has ended
+            return  # sent when another exchange has ended
         if not exchange.awaited:
             job.deadline = time.monotonic() + self._limits.head
         if self._idle:
-            worker = self._idle.pop()  # the one used last: its connection is open, most likely
+            worker = self._idle.pop()  # the last used worker: most likely, its connection is open
         else:
-            worker = Worker(self._new_use, self._limits.connect, self)
+            worker = Worker(self._new_connections, self._limits.connect, self)
             self._workers[worker] = None
-        worker.carry(job)
+        worker.send(job)
 
-    # ---------------------------------------------------------------- what workers have found
+    # ---------------------------------------------------------------------- reports of workers
 
     def post(self, function: Callable[..., object], *args: object) -> None:
-        """Have this called by a thread of the application. It is called by workers."""
-        self._found.append(partial(function, *args))
+        """Have a report handled by an application thread. Workers call this."""
+        self._reports.append(partial(function, *args))
         self._bells.put(None)
 
     def _pull(self, ready: bool) -> None:
         while not self._bells.empty():
             self._bells.get()
-        for _ in range(len(self._found)):
-            self._found.popleft()()
+        for _ in range(len(self._reports)):
+            self._reports.popleft()()
         now = time.monotonic()
-        for job in [job for job in self._moving.values() if job.deadline <= now]:
+        for job in [job for job in self._running.values() if job.deadline <= now]:
             self._lose(job, "the server was silent for too long")
 
-    def about_to_send(self, job: Job, text: bytes) -> None:
-        """A request is about to be sent."""
+    def request_begun(self, job: ExchangeJob, text: bytes) -> None:
+        """Trace a request that is about to be sent."""
         if self._trace is not None:
             self._traced(self._trace.sent, CONNECTION, text)
 
-    def has_sent(self, job: Job) -> None:
-        """A request was written."""
+    def request_written(self, job: ExchangeJob) -> None:
+        """Note that a request was written."""
         job.is_sent, job.is_crowded = True, False
 
-    def has_head(self, job: Job, status: int, headers: Any, text: bytes) -> None:
-        """The head of a response has come."""
+    def head_received(self, job: ExchangeJob, status: int, headers: Any, text: bytes) -> None:
+        """Hand the head of a response to its exchange."""
         job.is_sent, job.is_crowded = True, False
         job.deadline = time.monotonic() + self._limits.silence
         if self._trace is not None:
             self._traced(self._trace.received, CONNECTION, text)
         job.exchange.receive_head(status, headers, now=time.monotonic(), at=time.time())
 
-    def has_data(self, job: Job, data: bytes) -> None:
-        """A piece of a body has come."""
+    def data_received(self, job: ExchangeJob, data: bytes) -> None:
+        """Hand a piece of a response body to its exchange, and let the worker go on."""
         job.deadline = time.monotonic() + self._limits.silence
         if self._trace is not None:
             self._traced(self._trace.received, CONNECTION, data)
         job.exchange.receive_data(data, now=time.monotonic())
-        job.go_on()
+        job.resume()
 
-    def has_end(self, job: Job, head: Callable[[], object] | None) -> None:
-        """All of a response has come, and its head first of all, if there was no body."""
+    def response_ended(self, job: ExchangeJob, head: Callable[[], object] | None) -> None:
+        """End the exchange of a complete response. If the body is empty, its head comes first."""
         if head is not None:
             head()
         self._forget(job.exchange)
         job.exchange.receive_end(now=time.monotonic())
 
-    def has_failed(self, job: Job, text: str, *, kept: bool) -> None:
-        """There is no response, or the rest of it will not come."""
+    def exchange_failed(self, job: ExchangeJob, text: str, *, kept: bool) -> None:
+        """End an exchange whose response is missing or incomplete."""
         self._forget(job.exchange)
         job.exchange.receive_failure(text, now=time.monotonic(), kept=kept)
 
-    def has_no_room(self, job: Job) -> None:
-        """The pool of the client has no connection for an exchange: see what is in the way."""
+    def pool_is_full(self, job: ExchangeJob) -> None:
+        """Close streams beside requests, if long streams use all connections of the pool."""
         job.is_crowded = True
-        sent = [other for other in self._moving.values() if not other.is_crowded]
+        sent = [other for other in self._running.values() if not other.is_crowded]
         if not is_beside(job.exchange) and sent and all(lasts(other.exchange) for other in sent):
             if not self._has_no_room:
                 self._has_no_room = True
@@ -186,39 +186,39 @@ class HTTPWire(Waiting):
             job.is_refused = not streams
             for stream in streams:
                 self._lose(stream, POOL_IS_FULL)
-        job.go_on()
+        job.resume()
 
-    def gives_way(self, job: Job) -> None:
-        """A stream beside calls has its connection together with them."""
+    def stream_refused(self, job: ExchangeJob) -> None:
+        """Close a stream beside requests, since over HTTP/2 it shares their connection."""
         self._has_no_room = True
         text = "over HTTP/2 one thread reads for all: there is no stream beside calls"
         LOGGER.warning("%s", text)
         self._lose(job, text)
 
-    def is_idle(self, worker: Worker, tell: Callable[[], object] | None) -> None:
-        """A worker has done what it had to, of which this is to be told, and can do more."""
+    def worker_is_idle(self, worker: Worker, last: Callable[[], object] | None) -> None:
+        """Keep a worker for the next exchange, and handle the last report of its job."""
         if len(self._idle) < _MOST_IDLE:
             self._idle.append(worker)
         else:
             del self._workers[worker]
             worker.end()
-        if tell is not None:
-            tell()
+        if last is not None:
+            last()
 
     # ------------------------------------------------------------------------------- ending
 
-    def _lose(self, job: Job, text: str) -> None:
+    def _lose(self, job: ExchangeJob, text: str) -> None:
         job.abort()
         self._forget(job.exchange)
         job.exchange.receive_failure(text, now=time.monotonic())
 
     def _abort(self, exchange: ClientExchange) -> None:
-        if (job := self._moving.get(exchange)) is not None:
+        if (job := self._running.get(exchange)) is not None:
             job.abort()
         self._forget(exchange)
 
     def _forget(self, exchange: ClientExchange) -> None:
-        self._moving.pop(exchange, None)
+        self._running.pop(exchange, None)
         self._queue.pop(exchange, None)
         self._turns.discard(exchange)
 
@@ -229,13 +229,13 @@ class HTTPWire(Waiting):
         self._pass_on()
 
     def _is_behind(self, until_taken: bool) -> bool:
-        """Whether something that nobody waits for has not been written yet, or not been taken."""
+        """Whether a response or notification of this side was not written yet, or not accepted."""
         if self._is_released:
             return False
         return self.endpoint.unsent_bytes > 0 or any(
             (until_taken and not exchange.is_stream)
-            or exchange not in self._moving
-            or not self._moving[exchange].is_sent
+            or exchange not in self._running
+            or not self._running[exchange].is_sent
             for exchange in self.endpoint.exchanges
             if exchange.method == "POST" and not exchange.awaited
         )
@@ -255,13 +255,13 @@ class HTTPWire(Waiting):
             else:
                 worker.end()
         if not self.is_forked:
-            for job in self._moving.values():
+            for job in self._running.values():
                 job.abort()
             until = time.monotonic() + FLUSH_SECONDS
             for worker in self._workers:
                 worker.join(until - time.monotonic())
 
-    # ------------------------------------------------------------------------------ watching
+    # ------------------------------------------------------------------------------- tracing
 
     def _next_event(self) -> ClientHTTPEvent | None:
         event = self.endpoint.next_event()
@@ -279,15 +279,16 @@ class HTTPWire(Waiting):
         self._trace = None
 
 
-def _use_of(options: HTTPClientOptions[Any]) -> Callable[[], ClientUse]:
-    """What each worker uses: the client of the caller, or one of its own.
+def _connections_for(options: HTTPClientOptions[Any]) -> Callable[[], KeptConnections]:
+    """Return a function that makes the connections of a worker.
 
-    With one of its own, no worker has to ask which connection it has.
+    All workers share the client of the application. Otherwise, each has a client of its own, so
+    that its connection is known.
     """
     given: Any = options.http
     if given is not None:
-        shared = ClientUse(given, is_ours=False)
+        shared = KeptConnections(given, is_own=False)
         return lambda: shared
     tls, proxy = tls_for(options.url, options.tls), options.proxy
-    new_client(httpx2.Client, tls, proxy).close()  # raises what is wrong with the proxy
-    return lambda: ClientUse(new_client(httpx2.Client, tls, proxy), is_ours=True)
+    new_client(httpx2.Client, tls, proxy).close()  # raises `ValueError` for a wrong proxy
+    return lambda: KeptConnections(new_client(httpx2.Client, tls, proxy), is_own=True)

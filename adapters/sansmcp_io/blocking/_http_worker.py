@@ -1,9 +1,9 @@
-"""Threads that carry exchanges on a client of httpx2, whose methods wait.
+"""Worker threads that send exchanges with a client of httpx2, whose methods block.
 
-A worker carries one exchange after the other. It touches nothing that threads of the application
-share: what it finds is told to them, and waits until one of them reads it. No worker reads on
-before the piece of a body that it has found last was taken, so that a server which sends without
-end has to wait, as on a socket that is not read.
+A worker sends one exchange at a time. Application threads share no state with workers: a worker
+posts what it has received to its listener, which is called later in an application thread. After
+each piece of a body, a worker waits until that piece was taken. So a server that sends without end
+has to wait, as with a socket that is not read.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ from ..httpx import (
 
 
 class _Aborted(BaseException):
-    """Nobody wants to know more of an exchange."""
+    """The exchange was aborted: its worker sends and reads no more of it."""
 
 
-class Job:
-    """One exchange under way.
+class ExchangeJob:
+    """One exchange, between the worker that sends it and the threads of the application.
 
     Attributes:
-        deadline: When it has taken too long; `math.inf`: never.
-        is_sent: All of the request was written, as far as is known.
-        is_crowded: It has no connection, since the pool of the client has none to give.
-        is_refused: It is not to wait for one.
+        deadline: The time at which the exchange has taken too long; `math.inf`: never.
+        is_sent: Whether all of the request was written, as far as is known.
+        is_crowded: Whether the exchange waits for a connection of the client's pool.
+        is_refused: Whether the exchange has to fail when the pool has no connection for it.
+        is_aborted: Whether the worker has to stop.
     """
 
     def __init__(self, exchange: ClientExchange) -> None:
@@ -55,252 +56,332 @@ class Job:
         self.is_crowded = False
         self.is_refused = False
         self.is_aborted = False
-        self._go: Final = SimpleQueue[None]()
+        self._resumed: Final = SimpleQueue[None]()
         self._lock: Final = threading.Lock()
-        self._stream: Any = None  # its connection, while that carries nothing else
+        self._stream: Any = None  # the connection, while no other exchange shares it
 
-    def go_on(self) -> None:
-        """What was found last is taken: find more."""
-        self._go.put(None)
+    def resume(self) -> None:
+        """Let the worker go on, after its last report was handled."""
+        self._resumed.put(None)
 
     def abort(self) -> None:
-        """Find no more, and close the connection."""
+        """Stop the worker, and shut the connection of the exchange down."""
         with self._lock:
             self.is_aborted = True
             if self._stream is not None:
                 _shut_down(self._stream)
-        self._go.put(None)
+        self._resumed.put(None)
 
     # ------------------------------------------------------------------- in the thread of a worker
 
     def wait(self) -> None:
-        """Wait until it is to go on."""
-        self._go.get()
+        """Wait until `resume` or `abort` is called."""
+        self._resumed.get()
         self.check()
 
     def check(self) -> None:
-        """Go no further if it is aborted."""
+        """Raise `_Aborted` if the exchange was aborted."""
         if self.is_aborted:
             raise _Aborted
 
-    def runs_on(self, stream: object | None) -> None:
-        """Whether a connection carries it, and nothing else."""
+    def set_connection(self, stream: object | None) -> None:
+        """Set the connection that `abort` shuts down. None: other exchanges share it."""
         with self._lock:
             self._stream = stream
 
 
 def _shut_down(stream: Any) -> None:
     found: Any = stream.get_extra_info("socket")
-    with suppress(OSError):  # one of TLS would end that first, while it is read
+    with suppress(OSError):  # `shutdown` of a TLS socket would end TLS first, while it is read
         socket.socket.shutdown(found, socket.SHUT_RDWR)
 
 
-class ClientUse:
-    """A client, and those of its connections that have carried an exchange and may be free.
+class KeptConnections:
+    """A client of httpx2, and those of its connections that may be idle.
 
-    What sends a request on a connection that was kept is not told which one that is, before there
-    is a response. If one is free, it can be no other.
+    httpx2 does not tell which idle connection a request is sent on before the response arrives. If
+    only one connection is idle, it must be that one.
 
     Args:
         client: The client.
-        is_ours: It is used by one worker, and closed with that.
+        is_own: Whether one worker alone uses the client, and closes it.
     """
 
-    def __init__(self, client: httpx2.Client, *, is_ours: bool) -> None:
+    def __init__(self, client: httpx2.Client, *, is_own: bool) -> None:
         self.client: Final = client
-        self.is_ours: Final = is_ours
-        self._free = set[Any]()
+        self.is_own: Final = is_own
+        self._idle = set[Any]()
         self._lock: Final = threading.Lock()
 
     @property
-    def has_free(self) -> bool:
-        """Whether there is a connection that was kept."""
-        return bool(self._free)
+    def has_idle(self) -> bool:
+        """Whether a connection may be idle."""
+        return bool(self._idle)
 
-    def guess(self) -> object | None:
-        """The connection that was kept and is in use now, if there is but one."""
+    def take_only(self) -> object | None:
+        """Take the idle connection that httpx2 uses next; None if several or none are idle."""
         with self._lock:
-            return self._free.pop() if len(self._free) == 1 else None
+            return self._idle.pop() if len(self._idle) == 1 else None
 
-    def taken(self, stream: object) -> None:
-        """This one is in use."""
+    def remove(self, stream: object) -> None:
+        """Remove a connection that is in use."""
         with self._lock:
-            self._free.discard(stream)
+            self._idle.discard(stream)
 
-    def freed(self, stream: object) -> None:
-        """This one is about to be free."""
+    def add(self, stream: object) -> None:
+        """Add a connection whose response is about to end."""
         with self._lock:
-            self._free.add(stream)
+            self._idle.add(stream)
 
-    def opens(self) -> None:
-        """A new one is opened: none that was kept was of use any more."""
+    def clear(self) -> None:
+        """Remove all: httpx2 opens a new connection only when no idle connection is usable."""
         with self._lock:
-            self._free.clear()
+            self._idle.clear()
 
     def leave_to_parent(self) -> None:
-        """This is a process made by `os.fork`: close the descriptor, and tell nobody."""
-        if self.is_ours:
-            for stream in self._free:
+        """Close the descriptors in a process made by `os.fork`; the parent's stay open."""
+        if self.is_own:
+            for stream in self._idle:
                 stream.close()
 
 
-class Told(Protocol):
-    """Where workers tell what they find; each method is called in a thread of the application."""
+class WorkerListener(Protocol):
+    """The reports of workers. A worker posts them; each runs in a thread of the application."""
 
     def post(self, function: Callable[..., object], *args: object) -> None:
-        """Have a method called, some time soon."""
+        """Have a method of this listener called soon. Workers call this."""
         ...
 
-    def about_to_send(self, job: Job, text: bytes) -> None: ...
-    def has_sent(self, job: Job) -> None: ...
-    def has_head(self, job: Job, status: int, headers: Any, text: bytes) -> None: ...
-    def has_data(self, job: Job, data: bytes) -> None: ...
-    def has_end(self, job: Job, head: Callable[[], object] | None) -> None: ...
-    def has_failed(self, job: Job, text: str, *, kept: bool) -> None: ...
-    def has_no_room(self, job: Job) -> None: ...
-    def gives_way(self, job: Job) -> None: ...
-    def is_idle(self, worker: Worker, tell: Callable[[], object] | None) -> None: ...
+    def request_begun(self, job: ExchangeJob, text: bytes) -> None:
+        """Handle the beginning of a request, whose text is for traces."""
+        ...
+
+    def request_written(self, job: ExchangeJob) -> None:
+        """Handle the end of writing a request."""
+        ...
+
+    def head_received(self, job: ExchangeJob, status: int, headers: Any, text: bytes) -> None:
+        """Handle the head of a response, whose text is for traces."""
+        ...
+
+    def data_received(self, job: ExchangeJob, data: bytes) -> None:
+        """Handle a piece of a response body, and let the worker go on."""
+        ...
+
+    def response_ended(self, job: ExchangeJob, head: Callable[[], object] | None) -> None:
+        """Handle the end of a response.
+
+        Args:
+            job: The exchange.
+            head: Reports the head, if that was not reported before since the body is empty.
+        """
+        ...
+
+    def exchange_failed(self, job: ExchangeJob, text: str, *, kept: bool) -> None:
+        """Handle the failure of an exchange.
+
+        Args:
+            job: The exchange.
+            text: The reason, as a sentence.
+            kept: Whether an idle connection was used, which the server may have closed before.
+        """
+        ...
+
+    def pool_is_full(self, job: ExchangeJob) -> None:
+        """Handle that the client's pool has no connection; the worker waits for `resume`."""
+        ...
+
+    def stream_refused(self, job: ExchangeJob) -> None:
+        """Handle that a stream beside requests was closed, since its connection is HTTP/2."""
+        ...
+
+    def worker_is_idle(self, worker: Worker, last: Callable[[], object] | None) -> None:
+        """Handle the end of a job.
+
+        Args:
+            worker: The worker, which can be given another job.
+            last: The last report of the job.
+        """
+        ...
+
+
+class _ConnectionTrace:
+    """Follows the trace events of httpx2 for one request: which connection carries it.
+
+    Attributes:
+        is_new: Whether a connection was opened for the request.
+    """
+
+    def __init__(
+        self, connections: KeptConnections, job: ExchangeJob, listener: WorkerListener
+    ) -> None:
+        self._connections = connections
+        self._job = job
+        self._listener = listener
+        self._stream: Any = None
+        self.is_new = False
+
+    def __call__(self, name: str, info: dict[str, Any]) -> None:
+        """Handle an event, such as `connection.connect_tcp.started`."""
+        protocol, action, phase = name.rsplit(".", 2)
+        if action == "response_closed":
+            if phase == "started" and self._stream is not None:
+                self._connections.add(self._stream)
+                self._job.set_connection(None)
+        elif phase != "failed":
+            self._job.check()
+            self._handle(protocol, action, phase, info)
+            self._job.check()
+
+    def _handle(self, protocol: str, action: str, phase: str, info: dict[str, Any]) -> None:
+        match action, phase:
+            case "connect_tcp", "started":
+                self.is_new = True
+                self._connections.clear()
+            case "connect_tcp" | "start_tls", "complete":
+                self.set_stream(info["return_value"])
+            case "send_request_headers", _ if protocol == "http2":
+                self.set_stream(None)  # other requests share the connection
+            case "send_request_headers", "started" if self._stream is None:
+                self.set_stream(self._connections.take_only())
+            case "send_request_body", "complete":
+                self._listener.post(self._listener.request_written, self._job)
+            case _:
+                pass
+
+    def response_on(self, stream: Any) -> None:
+        """Handle the head of a response over HTTP/1.1, which tells the connection for certain."""
+        self._connections.remove(stream)
+        self.set_stream(stream)
+
+    def set_stream(self, stream: Any) -> None:
+        """Set the connection of the request; None: unknown, or shared."""
+        self._stream = stream
+        self._job.set_connection(stream)
 
 
 class Worker:
-    """A thread that carries one exchange after the other.
+    """A thread that sends one exchange after the other.
 
     Args:
-        make: Makes what it uses; called in its thread.
-        seconds: How long opening a connection may take.
-        told: Whom it tells what it finds.
+        new_connections: Makes the client and its connections; called in the thread of the worker.
+        seconds: The seconds that opening a connection may take.
+        listener: Gets the reports.
     """
 
-    def __init__(self, make: Callable[[], ClientUse], seconds: float, told: Told) -> None:
-        self._make = make
+    def __init__(
+        self,
+        new_connections: Callable[[], KeptConnections],
+        seconds: float,
+        listener: WorkerListener,
+    ) -> None:
+        self._new_connections = new_connections
         self._seconds = None if seconds == math.inf else seconds
-        self._told = told
-        self._jobs = SimpleQueue[Job | None]()
-        self._use: ClientUse | None = None
+        self._listener = listener
+        self._jobs = SimpleQueue[ExchangeJob | None]()
+        self._connections: KeptConnections | None = None
         self._thread = threading.Thread(target=self._run, name="sansmcp HTTP", daemon=True)
         self._thread.start()
 
-    def carry(self, job: Job) -> None:
-        """Carry an exchange."""
+    def send(self, job: ExchangeJob) -> None:
+        """Begin to send an exchange."""
         self._jobs.put(job)
 
     def end(self) -> None:
-        """End when nothing is carried any more."""
+        """End the thread after its last job."""
         self._jobs.put(None)
 
     def join(self, seconds: float) -> None:
-        """Wait for the end, for so long at most."""
+        """Wait until the thread has ended, or for `seconds`."""
         self._thread.join(max(seconds, 0.0))
 
     def leave_to_parent(self) -> None:
-        """This is a process made by `os.fork`, in which there is no such thread."""
-        if self._use is not None:
-            self._use.leave_to_parent()
+        """Close the descriptors in a process made by `os.fork`, which does not have this thread."""
+        if self._connections is not None:
+            self._connections.leave_to_parent()
 
     def _run(self) -> None:
         if hasattr(signal, "pthread_sigmask"):
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # for the main thread
-        use = self._use = self._make()
+        connections = self._connections = self._new_connections()
         while (job := self._jobs.get()) is not None:
-            tell: Callable[[], object] | None = None
+            last: Callable[[], object] | None = None
             with suppress(_Aborted):
-                tell = self._carry(use, job)
-            # At once, so that what comes next finds this connection.
-            self._told.post(self._told.is_idle, self, tell)
-        if use.is_ours:
-            use.client.close()
+                last = self._run_job(connections, job)
+            # In one report, so that the next exchange is sent by this worker, on this connection.
+            self._listener.post(self._listener.worker_is_idle, self, last)
+        if connections.is_own:
+            connections.client.close()
 
-    def _carry(self, use: ClientUse, job: Job) -> Callable[[], object] | None:
-        """Send an exchange, and return what is to be told of its end."""
-        told = self._told
-        is_new = has_head = False
-        stream: Any = None
-
-        def trace(name: str, info: dict[str, Any]) -> None:
-            nonlocal is_new, stream
-            _, what, step = name.rsplit(".", 2)
-            if what == "response_closed":
-                if step == "started" and stream is not None:
-                    use.freed(stream)
-                    job.runs_on(None)
-                return
-            if step == "failed":
-                return
-            job.check()
-            if what == "connect_tcp" and step == "started":
-                is_new = True
-                use.opens()
-            elif what in ("connect_tcp", "start_tls") and step == "complete":
-                stream = info["return_value"]
-                job.runs_on(stream)
-            elif what == "send_request_headers" and name.startswith("http2."):
-                stream = None  # it carries others, too
-                job.runs_on(None)
-            elif what == "send_request_headers" and step == "started" and stream is None:
-                stream = use.guess()
-                job.runs_on(stream)
-            elif what == "send_request_body" and step == "complete":
-                told.post(told.has_sent, job)
-            job.check()
-
+    def _run_job(
+        self, connections: KeptConnections, job: ExchangeJob
+    ) -> Callable[[], object] | None:
+        """Send an exchange, and return the report of its end."""
+        trace = _ConnectionTrace(connections, job, self._listener)
+        has_head = False
         try:
-            response = self._send(use, job, trace)
+            response = self._send(connections, job, trace)
+            has_head = True
             try:
-                has_head = True
-                if response.http_version == "HTTP/2":
-                    if is_beside(job.exchange):
-                        return partial(told.gives_way, job)
-                else:
-                    stream = response.extensions.get("network_stream")
-                    use.taken(stream)
-                    job.runs_on(stream)
-                text = response_text(response)
-                status, headers = response.status_code, response.headers
-                head = partial(told.has_head, job, status, headers.raw, text)
-                # What is no stream is told with what follows it.
-                is_told = "event-stream" in headers.get("content-type", "")
-                if is_told:
-                    told.post(head)
-                is_first = True
-                for data in response.iter_bytes():
-                    if not is_first:
-                        job.wait()
-                    if not is_told:
-                        told.post(head)
-                    told.post(told.has_data, job, data)
-                    is_first, is_told = False, True
+                if response.http_version != "HTTP/2":
+                    trace.response_on(response.extensions.get("network_stream"))
+                elif is_beside(job.exchange):
+                    return partial(self._listener.stream_refused, job)
+                head = self._read_response(job, response)
             finally:
                 response.close()
-            return partial(told.has_end, job, None if is_told else head)
-        except (
-            Exception
-        ) as error:  # also of hooks, of `auth=`, and of an application in this process
+            return partial(self._listener.response_ended, job, head)
+        # Hooks, `auth=` and an application in this process may raise anything.
+        except Exception as error:
             if job.is_aborted:
                 return None
             if not is_known(error):
                 LOGGER.error("the httpx2 client has failed", exc_info=error)
-            why = failure_text(error, has_head=has_head, connect=self._seconds)
-            kept = not (is_new or has_head) and was_kept(error)
-            return partial(told.has_failed, job, why, kept=kept)
+            text = failure_text(error, has_head=has_head, connect=self._seconds)
+            kept = not (trace.is_new or has_head) and was_kept(error)
+            return partial(self._listener.exchange_failed, job, text, kept=kept)
         finally:
-            job.runs_on(None)
+            job.set_connection(None)
 
-    def _send(self, use: ClientUse, job: Job, trace: Callable[..., None]) -> httpx2.Response:
-        """Send a request, as soon as the pool of the client has room for it."""
+    def _read_response(
+        self, job: ExchangeJob, response: httpx2.Response
+    ) -> Callable[[], object] | None:
+        """Read the body of a response. If the body is empty, return the report of the head."""
+        listener = self._listener
+        status, headers, text = response.status_code, response.headers, response_text(response)
+        head: Callable[[], object] | None
+        head = partial(listener.head_received, job, status, headers.raw, text)
+        if "event-stream" in headers.get("content-type", ""):
+            listener.post(head)  # any other head is reported together with the body
+            head = None
+        is_first = True
+        for data in response.iter_bytes():
+            if not is_first:
+                job.wait()
+            if head is not None:
+                listener.post(head)
+            listener.post(listener.data_received, job, data)
+            is_first, head = False, None
+        return head
+
+    def _send(
+        self, connections: KeptConnections, job: ExchangeJob, trace: Callable[..., None]
+    ) -> httpx2.Response:
+        """Send a request when the client's pool has room for it, and return the response."""
         exchange = job.exchange
         seconds = self._seconds
-        if seconds is not None and use.is_ours and not use.has_free:
-            # All addresses of a server have that time together, as one may be silent for ever.
+        if seconds is not None and connections.is_own and not connections.has_idle:
+            # All addresses of a server share that time, since any of them may never answer.
             with suppress(OSError, UnicodeError):
                 found = socket.getaddrinfo(exchange.origin.host, 0, type=socket.SOCK_STREAM)
                 seconds /= max(len(found), 1)
         while True:
-            request = build_request(use.client, exchange, connect=seconds, trace=trace)
-            self._told.post(self._told.about_to_send, job, request_text(request))
+            request = build_request(connections.client, exchange, connect=seconds, trace=trace)
+            self._listener.post(self._listener.request_begun, job, request_text(request))
             try:
-                return use.client.send(request, stream=True, follow_redirects=False)
+                return connections.client.send(request, stream=True, follow_redirects=False)
             except httpx2.PoolTimeout:
-                self._told.post(self._told.has_no_room, job)
+                self._listener.post(self._listener.pool_is_full, job)
                 job.wait()
                 if job.is_refused:
                     raise
