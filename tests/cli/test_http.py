@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import BIN, DEMO, SECONDS, Done, hear_signals, sansmcp
+from tests.support.http.proxy import proxying
 from tests.support.http.sockets import Lines, answering
 
 UNAUTHORIZED = (
@@ -173,12 +174,15 @@ def test_url_that_is_none_is_refused(url: str) -> None:
 
 
 def test_proxy_of_the_environment_is_not_gone_around() -> None:
-    """The user may have a reason to set a proxy."""
+    """The user may have a reason to set a proxy, and learns that it was the proxy that refused."""
     env = {name: "" for name in os.environ if name.lower().endswith("_proxy")}
-    done = sansmcp("inspect", "--url", "http://host.invalid/", **{**env, "HTTP_PROXY": "http://p"})
+    with proxying(status=403) as proxy:
+        env["HTTPS_PROXY"] = proxy.url
+        done = sansmcp("inspect", "--url", "https://host.invalid/", **env)
 
-    assert done.returncode == 2
-    assert "NO_PROXY=host.invalid" in done.stderr
+    assert done.returncode == 3
+    assert "the proxy has refused the connection with status 403" in done.stderr
+    assert proxy.asked[0] == "CONNECT host.invalid:443"
 
 
 # ----------------------------------------------------------------------------------- it fails
