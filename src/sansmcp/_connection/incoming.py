@@ -1,4 +1,7 @@
-"""Requests of the peer: each is answered once, refused, or cancelled."""
+"""The open requests of the peer: each is answered once, refused, or cancelled.
+
+`intake` judges a new request before, and opens it here.
+"""
 
 from __future__ import annotations
 

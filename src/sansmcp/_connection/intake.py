@@ -1,4 +1,8 @@
-"""The intake of requests of the peer: each is judged once, then delivered, answered or refused."""
+"""The intake of requests: each new request of the peer is judged, then delivered or refused.
+
+This is the way of a request until it is open. Afterwards it belongs to `incoming`, which has the
+table of open requests and sends the responses.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from .._rules.conversation import Conversation
 from .._rules.messages import (
     BAD_REQUEST_ID,
     NULL_PARAMS,
@@ -19,7 +24,7 @@ from .._rules.request_meta import OPTIONAL, PROTOCOL_VERSION, Envelope, read_env
 from .._rules.sending import NULLS, Breach, judge_request, null_members
 from .._rules.state_tables import Phase
 from .._spec.errors import ErrorCode
-from .._spec.methods import META
+from .._spec.methods import META, Method
 from .._spec.modern_methods import MODERN_DIALECT
 from .._spec.registry import KNOWN_METHODS
 from .._wire.values import (
@@ -70,6 +75,20 @@ class Intake:
     ) -> None:
         """Judge a request, then deliver, answer or refuse it.
 
+        The order of the steps decides which breach is reported, and with which id and revision the
+        error goes out. The comments in the code have the same numbers.
+
+        1. A request of a server to a client of 2026-07-28 is reported and dropped.
+        2. A request without a usable id, or with the id of an open request, gets no response of
+           its own: `refuse_unreadable`, `refuse_duplicate`.
+        3. The JSON-RPC envelope is judged.
+        4. The conversation is found: modern by the envelope in `_meta`, else legacy; and the peer.
+        5. The method is judged in this conversation (`judge_request`), then its progress token.
+        6. The request is open: `_open` adds it to the tables, and notes the use of its id.
+        7. The first breach of steps 3 to 5 is answered, or reported if it is tolerated.
+        8. `_accepts_extras` notes the task or the answers that the request brings, or refuses it.
+        9. Over the limit it is refused. Else a part answers it, or the application gets it.
+
         Keeps JSON-002.
 
         Args:
@@ -78,11 +97,12 @@ class Intake:
             route: The way of the response; None on a byte stream.
             batch: The batch that the request is part of.
         """
+        # 1. Who may send requests.
         conversation, peer = self._core.conversation, self._core.peer
         if conversation.dialect.is_modern and self._core.side is _CLIENT:
             self._core.report(Breach("STATE-006", f"the server sent the request {method[:80]}"))
             return
-        # The id and its key in the table of open requests.
+        # 2. The id and its key in the table of open requests.
         raw: Any = message["id"]
         id: IdKey | None
         if (type(raw) is int and LEAST_OWN_HASH <= raw <= GREATEST_OWN_HASH) or type(raw) is str:
@@ -97,7 +117,7 @@ class Intake:
             is_modern = self._core.modern is not None and self._is_modern_request(message)
             self._incoming.refuse_duplicate(raw, route, batch, "ID-002" if is_modern else "ID-001")
             return
-        # The JSON-RPC envelope.
+        # 3. The JSON-RPC envelope.
         given: Any = message.get("params", MISSING)
         breach: Breach | None = None
         params: JSONObject = given if given.__class__ is dict else {}
@@ -108,7 +128,7 @@ class Intake:
             or "error" in message
         ):
             breach = judge_request_or_notification(message)
-        # The conversation: legacy, or modern by the envelope in `_meta`; and the sender.
+        # 4. The conversation: legacy, or modern by the envelope in `_meta`; and the sender.
         is_modern = False
         if self._core.modern is not None and (
             "_meta" in params
@@ -127,7 +147,7 @@ class Intake:
             principal = given_by.principal
             if principal is not None and principal is not peer.principal:
                 peer = peer._as(principal, given_by.principal_key)
-        # The rules of the method in this conversation.
+        # 5. The rules of the method in this conversation.
         sender = self._core.other
         spec = conversation.dialect.requests[sender].get(method)
         request = IncomingRequest(raw, key, method, params, spec, peer, route, batch)
@@ -157,27 +177,9 @@ class Intake:
                     breach = self._judge_meta(request, meta)
                 else:
                     breach = None
-        # The request is open from here on.
-        self._incoming.requests[key] = request
-        if batch is not None:
-            self._incoming.join_batch(batch, raw)
-        used = self._incoming.used_ids
-        if is_modern:  # an id may be used again after its response
-            if self._incoming.cancelled_ids.discard(id):
-                text = f"the id {raw!r} is that of a cancelled request, which gets no response"
-                self._core.report(Breach("ID-002", text, tolerated=True), request=request)
-        elif self._core.is_shared:
-            pass  # many clients use the same ids
-        elif id == used.expected:
-            used.expected += 1
-        elif used.add(id):
-            self._core.report(
-                Breach("ID-001", f"the id {raw!r} was used before", tolerated=True),
-                request=request,
-            )
-        elif used.forgotten:
-            self._incoming.report_forgotten_id()
-        # Refuse the request, or note what it asks for.
+        # 6. The request is open from here on.
+        self._open(request, id, batch)
+        # 7. The breach of an earlier step.
         if given is None:
             self._core.report(NULL_PARAMS, request=request)
         if breach is not None:
@@ -190,36 +192,12 @@ class Intake:
                     self._incoming.refuse_breach(request, breach)
                 return
             self._core.report(breach, request=request)
-        if spec is None or spec.task_gate is not None:
-            if spec is None and self._core.config.unknown_methods == "refuse":
-                self._incoming.refuse(
-                    request, ErrorCode.METHOD_NOT_FOUND, f"unknown method {method}"
-                )
-                return
-            if spec is not None and "task" in params:
-                request._task = spec.task_gate in conversation.gates[self._core.side]
-        elif spec.allows_questions:
-            if ("inputResponses" in params or "requestState" in params) and (
-                breach := judge_inputs(params)
-            ) is not None:
-                self._incoming.refuse_breach(request, breach)
-                return
-            if self._core.config.state_keys and is_modern:
-                try:
-                    request._digest = digest_of(params)
-                except RecursionError:
-                    text = "params are nested too deep"
-                    breach = Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
-                    self._incoming.refuse_breach(request, breach)
-                    return
-                if (
-                    self._core.at is not None
-                    and "requestState" in params
-                    and (breach := self.judge_seal(request, self._core.at)) is not None
-                ):
-                    self._incoming.refuse_breach(request, breach, BAD_STATE)
-                    return
-        # Deliver the request, or let a part answer it.
+        # 8. What the request brings besides its params.
+        if (
+            spec is None or spec.allows_questions or spec.task_gate is not None
+        ) and not self._accepts_extras(request, spec, conversation):
+            return
+        # 9. Deliver the request, or let a part answer it.
         n_open, limit = len(self._incoming.requests), self._core.config.max_requests
         if n_open > limit and not self._is_automatic_ping(method):
             self._incoming.refuse_for_limit(request)
@@ -338,6 +316,83 @@ class Intake:
             self._incoming.tokens[key] = None
         request._token = token
         return None
+
+    def _open(self, request: IncomingRequest, id: IdKey, batch: Batch | None) -> None:
+        """Add a request to the table of open requests, and note the use of its id.
+
+        The reuse of an id is reported (ID-001, ID-002); the request is served all the same.
+
+        Args:
+            request: The request.
+            id: Its id in the form that tables of ids have.
+            batch: The batch that the request is part of.
+        """
+        incoming, raw = self._incoming, request._id
+        incoming.requests[request._key] = request
+        if batch is not None:
+            incoming.join_batch(batch, raw)
+        used = incoming.used_ids
+        if request._is_modern:  # an id may be used again after its response
+            if incoming.cancelled_ids.discard(id):
+                text = f"the id {raw!r} is that of a cancelled request, which gets no response"
+                self._core.report(Breach("ID-002", text, tolerated=True), request=request)
+        elif self._core.is_shared:
+            pass  # many clients use the same ids
+        elif id == used.expected:
+            used.expected += 1
+        elif used.add(id):
+            self._core.report(
+                Breach("ID-001", f"the id {raw!r} was used before", tolerated=True),
+                request=request,
+            )
+        elif used.forgotten:
+            incoming.report_forgotten_id()
+
+    def _accepts_extras(
+        self, request: IncomingRequest, spec: Method | None, conversation: Conversation
+    ) -> bool:
+        """Note the task that a request wants to be, or the answers and the state that it brings.
+
+        Returns:
+            Whether the request goes on; False: it was refused, also as an unknown method.
+        """
+        params = request._params
+        if spec is None:
+            if self._core.config.unknown_methods == "refuse":
+                text = f"unknown method {request._method}"
+                self._incoming.refuse(request, ErrorCode.METHOD_NOT_FOUND, text)
+                return False
+        elif spec.task_gate is not None:
+            if "task" in params:
+                request._task = spec.task_gate in conversation.gates[self._core.side]
+        else:
+            if ("inputResponses" in params or "requestState" in params) and (
+                breach := judge_inputs(params)
+            ) is not None:
+                self._incoming.refuse_breach(request, breach)
+                return False
+            if self._core.config.state_keys and request._is_modern:
+                return self._accepts_state(request)
+        return True
+
+    def _accepts_state(self, request: IncomingRequest) -> bool:
+        """Prepare the seal of the next state of a request, and open that of the state it brings."""
+        params = request._params
+        try:
+            request._digest = digest_of(params)
+        except RecursionError:
+            text = "params are nested too deep"
+            breach = Breach("OWN-002", text, ErrorCode.INVALID_PARAMS)
+            self._incoming.refuse_breach(request, breach)
+            return False
+        if (
+            self._core.at is not None
+            and "requestState" in params
+            and (found := self.judge_seal(request, self._core.at)) is not None
+        ):
+            self._incoming.refuse_breach(request, found, BAD_STATE)
+            return False
+        return True
 
     def _is_automatic_ping(self, method: str) -> bool:
         """Whether the method is a ping that the library answers, even at the limit of requests."""

@@ -289,7 +289,10 @@ class Machine:
         self.receive(data)
 
     def receive(self, data: bytes | bytearray, route: Route | None = None) -> None:
-        """Decode one JSON text of the peer, and give the message to its part."""
+        """Decode one JSON text of the peer, and give the message to its part.
+
+        For speed a request goes to its part from here, as `receive_object` would give it.
+        """
         if self.core.state is not _OPEN and self.core.state is not State.SEND_CLOSED:
             return
         self.pings.heard_at = self.core.now
