@@ -65,7 +65,9 @@ def build_request(
     )
 
 
-def failure_text(error: Exception, *, has_head: bool = False, connect: float | None = None) -> str:
+def failure_text(
+    error: BaseException, *, has_head: bool = False, connect: float | None = None
+) -> str:
     """What went wrong, and what to do about it, in one sentence without what the peer wrote.
 
     Args:
@@ -135,12 +137,12 @@ def tls_for(url: str, tls: ssl.SSLContext | None) -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def is_known(error: Exception) -> bool:
+def is_known(error: BaseException) -> bool:
     """Whether it is a failure of the way to the server, and not of the caller's program."""
     return isinstance(error, httpx2.HTTPError | ssl.SSLError)  # one of TLS may come as it is
 
 
-def was_kept(error: Exception) -> bool:
+def was_kept(error: BaseException) -> bool:
     """Whether a connection that was kept may have been closed as the request was sent."""
     return isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
 

@@ -331,8 +331,11 @@ class Worker:
             finally:
                 response.close()
             return partial(self._listener.response_ended, job, head)
-        # Hooks, `auth=` and an application in this process may raise anything.
-        except Exception as error:
+        except _Aborted:
+            raise
+        # Hooks, `auth=` and an application in this process may raise anything, and a thread that
+        # ended by it would leave the request without an ending.
+        except BaseException as error:
             if job.is_aborted:
                 return None
             if not is_known(error):

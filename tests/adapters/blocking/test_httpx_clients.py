@@ -84,16 +84,19 @@ def test_mock_transport_refuses() -> None:
     assert (caught.value.status, caught.value.retry_after) == (429, 7.0)
 
 
-def test_hook_that_fails_ends_the_call_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("failure", [OSError("the keychain is locked"), SystemExit(3)])
+def test_hook_that_fails_ends_the_call_and_is_logged(
+    failure: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is a part of the caller's program, and no reason to end the conversation."""
 
     def on_request(request: httpx2.Request) -> None:
         if b"tools/call" in request.content:
-            raise OSError("the keychain is locked")
+            raise failure
 
     http = httpx2.Client(event_hooks={"request": [on_request]})
     with served(handle) as server, connecting(server, http) as client:
-        with pytest.raises(ConnectionLost, match="the httpx2 client has failed: OSError"):
+        with pytest.raises(ConnectionLost, match=type(failure).__name__):
             echo(client)
         assert list(client.items("tools/list")) == []
     assert "the httpx2 client has failed" in caplog.messages
