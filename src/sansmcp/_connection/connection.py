@@ -107,7 +107,7 @@ class Connection:
     ) -> None:
         """Take the next bytes of the peer's stream, in pieces of any size.
 
-        Faults of the peer never raise: a bad line becomes an event, and the lines around it are
+        Breaches by the peer never raise: a bad line becomes an event, and the lines around it are
         handled.
 
         Args:
@@ -145,7 +145,7 @@ class Connection:
     ) -> None:
         """Take one whole encoded message, for transports that have their own framing.
 
-        Faults of the peer never raise: a bad message becomes an event.
+        Breaches by the peer never raise: a bad message becomes an event.
 
         Args:
             message: One JSON text without framing.

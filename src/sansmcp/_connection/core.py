@@ -142,7 +142,7 @@ class Core:
         refused: Whether a message larger than the hard limit was dropped during this verb.
         is_shared: Whether many clients share the connection. Request ids and progress tokens are
             then valid on their route only, and no state outlasts a request.
-        last_fault: The last reported breach that was not tolerated.
+        last_breach: The last reported breach that was not tolerated.
         unsent_calls: Requests of this side that could not be sent, each with reason and text. They
             end when the verb is done. None before the first.
     """
@@ -161,7 +161,7 @@ class Core:
         "known_deadline",
         "known_events",
         "known_output",
-        "last_fault",
+        "last_breach",
         "legacy_revisions",
         "modern",
         "modern_revisions",
@@ -271,7 +271,7 @@ class Core:
         self.known_events: bool = False
         self.known_deadline: float | None = None
         self.is_shared: bool = False
-        self.last_fault: Breach | None = None
+        self.last_breach: Breach | None = None
 
         self.unsent_calls: list[tuple[OutgoingRequest, FailureReason, str]] | None = None
         self.requests: dict[RequestKey, IncomingRequest] = {}
@@ -441,7 +441,7 @@ class Core:
     ) -> None:
         """Report a breach of a rule by the peer."""
         if not breach.tolerated:
-            self.last_fault = breach
+            self.last_breach = breach
         self.events.append(
             ProtocolViolation(
                 rule=breach.rule,
@@ -491,7 +491,7 @@ class Core:
             self.report(null_member(name), request=request)
 
     def accept_capabilities(self, revision: str, capabilities: JSONObject) -> JSONObject:
-        """The peer's capabilities without null members; report each fault in them."""
+        """The peer's capabilities without null members; report each breach in them."""
         for breach in judge_capabilities(self.registry, revision, capabilities):
             self.report(breach)
         return self.registry.without_nulls(capabilities)

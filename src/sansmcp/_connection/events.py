@@ -436,15 +436,15 @@ class ProtocolViolation(Record):
 
     Attributes:
         rule: The id of the rule; the table of rules has its text and its page.
-        text: The fault in one sentence.
+        text: The breach in one sentence.
         tolerated: Whether the message was handled all the same.
-        fatal: Whether the connection ends because of the fault; `ConnectionClosed` follows.
+        fatal: Whether the connection ends because of the breach; `ConnectionClosed` follows.
         excerpt: The first bytes of data that was no valid message; else None. A note in it says
             where the data was cut and how long it was. It is data of the peer: keep it out of logs
             that others read.
         code: The JSON-RPC code of the error response to the message, or of the one that would be
             sent if the message could be answered; None if there is none.
-        request: The request of either side that the fault is about, if any.
+        request: The request of either side that the breach is about, if any.
     """
 
     rule: str

@@ -15,7 +15,7 @@ from .._rules.messages import (
 from .._rules.sending import (
     NULL,
     Breach,
-    result_shape_fault,
+    result_shape_breach,
     result_without_nulls,
 )
 from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger, State, StateTrigger
@@ -127,24 +127,24 @@ class IncomingRequests(MethodPart):
         part = self.part_of(request)
         if part is not None:
             result = part.prepare_result(request, result)
-        fault: str | None = None
+        wrong: str | None = None
         if spec is None or not self._core.checks_shape:
             optional = META if spec is None else spec.result_optional
             result = result_without_nulls(optional, request._task, result)
         else:
-            fault = result_shape_fault(spec, request._task, result)
-            if fault is NULL:
+            wrong = result_shape_breach(spec, request._task, result)
+            if wrong is NULL:
                 result = result_without_nulls(spec.result_optional, request._task, result)
-                fault = result_shape_fault(spec, request._task, result)
+                wrong = result_shape_breach(spec, request._task, result)
         if request._is_modern:
             body = self._messages.complete(spec, result, meta)
         else:
             body = self._core.encode_object(result, meta)
-        if fault is not None and not (
+        if wrong is not None and not (
             request._is_modern and self._messages.is_extension_result(result)
         ):
             rule = "OWN-014" if spec is None else spec.result_rule
-            raise LocalProtocolError(rule, f"result of {request._method}: {fault}")
+            raise LocalProtocolError(rule, f"result of {request._method}: {wrong}")
         if part is not None:
             part.check_result(request, result)
         # Everything is checked: from here on nothing raises.

@@ -14,7 +14,7 @@ from .._rules.messages import (
     judge_response,
     no_increase,
 )
-from .._rules.sending import Breach, result_shape_fault
+from .._rules.sending import Breach, result_shape_breach
 from .._rules.state_tables import REQUESTS, RequestState, RequestTrigger
 from .._spec.legacy_methods import TASK_OPTIONAL
 from .._spec.methods import META, QUESTIONS
@@ -89,36 +89,36 @@ class IncomingResponses:
                 return
         result: Any = message.get("result", MISSING)
         outcome: Outcome | InputRequired
-        fault: Breach | None = None
+        breach: Breach | None = None
         if result.__class__ is not dict or "error" in message or message.get("jsonrpc") != "2.0":
-            outcome, fault = self._no_result(call, message)
+            outcome, breach = self._no_result(call, message)
         elif (
             call._is_modern
             and (kind := result.get("resultType", "complete")) != "complete"
             and not (call._purpose is _APPLICATION and self._messages.is_extension_result(result))
         ):
             self._core.drop_nulls((*QUESTIONS, *META), result, call)
-            interim, fault = self._incomplete_result(call, kind, result)
+            interim, breach = self._incomplete_result(call, kind, result)
             if interim is None:
                 return  # the request was sent again and stays open
             outcome = interim
         elif (
             (spec := call._spec) is None
             or not self._core.checks_shape
-            or result_shape_fault(spec, call._task, result) is not None
-        ) and (fault := self._judge_result(call, result)) is not None:
-            outcome = invalid(call, fault, result)
+            or result_shape_breach(spec, call._task, result) is not None
+        ) and (breach := self._judge_result(call, result)) is not None:
+            outcome = invalid(call, breach, result)
         else:
             if call._task and call._token is not None:
                 self._keep_token_for_task(call, result)
             if call._spec is not None and call._spec.has_part:
                 self.note_peer_tasks(call._method, result)
             if call._is_modern and "resultType" not in result:
-                fault = NO_RESULT_TYPE
+                breach = NO_RESULT_TYPE
             outcome = ResponseReceived(request=call, result=result)
         self._outgoing.conclude(call, _ANSWERED)
-        if fault is not None:
-            self._core.report(fault, request=call)
+        if breach is not None:
+            self._core.report(breach, request=call)
         if call._purpose is _APPLICATION:
             self._core.events.append(outcome)
         else:
@@ -185,7 +185,7 @@ class IncomingResponses:
     def _no_result(
         self, call: OutgoingRequest, message: JSONObject
     ) -> tuple[Outcome, Breach | None]:
-        """The outcome of a response that is an error or not valid, and its fault."""
+        """Return the outcome of an error or of an invalid response, and the breach, if any."""
         breach = judge_response(message)
         if breach is not None:
             return invalid(call, breach, message.get("result")), breach
@@ -206,7 +206,7 @@ class IncomingResponses:
     def _incomplete_result(
         self, call: OutgoingRequest, kind: object, result: JSONObject
     ) -> tuple[Outcome | InputRequired | None, Breach | None]:
-        """The outcome of a result whose `resultType` is not `complete`, and its fault.
+        """Return the outcome of a result with another type than `complete`, and its breach, if any.
 
         Keeps JSON-023.
         """
@@ -216,7 +216,10 @@ class IncomingResponses:
         return invalid(call, breach, result), breach
 
     def _judge_result(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
-        """The fault of a result, or None; optional members that are null are removed first."""
+        """Return the breach if a result is not valid; else None.
+
+        Optional members that are null are removed first.
+        """
         spec = call._spec
         optional = META if spec is None else spec.result_optional
         drop = self._core.drop_invalid if call._purpose in _FORGIVEN else self._core.drop_nulls
@@ -229,7 +232,7 @@ class IncomingResponses:
             or (call._is_modern and self._messages.is_extension_result(result))
         ):
             return None
-        wrong = result_shape_fault(spec, call._task, result)
+        wrong = result_shape_breach(spec, call._task, result)
         if wrong is None:
             return None
         return Breach(spec.result_rule, f"result of {call._method}: {wrong}")

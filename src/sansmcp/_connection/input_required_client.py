@@ -14,7 +14,7 @@ from .._rules.sending import (
     Breach,
     judge_question,
     question_without_nulls,
-    result_shape_fault,
+    result_shape_breach,
     without_nulls,
 )
 from .._rules.state_tables import State
@@ -104,12 +104,12 @@ class InputRequiredClient:
         Keeps OWN-027.
 
         Returns:
-            The outcome, and the fault of the result, if any. Without an outcome the request was
+            The outcome, and the breach of the result, if any. Without an outcome the request was
             sent again (the server has asked no question) and stays open.
         """
-        fault = self._judge_questions(call, result)
-        if fault is not None:
-            return invalid(call, fault, result), fault
+        breach = self._judge_questions(call, result)
+        if breach is not None:
+            return invalid(call, breach, result), breach
         if call._rounds >= self._core.config.max_input_rounds:
             text = f"{call._method} was answered with questions {call._rounds} times"
             reason = FailureReason.TOO_MANY_ROUNDS
@@ -148,9 +148,9 @@ class InputRequiredClient:
                 text = f"the answer to {name!r} must be a bare result, without {min(alien)}"
                 raise LocalProtocolError("MRTR-020", text)
             given = without_nulls(spec.result_optional, given)
-            fault = result_shape_fault(spec, False, given)
-            if fault is not None and self._core.checks_shape:
-                raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {fault}")
+            wrong = result_shape_breach(spec, False, given)
+            if wrong is not None and self._core.checks_shape:
+                raise LocalProtocolError("MRTR-020", f"the answer to {name!r}: {wrong}")
             checked[name] = given
         if unknown := responses.keys() - questions.keys():
             raise LocalProtocolError("MRTR-019", f"{min(unknown, key=str)!r} was not asked")
@@ -184,7 +184,10 @@ class InputRequiredClient:
         return body
 
     def _judge_questions(self, call: OutgoingRequest, result: JSONObject) -> Breach | None:
-        """The fault of a result with questions, or None; tolerated faults are reported."""
+        """Return the breach if a result with questions is not valid; else None.
+
+        A tolerated breach is reported here.
+        """
         if call._spec is None or not call._spec.allows_questions:
             return Breach("MRTR-003", f"{call._method} was answered with questions")
         if call._body is None:
@@ -192,9 +195,9 @@ class InputRequiredClient:
                 "MRTR-026",
                 f"{call._method} was sent with inputResponses or requestState of the application",
             )
-        fault = judge_input_required(result)
-        if fault is not None:
-            return fault
+        breach = judge_input_required(result)
+        if breach is not None:
+            return breach
         conversation = self._core.conversation
         gates = conversation.gates[self._core.side]
         questions: Any = result.get("inputRequests", {})

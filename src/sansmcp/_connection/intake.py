@@ -207,7 +207,7 @@ class Intake:
                 self._outgoing.pause_timeouts()
 
     def judge_seal(self, request: IncomingRequest, at: float) -> Breach | None:
-        """The fault of the seal of a state, or None: then `request._opened` is the state."""
+        """Return the breach if the seal of a state is not valid; else keep the state."""
         state: Any = request._params["requestState"]
         try:
             request._opened = unseal(state, request, self._core.config.state_keys, at=at)
@@ -224,7 +224,7 @@ class Intake:
         return not self._core.legacy_revisions or (is_object(meta) and PROTOCOL_VERSION in meta)
 
     def _envelope_of(self, method: str, params: JSONObject) -> Envelope | Breach | None:
-        """The envelope in a request's `_meta`, or its fault; None for a legacy request.
+        """Return the envelope in `_meta`, or the breach if it is not valid; None if it is legacy.
 
         Keeps LIFE-012.
         """
@@ -305,7 +305,7 @@ class Intake:
         return attrs.evolve(breach, text=f"{breach.text}; this server speaks {speaks} only")
 
     def _judge_meta(self, request: IncomingRequest, meta: object) -> Breach | None:
-        """The fault of the progress token in `_meta`, or None; a good token is kept."""
+        """Return the breach if the progress token is not valid; else keep it, and return None."""
         token = token_in(meta)
         if token is None or isinstance(token, Breach):
             return token

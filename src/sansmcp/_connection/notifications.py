@@ -176,9 +176,9 @@ class Notifications(MethodPart):
         given: Any = message.get("params", MISSING)
         params: JSONObject = given if given.__class__ is dict else {}
         if given.__class__ is not dict or message.get("jsonrpc") != "2.0":
-            fault = judge_request_or_notification(message)
-            if fault is not None:
-                self._core.report(fault)
+            breach = judge_request_or_notification(message)
+            if breach is not None:
+                self._core.report(breach)
                 return
             if given is None:
                 self._core.report(NULL_PARAMS)

@@ -172,7 +172,7 @@ class ClientSubscriptions:
     # ------------------------------------------------------------------------------------- helpers
 
     def _notified(self, method: str, params: JSONObject) -> None:
-        """Deliver a notification with the subscription that it names, or report its fault."""
+        """Deliver a notification with the subscription that it names, or report its breach."""
         meta: Any = params.get("_meta")
         key = id_key(meta.get(SUBSCRIPTION_ID)) if is_object(meta) else None
         if key is None:
@@ -221,7 +221,7 @@ class ClientSubscriptions:
         )
 
     def _filter_of(self, honoured: object) -> JSONObject | Breach:
-        """A copy of the acknowledged filter for the handle, or its fault.
+        """Return a copy of the acknowledged filter, or the breach if it is not valid.
 
         The filter itself goes into the event and then belongs to the application.
         """
@@ -261,7 +261,7 @@ class ClientSubscriptions:
     def _judge_end(
         self, subscription: Subscription, call: OutgoingRequest, result: JSONObject
     ) -> None:
-        """Report faults of the result that ends a subscription."""
+        """Report breaches in the result that ends a subscription."""
         meta: Any = result.get("_meta")
         if not is_object(meta) or id_key(meta.get(SUBSCRIPTION_ID)) != call._id:
             text = "the result of a subscription does not name it"

@@ -171,7 +171,7 @@ class Transport:
         return False
 
     def judge_batch(self, values: list[Any]) -> Breach | None:
-        """The rule of this transport that a batch breaks, or None."""
+        """Return the breach if this transport does not take a batch; else None."""
         return None
 
     # ------------------------------------------------------------------------------- notifications

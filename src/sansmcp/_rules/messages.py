@@ -43,7 +43,7 @@ def null_member(name: str) -> Breach:
 
 
 def judge_request_or_notification(message: JSONObject) -> Breach | None:
-    """The fault of the envelope of a request or a notification, or None."""
+    """Return the breach if the envelope of a request or notification is not valid; else None."""
     if message.get("jsonrpc") != "2.0":
         return _VERSION
     if "id" in message and ("result" in message or "error" in message):
@@ -55,7 +55,7 @@ def judge_request_or_notification(message: JSONObject) -> Breach | None:
 
 
 def judge_response(message: JSONObject) -> Breach | None:
-    """The fault of the envelope of a response, except its id, or None."""
+    """Return the breach if the envelope of a response, except its id, is not valid; else None."""
     result: Any = message.get("result", MISSING)
     error: Any = message.get("error", MISSING)
     if error is MISSING:
@@ -83,9 +83,9 @@ def is_error(error: object) -> bool:
 
 
 def judge_error_without_id(message: JSONObject, dialect: Dialect | None) -> Breach | None:
-    """The fault of a well-formed error whose id is absent or null, or None.
+    """Return the breach if an error has no id, or the id null, where it needs one; else None.
 
-    Without a `dialect` the revision is unknown, and an absent id is no fault.
+    Without a `dialect` the revision is unknown, and an absent id is no breach.
     """
     if "id" in message:
         return Breach("JSON-003", "an error has the id null", tolerated=True)
@@ -95,14 +95,14 @@ def judge_error_without_id(message: JSONObject, dialect: Dialect | None) -> Brea
 
 
 def judge_unknown_object(message: JSONObject) -> Breach:
-    """The fault of an object that is no request, no notification and no response."""
+    """Return the breach of an object that is no request, no notification and no response."""
     if "method" in message:
         return Breach("ERR-001", "method is not a string")
     return Breach("ERR-001", "a message has neither method nor result nor error")
 
 
 def judge_batch(dialect: Dialect, values: list[Any]) -> Breach | None:
-    """The fault of a batch as a whole in this revision, or None."""
+    """Return the breach if a batch as a whole is not allowed in this revision; else None."""
     if not dialect.has_batches:
         return Breach("BATCH-008", "batches exist only in revision 2025-03-26")
     if not values:
@@ -111,7 +111,7 @@ def judge_batch(dialect: Dialect, values: list[Any]) -> Breach | None:
 
 
 def judge_posted_batch(values: list[Any]) -> Breach | None:
-    """The fault of a batch in a POST that mixes responses with other messages, or None."""
+    """Return the breach if a POSTed batch mixes responses with other messages; else None."""
     objects = [value for value in values if is_object(value)]
     calls = sum("method" in value for value in objects)
     answers = sum(
@@ -124,7 +124,7 @@ def judge_posted_batch(values: list[Any]) -> Breach | None:
 
 
 def judge_reserved_code(code: int, data: object) -> Breach | None:
-    """The fault of an error code that 2026-07-28 reserves, or of its `data`; None without one.
+    """Return the breach if a code is reserved by 2026-07-28, or has wrong `data`; else None.
 
     Keeps ERR-007.
     """
@@ -147,7 +147,7 @@ def judge_reserved_code(code: int, data: object) -> Breach | None:
 
 
 def judge_caching_hints(result: JSONObject) -> Breach | None:
-    """The fault of the caching hints of a result, or None."""
+    """Return the breach if the caching hints of a result are not valid; else None."""
     ttl: Any = result.get("ttlMs", MISSING)
     scope: Any = result.get("cacheScope", MISSING)
     if ttl is MISSING or scope is MISSING:
@@ -163,7 +163,7 @@ def judge_caching_hints(result: JSONObject) -> Breach | None:
 
 
 def judge_input_required(result: JSONObject) -> Breach | None:
-    """The fault of a result with questions, except the questions themselves, or None."""
+    """Return the breach if a result with questions is not valid, but for these; else None."""
     questions: Any = result.get("inputRequests", {})
     state: Any = result.get("requestState", MISSING)
     if not is_object(questions) or (state is not MISSING and not isinstance(state, str)):
@@ -176,7 +176,7 @@ def judge_input_required(result: JSONObject) -> Breach | None:
 
 
 def judge_inputs(params: JSONObject) -> Breach | None:
-    """The fault of `inputResponses` and `requestState` in a request, or None.
+    """Return the breach if `inputResponses` or `requestState` is not valid; else None.
 
     Keeps MRTR-028.
     """
@@ -198,7 +198,7 @@ def id_of_other_type(key: IdKey) -> IdKey | None:
 
 
 def token_in(meta: object) -> ProgressToken | Breach | None:
-    """The progress token in a `_meta`, or its fault; None without a token."""
+    """Return the progress token in `_meta`, or the breach if it is not valid; None without one."""
     if not is_object(meta):
         return Breach("OWN-014", "_meta is not an object", ErrorCode.INVALID_PARAMS)
     raw: Any = meta.get("progressToken", MISSING)
@@ -217,7 +217,7 @@ def token_in_use(token: ProgressToken) -> Breach:
 
 
 def judge_progress(params: JSONObject) -> Breach | None:
-    """The fault of the required params of `notifications/progress`, or None."""
+    """Return the breach if a required member of progress is not valid; else None."""
     if id_key(params.get("progressToken")) is None:
         return Breach("PROG-001", "a progress token is no string and no integer")
     progress: Any = params.get("progress")
@@ -232,7 +232,7 @@ def no_increase(last: float, progress: float) -> Breach:
 
 
 def judge_cancellation(params: JSONObject, dialect: Dialect) -> Breach | None:
-    """The fault of the request id in `notifications/cancelled`, or None."""
+    """Return the breach if `notifications/cancelled` names no usable request id; else None."""
     raw: Any = params.get("requestId", MISSING)
     if id_key(raw) is not None:
         return None
@@ -254,7 +254,7 @@ _FLAGS: Final = frozenset({"listChanged", "subscribe"})
 def judge_capabilities(
     registry: Registry, revision: str | None, capabilities: JSONObject
 ) -> list[Breach]:
-    """The faults of the capabilities that a side declares in a revision (None: in any)."""
+    """Return the breaches in the capabilities that a side declares in a revision (None: in any)."""
     paths = registry.every_path if revision is None else registry.paths[revision]
     named = ["experimental"]
     objects = OBJECTS
@@ -290,7 +290,7 @@ def _judge_known(paths: Collection[str], capabilities: JSONObject, path: str) ->
 
 
 def _judge_named(path: str, declared: JSONObject) -> Breach | None:
-    """The first fault in `experimental` or `extensions`, or None: free names, with objects."""
+    """Return the first breach if `experimental` or `extensions` is not valid; else None."""
     for name, value in declared.items():
         if path == "extensions" and re.fullmatch(_EXTENSION, name) is None:
             text = f"{name[:80]!r} is no name of an extension: a prefix and a slash are needed"

@@ -71,7 +71,7 @@ class Envelope(Record):
 
 
 def read_envelope(meta: JSONObject, speaks: tuple[str, ...], shape: bool) -> Envelope | Breach:
-    """The envelope of a request, or its fault.
+    """Return the envelope of a request, or the breach if it is not valid.
 
     Args:
         meta: The request's `params._meta`.

@@ -39,7 +39,7 @@ class Breach(Record):
 
     Attributes:
         rule: The id of the rule.
-        text: The fault in one sentence.
+        text: The breach in one sentence.
         code: The code of the error response.
         tolerated: Whether the message is handled all the same, after a report.
         data: The data of the error response.
@@ -97,7 +97,7 @@ def judge_request(
     params: JSONObject,
     shape: bool,
 ) -> Breach | None:
-    """The rule that a request of `sender` breaks now, or None.
+    """Return the breach if `sender` must not send this request now; else None.
 
     Keeps ERR-002, COMP-003, ROOT-005, ROOT-006, ELIC-021.
 
@@ -144,7 +144,7 @@ def judge_request(
 
 
 def judge_phase(phase: Phase, sender: Side, method: str) -> Breach | None:
-    """The rule that a request breaks in a phase before `OPERATING`, or None."""
+    """Return the breach if a request is too early in a phase before `OPERATING`; else None."""
     if phase is Phase.PROBING:
         text = f"not open: {method} came before the response to server/discover"
         return Breach("LIFE-005", text)
@@ -167,7 +167,7 @@ def too_early(method: str) -> Breach:
 
 
 def _unknown_request(conversation: Conversation, sender: Side, method: str) -> Breach | None:
-    """The breach for a request that the agreed revision does not define, or None.
+    """Return the breach if a method that the agreed revision lacks is one of MCP; else None.
 
     A method of another revision or of the other direction is a breach. A method that no revision
     defines belongs to an extension, and only the receiver can judge it.
@@ -190,7 +190,7 @@ def judge_notification(
     params: JSONObject,
     shape: bool,
 ) -> Breach | None:
-    """The rule that a notification of `sender` breaks now, or None; as `judge_request`."""
+    """Return the breach if `sender` must not send this notification now; else None."""
     early: Breach | None = None
     if method == "notifications/initialized" and sender is Side.CLIENT:
         if conversation.phase is Phase.AGREED:
@@ -239,7 +239,7 @@ def missing_gates(spec: Method, gates: frozenset[str], params: JSONObject) -> li
 def judge_question(
     dialect: Dialect, gates: frozenset[str], question: object, shape: bool
 ) -> Breach | None:
-    """The rule that a question in a result breaks, for a client with these gates, or None.
+    """Return the breach if a question must not be sent to a client with these gates; else None.
 
     Keeps ROOT-006, SAMP-004, ELIC-005.
     """
@@ -263,7 +263,7 @@ def judge_question(
 
 
 def judge_task(spec: Method, gates: frozenset[str]) -> Breach | None:
-    """The breach for a request for a task, if the receiver has not declared it, or None.
+    """Return the breach if the receiver has not declared this request as a task; else None.
 
     Keeps TASK-003, TASK-005.
     """
@@ -285,7 +285,7 @@ def capability_rule(conversation: Conversation) -> str:
 
 
 def judge_params(spec: Method, params: JSONObject) -> Breach | None:
-    """The fault of the members of params, or None: one is missing, or has the wrong JSON type.
+    """Return the breach if a member of params is missing or has the wrong JSON type; else None.
 
     `NULLS` if an optional member is null: the caller removes such members and judges again.
 
@@ -300,17 +300,17 @@ def judge_params(spec: Method, params: JSONObject) -> Breach | None:
             text = f"{spec.name}: the mode is unknown"
             return Breach("ELIC-005", text, ErrorCode.INVALID_PARAMS)
         members = spec.modes[mode]
-    fault = shape_fault(members, spec.params_optional, params)
-    if fault is None:
+    wrong = shape_breach(members, spec.params_optional, params)
+    if wrong is None:
         return None
-    if fault is NULL:
+    if wrong is NULL:
         return NULLS
-    rule = spec.member_rules.get(fault.partition(" ")[0], spec.params_rule)
-    return Breach(rule, f"params of {spec.name}: {fault}", ErrorCode.INVALID_PARAMS)
+    rule = spec.member_rules.get(wrong.partition(" ")[0], spec.params_rule)
+    return Breach(rule, f"params of {spec.name}: {wrong}", ErrorCode.INVALID_PARAMS)
 
 
 def mistyped_member(optional: OptionalMembers, value: JSONObject) -> str | None:
-    """The name of the first optional member with the wrong type, or None; null is no fault."""
+    """Return the name of the first optional member with the wrong type; None: none, or null."""
     for name, kinds in optional:
         member: Any = value.get(name)
         if member is not None and _has_wrong_type(member, kinds):
@@ -361,14 +361,14 @@ def _has_wrong_type(member: object, kinds: tuple[type, ...]) -> bool:
 
 
 NULL: Final = "an optional member is null"
-"""The verdict of `shape_fault` for null members: the caller removes them and judges again."""
+"""The verdict of `shape_breach` for null members: the caller removes them and judges again."""
 NULLS: Final = Breach("OWN-015", NULL, tolerated=True)
 
 
 def is_plain(members: Members, kinds: Mapping[str, tuple[type, ...]], value: JSONObject) -> bool:
     """Whether an object has all required members, and only known members of exact types.
 
-    This fast check passes for most messages; `shape_fault` judges the others.
+    This fast check passes for most messages; `shape_breach` judges the others.
     """
     for name, _ in members:
         if name not in value:
@@ -382,8 +382,8 @@ def is_plain(members: Members, kinds: Mapping[str, tuple[type, ...]], value: JSO
     return True
 
 
-def shape_fault(members: Members, optional: OptionalMembers, value: JSONObject) -> str | None:
-    """The fault of the members of an object as a text that begins with the name, or None."""
+def shape_breach(members: Members, optional: OptionalMembers, value: JSONObject) -> str | None:
+    """Return a text if a member is missing or mistyped, beginning with its name; else None."""
     for name, kinds in members:
         if name not in value:
             return f"{name} is missing"
@@ -407,8 +407,8 @@ def shape_fault(members: Members, optional: OptionalMembers, value: JSONObject) 
 _TASK_RESULT: Members = (("task", OBJECT),)
 
 
-def result_shape_fault(spec: Method, as_task: object, result: JSONObject) -> str | None:
-    """The fault of a result as a text, or None.
+def result_shape_breach(spec: Method, as_task: object, result: JSONObject) -> str | None:
+    """Return a text if a member of a result is missing or mistyped; else None.
 
     The result of a request for a task may be a `CreateTaskResult` (MCP 2025-11-25,
     basic/utilities/tasks).
@@ -416,11 +416,11 @@ def result_shape_fault(spec: Method, as_task: object, result: JSONObject) -> str
     Keeps TASK-013, OWN-014.
     """
     if as_task and "task" in result:
-        fault = shape_fault(_TASK_RESULT, META, result)
-        return shape_fault(TASK, TASK_OPTIONAL, result["task"]) if fault is None else fault
+        wrong = shape_breach(_TASK_RESULT, META, result)
+        return shape_breach(TASK, TASK_OPTIONAL, result["task"]) if wrong is None else wrong
     if is_plain(spec.result, spec.result_kinds, result):
         return None
-    return shape_fault(spec.result, spec.result_optional, result)
+    return shape_breach(spec.result, spec.result_optional, result)
 
 
 def result_without_nulls(

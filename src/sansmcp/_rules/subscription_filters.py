@@ -29,7 +29,7 @@ FILTERS: Final = {
 
 
 def judge_filter(value: JSONObject) -> Breach | None:
-    """The fault of the filter of a subscription, or None; unknown members are no fault."""
+    """Return the breach if a known member of a filter is not valid; else None."""
     for name in ("toolsListChanged", "promptsListChanged", "resourcesListChanged"):
         if not isinstance(value.get(name, False), bool):
             return Breach("OWN-014", f"{name} is no boolean", ErrorCode.INVALID_PARAMS)
@@ -40,7 +40,7 @@ def judge_filter(value: JSONObject) -> Breach | None:
 
 
 def judge_honoured(asked: Mapping[str, Any], honoured: JSONObject) -> Breach | None:
-    """The breach for an acknowledged filter that has more than the requested one, or None."""
+    """Return the breach if an acknowledged filter has more than the requested one; else None."""
     for name in FILTERS.values():
         value: Any = honoured.get(name)
         wish: Any = asked.get(name)

@@ -1,4 +1,4 @@
-"""The exceptions that callers of the library get. Faults of the peer are events instead."""
+"""The exceptions that callers of the library get. Breaches by the peer are events instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class LocalProtocolError(Exception):
 
     Attributes:
         rule: The id of the rule, as in the table of rules (`CANC-004`, `OWN-005`).
-        text: The fault in one sentence.
+        text: The breach in one sentence.
         needed: If `require_input` has asked for a capability that the client did not declare: the
             capabilities that it must declare. In 2026-07-28 they are `data.requiredCapabilities`
             of the error -32021. Else None.

@@ -15,8 +15,8 @@ MAX_FIELDS: Final = 200
 """The most headers of one request that are read."""
 PARAM_PREFIX: Final = b"mcp-param-"
 _LISTS: Final = (b"accept", b"access-control-request-headers", b"content-encoding")
-"""Headers whose lines form one list. A second line of another header is a fault if the library uses
-the header."""
+"""Headers whose lines form one list. A second line of another header is a breach if the library
+uses the header."""
 _NONE: Final[frozenset[bytes]] = frozenset()
 
 

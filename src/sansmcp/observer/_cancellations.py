@@ -104,7 +104,7 @@ class Cancellations:
         )
 
     def _rule_of(self, sender: SideHistory) -> str:
-        """The rule that a side breaks by a cancellation of no request."""
+        """Return the id of the rule that a cancellation of no request breaks."""
         if self._handshake.has_not_begun:
             if sender.side is Side.CLIENT and self._core.modern.n_served:
                 return "CANC-003"

@@ -141,11 +141,11 @@ class Handshake:
         if self._initialized_early:
             self._operate()
 
-    def take_initialized(self, sender: SideHistory, fault: Breach | None) -> None:
-        """The client sent `notifications/initialized`; `fault` is what is wrong with its form."""
+    def take_initialized(self, sender: SideHistory, breach: Breach | None) -> None:
+        """The client sent `notifications/initialized`; `breach` is the breach in its form."""
         conversation = self.conversation
         phase = conversation.phase
-        if fault is None and self.is_certain:
+        if breach is None and self.is_certain:
             breach = judge_notification(
                 conversation, sender.side, INITIALIZED, None, {}, shape=False
             )

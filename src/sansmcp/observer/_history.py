@@ -36,13 +36,13 @@ class RequestTerms(Record):
         gates: The gates that the client's capabilities open for questions.
         severity: The least severe level of wanted log messages; None: no log message is wanted.
         has_extensions: Whether it declares extensions, which may define methods and results.
-        faults: What is wrong with the declaration.
+        breaches: What is wrong with the declaration.
     """
 
     gates: frozenset[str]
     severity: int | None
     has_extensions: bool
-    faults: tuple[Breach, ...]
+    breaches: tuple[Breach, ...]
 
 
 class SeenRequest:

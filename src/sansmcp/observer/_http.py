@@ -228,19 +228,19 @@ class HTTPObserver:
         seen.status, seen.status_number = status, self._number
         fields = heads.fields_of(headers)
         conversation = seen.conversation
-        faults: list[heads.Fault] = []
+        breaches: list[heads.HeadBreach] = []
         if seen.method == "GET":
-            faults += heads.judge_get_response(fields, status)
+            breaches += heads.judge_get_response(fields, status)
         elif seen.method == "POST" and conversation is not None:
             if not conversation.is_old:
-                faults += heads.judge_post_response(
+                breaches += heads.judge_post_response(
                     fields, status, has_request=seen.has_request, is_modern=seen.is_modern
                 )
             session = fields.get(SESSION_ID)
             if session is not None and member(seen.message, "method") == "initialize":
-                faults += heads.judge_session_id(session)
+                breaches += heads.judge_session_id(session)
                 self._keep_session(session, conversation)
-        self._report(Side.SERVER, faults, seen, number=self._number)
+        self._report(Side.SERVER, breaches, seen, number=self._number)
 
     def receive_response_body(
         self, exchange: Hashable, body: bytes, *, now: float | None = None
@@ -303,8 +303,8 @@ class HTTPObserver:
         if id and self._is_replayed(conversation, seen, id):
             return
         seen.is_answered |= self._take_message(conversation, Side.SERVER, data, seen.status)
-        faults = self._judge_response(seen, conversation, message, in_stream=in_stream)
-        self._report(Side.SERVER, faults, seen, number=self._number, message=message)
+        breaches = self._judge_response(seen, conversation, message, in_stream=in_stream)
+        self._report(Side.SERVER, breaches, seen, number=self._number, message=message)
 
     def _judge_response(
         self,
@@ -313,7 +313,7 @@ class HTTPObserver:
         message: Any,
         *,
         in_stream: bool,
-    ) -> Iterator[heads.Fault]:
+    ) -> Iterator[heads.HeadBreach]:
         members = object_of(message)
         if seen.is_modern:
             self._is_modern_served |= member(members.get("result"), "resultType") is not None
@@ -505,16 +505,16 @@ class HTTPObserver:
     def _report(
         self,
         side: Side,
-        faults: Iterable[heads.Fault],
+        breaches: Iterable[heads.HeadBreach],
         seen: _SeenExchange,
         *,
         number: int | None = None,
         message: Any = None,
     ) -> None:
-        """Report faults of a head, with the number of the request's head if no other is given."""
+        """Report breaches of a head, with the number of the request's head if no other is given."""
         number = seen.number if number is None else number
         about = seen.message if message is None else message
-        for rule, text in faults:
+        for rule, text in breaches:
             self._add(violation(side, rule, text, number, self._now, about))
 
     def _add(self, event: Observation) -> None:

@@ -1,7 +1,7 @@
 """What the heads of one HTTP exchange show: headers, statuses, content types.
 
 Each function judges what stands in one exchange, so the order in which exchanges pass does not
-matter. A *fault* is a rule and how it was broken.
+matter. A `HeadBreach` is the id of a rule and a text.
 
 Source: MCP 2025-11-25 and 2026-07-28, basic/transports, Streamable HTTP.
 """
@@ -30,7 +30,7 @@ Header: TypeAlias = tuple[str, str] | tuple[bytes, bytes]
 """The name and the value of one header."""
 Fields: TypeAlias = Mapping[str, str]
 """The headers of one message: names in lower case; values of one name are joined by commas."""
-Fault: TypeAlias = tuple[str, str]
+HeadBreach: TypeAlias = tuple[str, str]
 """A rule, and how it was broken."""
 
 
@@ -63,23 +63,23 @@ def _named_revision(message: object) -> str | None:
 # ----------------------------------------------------------------------------------------- client
 
 
-def judge_get(fields: Fields) -> Iterator[Fault]:
+def judge_get(fields: Fields) -> Iterator[HeadBreach]:
     """Judge the head of a GET of the endpoint."""
     if not _accepts(fields, _EVENTS):
         yield "HTTP-021", f"the Accept header of a GET does not list {_EVENTS}"
 
 
-def judge_post(fields: Fields) -> Iterator[Fault]:
+def judge_post(fields: Fields) -> Iterator[HeadBreach]:
     """Judge the head of a POST to the endpoint of Streamable HTTP."""
     missing = [kind for kind in (_JSON, _EVENTS) if not _accepts(fields, kind)]
     if missing:
         yield "HTTP-009", f"the Accept header of a POST does not list {' and '.join(missing)}"
 
 
-def judge_modern_fields(fields: Fields, message: object) -> Iterator[Fault]:
+def judge_modern_fields(fields: Fields, message: object) -> Iterator[HeadBreach]:
     """Judge whether the head of a POST of 2026-07-28 agrees with its body.
 
-    A head of an older revision lacks several headers: that is one fault.
+    A head of an older revision lacks several headers: that is one breach.
     """
     version, named = fields.get(_VERSION), _named_revision(message)
     missing, differing = _judge_mirrored(fields, message)
@@ -93,14 +93,14 @@ def judge_modern_fields(fields: Fields, message: object) -> Iterator[Fault]:
     yield from differing
 
 
-def _joined(text: str, faults: Iterable[Fault]) -> str:
-    return "; ".join((text, *(other for _, other in faults)))
+def _joined(text: str, breaches: Iterable[HeadBreach]) -> str:
+    return "; ".join((text, *(other for _, other in breaches)))
 
 
-def _judge_mirrored(fields: Fields, message: object) -> tuple[list[Fault], list[Fault]]:
+def _judge_mirrored(fields: Fields, message: object) -> tuple[list[HeadBreach], list[HeadBreach]]:
     """The headers for method and name of a request: which are missing, and which differ."""
-    missing: list[Fault] = []
-    differing: list[Fault] = []
+    missing: list[HeadBreach] = []
+    differing: list[HeadBreach] = []
     method = member(message, "method")
     if not isinstance(method, str) or "id" not in object_of(message):
         return missing, differing
@@ -122,7 +122,7 @@ def _judge_mirrored(fields: Fields, message: object) -> tuple[list[Fault], list[
     return missing, differing
 
 
-def judge_legacy_fields(fields: Fields, revision: str | None) -> Iterator[Fault]:
+def judge_legacy_fields(fields: Fields, revision: str | None) -> Iterator[HeadBreach]:
     """Judge whether a request of a session names the revision that was agreed on."""
     if revision not in _WITH_VERSION_FIELD:
         return
@@ -136,7 +136,7 @@ def judge_legacy_fields(fields: Fields, revision: str | None) -> Iterator[Fault]
 # ----------------------------------------------------------------------------------------- server
 
 
-def judge_get_response(fields: Fields, status: int) -> Iterator[Fault]:
+def judge_get_response(fields: Fields, status: int) -> Iterator[HeadBreach]:
     """Judge the head of the response to a GET of the endpoint."""
     kind = _media_type(fields.get("content-type", ""))
     if is_success(status) and kind != _EVENTS:
@@ -145,7 +145,7 @@ def judge_get_response(fields: Fields, status: int) -> Iterator[Fault]:
 
 def judge_post_response(
     fields: Fields, status: int, *, has_request: bool, is_modern: bool
-) -> Iterator[Fault]:
+) -> Iterator[HeadBreach]:
     """Judge the head of the response to a POST; `has_request`: of a JSON-RPC request."""
     if not is_success(status):
         return
@@ -157,13 +157,13 @@ def judge_post_response(
         yield rule, f"a message that is no request is answered with {status} instead of 202"
 
 
-def judge_session_id(session: str) -> Iterator[Fault]:
+def judge_session_id(session: str) -> Iterator[HeadBreach]:
     """Judge the session id of a response."""
     if not _VISIBLE.fullmatch(session):
         yield "SESS-003", "a session id has characters other than visible ASCII"
 
 
-def judge_modern_error(status: int, message: object) -> Iterator[Fault]:
+def judge_modern_error(status: int, message: object) -> Iterator[HeadBreach]:
     """Judge whether the status of an error that is a whole body belongs to its code."""
     code: Any = member(member(message, "error"), "code")
     if code == ErrorCode.METHOD_NOT_FOUND and status != 404:

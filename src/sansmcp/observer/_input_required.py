@@ -20,7 +20,7 @@ from .._rules.sending import (
     Breach,
     judge_question,
     question_without_nulls,
-    result_shape_fault,
+    result_shape_breach,
     without_nulls,
 )
 from .._spec.modern_methods import MODERN_DIALECT
@@ -173,9 +173,9 @@ class InputRounds:
         if all(round.key == request.key for round in answered):
             return Breach("MRTR-025", "a retry has the id of the request that it repeats")
         if self._core.checks_shape:
-            faults = [_misshapen_response(round.questions, responses) for round in answered]
-            if all(faults):
-                return Breach("MRTR-020", str(faults[-1]))
+            found = [_misshapen_response(round.questions, responses) for round in answered]
+            if all(found):
+                return Breach("MRTR-020", str(found[-1]))
         return None
 
 
@@ -196,6 +196,6 @@ def _misshapen_response(questions: Mapping[str, str], responses: JSONObject) -> 
         if spec is None:
             continue
         response = without_nulls(spec.result_optional, response)
-        if (fault := result_shape_fault(spec, False, response)) is not None:
-            return f"the answer to {name!r:.80}: {fault}"
+        if (wrong := result_shape_breach(spec, False, response)) is not None:
+            return f"the answer to {name!r:.80}: {wrong}"
     return None

@@ -17,7 +17,7 @@ from .._rules.messages import (
     judge_error_without_id,
     judge_response,
 )
-from .._rules.sending import Breach, result_shape_fault
+from .._rules.sending import Breach, result_shape_breach
 from .._spec.legacy_methods import TASK_OPTIONAL
 from .._wire.values import MISSING, IdKey, JSONObject, Side, id_key, is_object, table_key
 from ._events import AnswerMatched, MessageKind
@@ -171,7 +171,7 @@ class SeenResponses:
         if (
             breach is None
             and core.checks_shape
-            and (wrong := result_shape_fault(spec, request.as_task, result)) is not None
+            and (wrong := result_shape_breach(spec, request.as_task, result)) is not None
         ):
             breach = Breach(spec.result_rule, f"result of {method}: {wrong}")
         if method in self._result_takers:

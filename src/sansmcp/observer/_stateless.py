@@ -27,7 +27,7 @@ from .._rules.sending import (
     judge_notification,
     judge_phase,
     judge_request,
-    result_shape_fault,
+    result_shape_breach,
 )
 from .._rules.state_tables import Phase
 from .._rules.subscription_filters import FILTERS
@@ -71,7 +71,7 @@ class StatelessRequests:
     def take_request(
         self, request: SeenRequest, params: JSONObject, breach: Breach | None
     ) -> Breach | None:
-        """Judge a modern request; `breach` is the fault in its JSON-RPC members, if any.
+        """Judge a modern request; `breach` is the one in its JSON-RPC members, if any.
 
         Returns:
             The rule that it breaks, if any.
@@ -94,7 +94,7 @@ class StatelessRequests:
             return breach or Breach(_BROKEN_BY_CLIENT[terms.rule], terms.text)
         request.terms = terms
         method = request.method
-        for declared in terms.faults:
+        for declared in terms.breaches:
             core.add_violation(Side.CLIENT, declared, method, request.id)
         modern.has_extensions = modern.has_extensions or terms.has_extensions
         if terms.severity is not None:
@@ -110,15 +110,15 @@ class StatelessRequests:
             if breach is not None and breach.rule == "OWN-020" and terms.has_extensions:
                 breach = None  # the extension may define it
         if spec is None or spec.allows_questions:
-            fault = self._inputs.take_request(request, params)
+            other = self._inputs.take_request(request, params)
         elif method == _LISTEN:
-            fault = self._subscriptions.take_request(request, params)
+            other = self._subscriptions.take_request(request, params)
         else:
-            fault = None
-        return breach or fault
+            other = None
+        return breach or other
 
     def _terms_of(self, meta: JSONObject) -> RequestTerms | Breach | None:
-        """The declarations of a request, or the fault in them; None for an unknown revision."""
+        """The declarations of a request, or the breach in them; None for an unknown revision."""
         envelope = self._envelope
         try:
             if envelope is not None and self._terms is not None and envelope.matches(meta):
@@ -132,7 +132,9 @@ class StatelessRequests:
             gates=self._core.registry.open_gates(read.capabilities),
             severity=None if read.level is None else LOG_LEVELS[read.level],
             has_extensions=bool(read.capabilities.get("extensions")),
-            faults=tuple(judge_capabilities(self._core.registry, read.version, read.capabilities)),
+            breaches=tuple(
+                judge_capabilities(self._core.registry, read.version, read.capabilities)
+            ),
         )
         self._envelope, self._terms = read, terms
         return terms
@@ -176,13 +178,13 @@ class StatelessRequests:
             return None
         if terms is None:
             return self._judge_served(request)
-        fault = None
+        breach = None
         if isinstance(request.subject, SeenSubscription):
-            fault = self._subscriptions.take_response(request, request.subject, result)
+            breach = self._subscriptions.take_response(request, request.subject, result)
         if kind == "input_required":
             return self._inputs.take_result(request, terms, result)
         if kind == "complete":
-            return self._judge_complete(request, result) or fault
+            return self._judge_complete(request, result) or breach
         if kind is MISSING:
             return NO_RESULT_TYPE
         if isinstance(kind, str) and (terms.has_extensions or kind in core.registry.result_types):
@@ -195,7 +197,7 @@ class StatelessRequests:
             return None
         if (
             self._core.checks_shape
-            and (wrong := result_shape_fault(spec, False, result)) is not None
+            and (wrong := result_shape_breach(spec, False, result)) is not None
         ):
             return Breach("OWN-014", f"result of {request.method}: {wrong}")
         return judge_caching_hints(result) if spec.cacheable else None
@@ -216,9 +218,9 @@ class StatelessRequests:
         modern.n_served -= 1
         self._end_logs(request.terms)
         if isinstance(request.subject, SeenSubscription):
-            fault = self._subscriptions.take_response(request, request.subject, None)
-            if fault is not None:
-                return fault
+            breach = self._subscriptions.take_response(request, request.subject, None)
+            if breach is not None:
+                return breach
         if not modern.is_served and not _is_modern_error(code, data):
             return None
         if code == _RESOURCE_NOT_FOUND:

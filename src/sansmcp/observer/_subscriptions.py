@@ -184,7 +184,7 @@ class Subscriptions:
     _n_uris_in_all: int = attrs.field(default=0, init=False)
 
     def take_request(self, request: SeenRequest, params: JSONObject) -> Breach | None:
-        """Judge a `subscriptions/listen` that has no other fault, and remember its filter."""
+        """Judge a `subscriptions/listen` that has no other breach, and remember its filter."""
         filter: Any = params.get("notifications")
         if is_object(filter):
             filter = self._core.without_nulls(
@@ -276,7 +276,7 @@ class Subscriptions:
     def _acknowledge(
         self, subscription: SeenSubscription, granted: Any, breach: Breach | None
     ) -> Breach | None:
-        """Judge an acknowledgement, and take what a good one grants; `breach` is its own fault."""
+        """Judge an acknowledgement, and take what a good one grants; `breach` is its own breach."""
         if subscription.is_acknowledged:
             return Breach("SUBS-004", "a subscription was acknowledged a second time")
         subscription.is_acknowledged = True

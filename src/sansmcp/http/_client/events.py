@@ -73,7 +73,7 @@ class StreamUnavailable(Record):
     """The server does not provide the standalone stream, for messages that belong to no request.
 
     Requests go on as before. A server that answers GET with 405 has no such stream; that is no
-    fault, and no event.
+    breach, and no event.
 
     Attributes:
         status: The status of the last response; None where no response came.

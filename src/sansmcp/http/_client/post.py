@@ -232,9 +232,9 @@ class PostedMessage(ExchangeOwner):
     def whole(self, head: Head, body: bytes) -> None:
         call = self.call
         assert call is not None  # the bodies of other responses are not read
-        fault = self.responses.receive_body(self, body)
+        reason = self.responses.receive_body(self, body)
         if not self.heard:
-            what = "it is empty" if not body else fault or "it answers no request"
+            what = "it is empty" if not body else reason or "it answers no request"
             text = f"the body of the response to {call.method} (status {head.status})"
             self.responses.fail(call, _INVALID, f"{text} is no valid response: {what}")
 

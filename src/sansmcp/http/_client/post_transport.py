@@ -163,7 +163,7 @@ class PostTransport(Transport):
         "_keeper",
         "_queue",
         "_refresh",
-        "_start_fault",
+        "_start_failure",
         "_tool_headers",
         "ended_by",
         "fields",
@@ -206,7 +206,7 @@ class PostTransport(Transport):
         self._keeper = keeper
         self._refresh = ToolRefresh(self.responses, tool_headers)
         self._is_opening = False  # what is being queued is `notifications/initialized`
-        self._start_fault = ""  # why no session could be opened
+        self._start_failure = ""  # why no session could be opened
 
     # -------------------------------------------------------------------------------- output
 
@@ -282,7 +282,7 @@ class PostTransport(Transport):
         self, start: Start, cause: FailureCause, text: str
     ) -> tuple[int | None, float | None]:
         """Return status and wait of the response that refused the start."""
-        self._start_fault = text
+        self._start_failure = text
         if cause is not FailureCause.REFUSED:
             return None, None
         call = call_of(start)
@@ -359,8 +359,8 @@ class PostTransport(Transport):
     def loss_text(self, call: OutgoingRequest) -> str:
         """Return why a request has no response when its session has ended."""
         text = f"{call.method} was not answered: {self.ended_by}"
-        if self._start_fault:
-            text += f"; no new session could be opened: {self._start_fault}"
+        if self._start_failure:
+            text += f"; no new session could be opened: {self._start_failure}"
         return text
 
     def closed(self, cause: CloseCause) -> None:

@@ -99,16 +99,16 @@ class ReceivedResponses:
         Returns:
             What is wrong with the body; empty if nothing is.
         """
-        self.machine.core.last_fault = None
+        self.machine.core.last_breach = None
         self.body_of = post
         self.machine.receive_whole(body)
         self.body_of = None
-        return self._fault_text()
+        return self._breach_text()
 
-    def _fault_text(self) -> str:
-        """Return the text of the last fault; empty if there was none."""
-        fault = self.machine.core.last_fault
-        return "" if fault is None else fault.text
+    def _breach_text(self) -> str:
+        """Return the text of the last breach; empty if there was none."""
+        breach = self.machine.core.last_breach
+        return "" if breach is None else breach.text
 
     def receive_event(
         self, item: ServerSentEvent | OverlongEvent, *, is_standalone: bool = False

@@ -55,7 +55,7 @@ _NO_SESSION: Final = re.compile(
     re.IGNORECASE,
 )
 """Texts with which servers say, with status 400 instead of 404, that the session is unknown."""
-_OTHER_FAULTS: Final = frozenset(
+_OTHER_ERRORS: Final = frozenset(
     {ErrorCode.PARSE_ERROR, ErrorCode.METHOD_NOT_FOUND, ErrorCode.INVALID_PARAMS}
 )
 _SEARCHED_BYTES: Final = 4_096
@@ -256,7 +256,7 @@ class ClientSession:
             text = body[:_SEARCHED_BYTES].decode("utf-8", "replace")
         else:
             said: Any = error["error"]
-            if said["code"] in _OTHER_FAULTS:
+            if said["code"] in _OTHER_ERRORS:
                 return False
             if call is not None and id_key(error.get("id")) == call.id:
                 return False

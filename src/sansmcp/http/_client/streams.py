@@ -67,7 +67,7 @@ class StandaloneStream(ExchangeOwner):
         if opens_stream(self, self._retries, exchange, head, text):
             return
         if head.status == 405:
-            self.over = True  # the server has no such stream, which is no fault
+            self.over = True  # the server has no such stream, which is no breach
             return
         if exchange.purpose is ExchangePurpose.RESUME and not head.is_good:
             self._retries.last_event_id = ""  # the messages in between are gone, the next are not

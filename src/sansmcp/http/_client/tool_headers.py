@@ -200,7 +200,7 @@ class ToolHeaders:
         """
         name: Any = tool.get("name") if is_object(tool) else None
         if not isinstance(name, str):
-            return True  # a fault that others report
+            return True  # a breach that others report
         known = self._mirrored
         known.pop(name, None)
         try:

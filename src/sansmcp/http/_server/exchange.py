@@ -698,7 +698,7 @@ class ServerExchange:
 
         Args:
             status: From 400 to 599. From 500 on the JSON-RPC error in the body is -32603, since
-                the fault is ours; below it is -32600.
+                the server has failed; below it is -32600.
             text: One sentence for the client.
             headers: Fields beside those that every response has: a mapping, or pairs.
             now: The caller's clock in seconds.

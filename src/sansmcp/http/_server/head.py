@@ -16,7 +16,7 @@ from .exchange import Accepted, ServerExchangeCore, plain_response
 from .origins import Origins
 
 CLOSING: Final = Breach("OWN-021", "the server is closing", ErrorCode.INTERNAL_ERROR)
-"""Why nothing is served any more. It is no fault of the request."""
+"""Why nothing is served any more. The request itself breaks no rule."""
 _METHODS: Final = (b"GET", b"POST", b"DELETE", b"OPTIONS")
 _METHODS_WITHOUT_DELETE: Final = (b"GET", b"POST", b"OPTIONS")
 _METHODS_WITHOUT_GET: Final = (b"POST", b"DELETE", b"OPTIONS")

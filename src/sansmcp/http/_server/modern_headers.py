@@ -58,7 +58,7 @@ def judge_headers(
     is_request: bool,
     tool_schema: ToolSchema | None,
 ) -> Breach | None:
-    """The breach if a header contradicts the body or is missing; None if all headers are right.
+    """Return the breach if a header contradicts the body or is missing; else None.
 
     This revision does not say which headers notifications need: those that are there must agree.
     """
@@ -103,7 +103,7 @@ _BAD_NAME: Final = _mismatch("HDR-030", "Mcp-Name has no valid value")
 
 
 def judge_params(fields: Fields, arguments: object, schema: JSONObject | None) -> Breach | None:
-    """The breach if a header contradicts the argument that it mirrors; None without a schema.
+    """Return the breach if a header contradicts the argument that it mirrors; else None.
 
     Keeps HDR-024.
     """

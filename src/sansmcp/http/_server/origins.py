@@ -48,7 +48,7 @@ def _check_host(name: str) -> None:
     match = _HOST.fullmatch(name)
     if match is None:
         raise ValueError(f'a host is like "api.example", "[::1]:8443" or "*", not {name!r}')
-    if why := _fault_of(match):
+    if why := _advice_on(match):
         raise ValueError(f"no client sends the host {name!r}: {why}")
 
 
@@ -57,12 +57,12 @@ def _check_origin(name: str) -> None:
     match = _ORIGIN.fullmatch(name)
     if match is None:
         raise ValueError(f'an origin is like "https://app.example" or "*", not {name!r}')
-    if why := _fault_of(match):
+    if why := _advice_on(match):
         raise ValueError(f"no browser sends the origin {name!r}: {why}")
 
 
-def _fault_of(match: re.Match[str]) -> str | None:
-    """The fault of scheme, name or port, with what to write instead; None if there is none."""
+def _advice_on(match: re.Match[str]) -> str | None:
+    """Return what to write instead if scheme, name or port is not valid; else None."""
     scheme, name, port = match[1].lower(), match[2], match[3]
     if not name.isascii():
         return "write the name in ASCII (xn--...), as location.host has it in a browser"
@@ -78,7 +78,7 @@ def _fault_of(match: re.Match[str]) -> str | None:
         # The form of an address with IPv4 inside is not the same everywhere: any is taken.
         if "." not in address.compressed and address.compressed != name[1:-1].lower():
             return f"write the address in its shortest form, [{address.compressed}]"
-    elif scheme and scheme in _DEFAULT_PORTS and (why := _fault_of_ipv4(name.lower())):
+    elif scheme and scheme in _DEFAULT_PORTS and (why := _advice_on_ipv4(name.lower())):
         return why
     if port is not None:
         if not _PORT.fullmatch(port) or int(port) > _MAX_PORT:
@@ -90,8 +90,8 @@ def _fault_of(match: re.Match[str]) -> str | None:
     return None
 
 
-def _fault_of_ipv4(name: str) -> str | None:
-    """The fault of a name that a browser takes for an address of IPv4; None if there is none.
+def _advice_on_ipv4(name: str) -> str | None:
+    """Return what to write instead if a browser takes a name for another of IPv4; else None.
 
     If the last part is a number, the whole is an address, and no name. A browser reads many
     notations, and sends one.

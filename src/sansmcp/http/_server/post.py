@@ -172,20 +172,20 @@ class PostReceiver:
         method: Any = message.get("method")
         raw: Any = message.get("id", MISSING)
         if type(method) is not str:
-            breach = judge_unknown_object(message)
+            unknown = judge_unknown_object(message)
             if "result" in message or "error" in message:
-                breach = Breach("HTTP-013", "no open request matches this response")
-            exchange.refuse(400, breach, _readable(raw))
+                unknown = Breach("HTTP-013", "no open request matches this response")
+            exchange.refuse(400, unknown, _readable(raw))
             return
         is_request = raw is not MISSING
         params: Any = message.get("params")
-        fault: Breach | None = None
+        breach: Breach | None = None
         if field != said or field not in self._service.modern_revisions:
-            fault = self._judge_version(field, said, is_request)
-        if fault is None:
+            breach = self._judge_version(field, said, is_request)
+        if breach is None:
             given: JSONObject = params if params.__class__ is dict else {}
             try:
-                fault = judge_headers(
+                breach = judge_headers(
                     exchange.fields, method, given, is_request, self._service.tool_schema
                 )
             except Exception:  # of the caller's tool_schema
@@ -195,13 +195,13 @@ class PostReceiver:
                 self._core.settle()
                 raise
         if (
-            fault is None
+            breach is None
             and method == "tools/call"
             and self._service.asks_tool_schema
             and self._asks_for_schema(exchange, message, params)
         ):
             return
-        self._receive_judged(exchange, transport, message, method, fault)
+        self._receive_judged(exchange, transport, message, method, breach)
 
     def _asks_for_schema(
         self, exchange: ServerExchangeCore, message: JSONObject, params: Any
@@ -224,8 +224,8 @@ class PostReceiver:
         transport, params = self._hosted.modern, message["params"]
         assert transport is not None  # which the call is for
         assert is_object(params)
-        fault = judge_params(exchange.fields, params.get("arguments"), schema)
-        self._receive_judged(exchange, transport, message, "tools/call", fault)
+        breach = judge_params(exchange.fields, params.get("arguments"), schema)
+        self._receive_judged(exchange, transport, message, "tools/call", breach)
 
     def _receive_judged(
         self,
@@ -233,14 +233,14 @@ class PostReceiver:
         transport: SharedTransport,
         message: JSONObject,
         method: str,
-        fault: Breach | None,
+        breach: Breach | None,
     ) -> None:
         """Serve a modern message whose headers are judged."""
         raw: Any = message.get("id", MISSING)
-        if fault is not None:
-            exchange.refuse(400, fault, _readable(raw))
+        if breach is not None:
+            exchange.refuse(400, breach, _readable(raw))
         elif raw is MISSING:
-            transport.core.last_fault, transport.sender = None, exchange
+            transport.core.last_breach, transport.sender = None, exchange
             transport.machine.notifications.receive_notification(message, method)
             transport.sender = None
             self._accept(exchange, transport)
@@ -252,7 +252,7 @@ class PostReceiver:
             self._receive_request(exchange, transport, message, method, response)
 
     def _judge_version(self, field: str | None, said: object, is_request: bool) -> Breach | None:
-        """The breach if header and body do not name one revision that is served; else None."""
+        """Return the breach if header and body do not name one served revision; else None."""
         service = self._service
         if field is None:
             text = "the header MCP-Protocol-Version is missing"
@@ -309,13 +309,13 @@ class PostReceiver:
 
         Keeps HTTP-014, HTTP-015.
         """
-        fault = transport.core.last_fault
+        breach = transport.core.last_breach
         if transport.core.needs_settle:
             transport.core.settle()
-        if fault is None:
+        if breach is None:
             exchange.answer(202, b"")
         else:  # it is reported already
-            exchange.answer(400, self._core.error_body(fault.text, fault.code))
+            exchange.answer(400, self._core.error_body(breach.text, breach.code))
 
     # ------------------------------------------------------------------------------------- legacy
 
@@ -429,7 +429,7 @@ class PostReceiver:
         body: bytes | bytearray,
     ) -> None:
         """Serve a message that needs no response, or a batch, which may need one."""
-        transport.core.last_fault, transport.sender = None, exchange
+        transport.core.last_breach, transport.sender = None, exchange
         if message is not None:
             transport.machine.receive_object(message, route, None, body)
             is_waiting = False
