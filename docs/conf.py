@@ -55,7 +55,7 @@ add_module_names = False
 # lead nowhere are still errors.
 nitpick_ignore = [
     # As signatures of options have them.
-    *(("py:class", name) for name in ("Headers", "PathLike", "StderrMode")),
+    *(("py:class", name) for name in ("AnyToolSchema", "Headers", "PathLike", "StderrMode")),
     ("py:class", "PrincipalKey"),  # a function from a principal to text, as the argument says
     ("py:class", "sansmcp._connection.cursors.Item"),  # a type variable
     ("py:class", "sansmcp.testing._pair.EventT"),  # a type variable

@@ -18,7 +18,14 @@ from sansmcp import (
     RequestReceived,
     ResponseReceived,
 )
-from sansmcp.http import ClientEndpoint, ServerEndpoint, SessionLost
+from sansmcp.http import (
+    ClientEndpoint,
+    CredentialsReceived,
+    LookupEnded,
+    ServerEndpoint,
+    SessionLost,
+    ToolSchemaWanted,
+)
 from sansmcp.testing import CLIENT_INFO, SERVER_INFO, HTTPPair, plain
 
 MODERN = MODERN_REVISIONS[-1]
@@ -301,3 +308,33 @@ def test_repr_names_the_request() -> None:
     pair = HTTPPair()
 
     assert repr(pair.exchange_of(called(pair))) == "<HTTPExchange POST /mcp>"
+
+
+def test_a_pair_waits_for_what_the_application_looks_up() -> None:
+    """Its questions are events like all others, and a copy of the pair has them, too."""
+    server = ServerEndpoint(
+        info=SERVER_INFO,
+        capabilities={"tools": {}},
+        revisions=(MODERN,),
+        tool_schema="ask",
+        credentials="ask",
+    )
+    pair = HTTPPair(server=server, revision=MODERN, connected=False)
+    pair.principal = "user"  # given with each request: nobody is asked
+    pair.connect()
+    pair.principal = None
+    call = called(pair)
+    asked = pair.deliver_one(CredentialsReceived)
+    copied, question = copy.deepcopy((pair, asked))
+    assert pair.server.admit(asked, "user")
+    wanted = pair.deliver_one(ToolSchemaWanted)
+    assert plain([wanted]) == [
+        "ToolSchemaWanted(exchange=<ServerExchange POST /mcp open>, name='t')"
+    ]
+    assert pair.server.provide_tool_schema(wanted, None)
+    answer(pair)
+    assert pair.deliver_one(ResponseReceived).request is call
+
+    assert copied.server.fail_lookup(question)
+    assert copied.deliver_one(LookupEnded).exchange is question.exchange
+    assert copied.server.open_questions == ()

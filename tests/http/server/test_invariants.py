@@ -15,14 +15,19 @@ from hypothesis import strategies as st
 
 from sansmcp import Config, JSONObject, RequestReceived, ResourceUpdated, ToolsListChanged
 from sansmcp.http import (
+    CredentialsReceived,
     HTTPEvent,
     OldPaths,
+    ReplayWanted,
     SendBody,
     SendHead,
     ServerEndpoint,
     ServerExchange,
     ServerSentEvent,
+    SessionRequested,
+    SessionWanted,
     SSEDecoder,
+    ToolSchemaWanted,
 )
 from sansmcp.testing import plain
 from tests.support.http.inputs import (
@@ -36,6 +41,7 @@ from tests.support.http.inputs import (
 )
 from tests.support.http.server_endpoint import (
     GET,
+    JSON,
     POST,
     answer,
     connect,
@@ -67,13 +73,45 @@ def whole_endpoint(*, old: bool = True, **settings: Any) -> ServerEndpoint:
     settings.setdefault("config", Config(max_requests=20, max_unsent_bytes=20_000))
     settings.setdefault("sessions", sessions(retry_ms=100))
     settings.setdefault("origins", ("https://app.example",))
-    return new_endpoint(tool_schema=schema, stateless=True, **settings)
+    settings.setdefault("tool_schema", schema)
+    return new_endpoint(stateless=True, **settings)
+
+
+def asking_endpoint(**settings: Any) -> ServerEndpoint:
+    """With all that there is, and all of it asked for."""
+    kept = sessions(opening="ask", unknown="ask", event_log="ask")
+    return whole_endpoint(sessions=kept, tool_schema="ask", credentials="ask", **settings)
+
+
+def look_up(endpoint: ServerEndpoint, event: HTTPEvent) -> None:
+    """Answer a question, each kind in its own way."""
+    if isinstance(event, CredentialsReceived):
+        if event.headers.get("mcp-session-id") == "s2":
+            event.exchange.refuse(403, HOSTILE[0])
+        else:
+            endpoint.admit(event, None)
+    elif isinstance(event, ToolSchemaWanted):
+        endpoint.provide_tool_schema(event, schema(event.name))
+    elif isinstance(event, SessionRequested):
+        endpoint.open_session(event)
+    elif isinstance(event, SessionWanted):
+        if event.exchange.method == "GET" and event.stream is not None:
+            endpoint.replay_ended(event, [(event.after + 1, b"[]")])
+        elif event.exchange.method == "POST" and endpoint.carry(event) is not None:
+            event.exchange.relay_head(200, {"content-length": "4", "content-type": JSON})
+            event.exchange.relay_body(b"null")
+            event.exchange.relay_end()
+        elif event.exchange.method != "POST":
+            endpoint.fail_lookup(event, HOSTILE[0], status=503, retry_after=1)
+    elif isinstance(event, ReplayWanted):
+        endpoint.replay(event, None)
 
 
 def served(endpoint: ServerEndpoint) -> list[HTTPEvent]:
     """Answer what came, each request in its own way and with hostile texts; what was reported."""
     events = drain(endpoint)
     for event in events:
+        look_up(endpoint, event)
         if isinstance(event, RequestReceived) and event.request.open:
             request = event.request
             endpoint.send_progress(request, 1, message=HOSTILE[0])
@@ -159,19 +197,16 @@ class Wire:
         ),
         max_size=8,
     ),
-    stateless=st.booleans(),
+    kind=st.sampled_from(["stateless", "whole", "asking"]),
     origins=st.sampled_from([None, ("https://app.example",), ("*",)]),
 )
 @examples(80, 1500)
-def test_nothing_that_a_client_sends_raises(
-    requests: list[Any], stateless: bool, origins: Any
-) -> None:
+def test_nothing_that_a_client_sends_raises(requests: list[Any], kind: str, origins: Any) -> None:
     """Heads and bodies of any kind, in any order, with clients that go away at any time."""
-    endpoint = (
-        new_endpoint(stateless=True, origins=origins, config=Config(max_requests=5))
-        if stateless
-        else whole_endpoint(origins=origins)
-    )
+    if kind == "stateless":
+        endpoint = new_endpoint(stateless=True, origins=origins, config=Config(max_requests=5))
+    else:
+        endpoint = (whole_endpoint if kind == "whole" else asking_endpoint)(origins=origins)
     wires: dict[ServerExchange, Wire] = {}
 
     def look() -> None:
@@ -191,6 +226,7 @@ def test_nothing_that_a_client_sends_raises(
     endpoint.handle_timeout(1e6)
     endpoint.close()
     look()
+    assert (endpoint.open_questions, endpoint.carried) == ((), ())
     for wire in wires.values():
         wire.check()
     assert endpoint.open_requests == ()
@@ -218,6 +254,7 @@ def test_a_session_is_that_of_its_principal(opener: Any, other: Any) -> None:
 
 @given(
     who=st.sampled_from(sorted(CLIENTS)),
+    asks=st.booleans(),
     body=BODIES,
     cuts=st.lists(st.integers(0, 400), max_size=8),
     kind=st.sampled_from([bytes, bytearray, memoryview]),
@@ -225,13 +262,15 @@ def test_a_session_is_that_of_its_principal(opener: Any, other: Any) -> None:
 )
 @examples(80, 1500)
 def test_chunking_changes_nothing(
-    who: str, body: bytes, cuts: list[int], kind: Any, limit: int
+    who: str, asks: bool, body: bytes, cuts: list[int], kind: Any, limit: int
 ) -> None:
     """The network may cut a body anywhere: answers, events and all that lasts are the same."""
     edges = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
 
     def outcome(chunks: list[Any]) -> object:
         endpoint = whole_endpoint(
+            tool_schema="ask" if asks else schema,
+            credentials="ask" if asks else "given",
             sessions=None if who == "stateless" else sessions(),
             old=who == "old",
             config=Config(max_message_bytes=limit),
@@ -239,14 +278,17 @@ def test_chunking_changes_nothing(
         target = "/mcp"
         if who == "session":
             post(endpoint, initialize(0, "2025-03-26"))
+            served(endpoint)
         elif who == "old":
             request(endpoint, "GET", GET, target="/sse")
+            served(endpoint)
             target = "/messages?session_id=s1"
         exchange = endpoint.exchange("POST", target, CLIENTS[who].items())
         for chunk in chunks:
             exchange.receive_data(chunk)
         exchange.receive_end()
         events: Any = served(endpoint)
+        events += served(endpoint)
         ready = endpoint.ready()
         outputs = [list(iter(one.next_output, None)) for one in ready]
         return plain(events), outputs, ready.index(exchange)

@@ -155,7 +155,7 @@ class EventToStore(Record):
     session: Session
     stream: int
     event: int
-    message: bytes
+    message: bytes = attrs.field(repr=False)
 
 
 @final

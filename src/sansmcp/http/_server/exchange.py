@@ -585,6 +585,11 @@ class ServerExchange:
         self._receiver = receiver
         exchange.handle = self
 
+    def __repr__(self) -> str:
+        exchange = self._exchange
+        state = "over" if exchange.over else "open"
+        return f"<ServerExchange {exchange.method[:20]} {exchange.path[:80]} {state}>"
+
     # -------------------------------------------------------------------- from the transport
 
     def receive_data(
@@ -668,7 +673,7 @@ class ServerExchange:
             exchange.lookup.ended(LookupEnd.DISCONNECTED)
         exchange.drop_body()
         route = exchange.route
-        if route is not None and route.over and not exchange.is_stream:
+        if route is not None and route.over and not exchange.is_stream and exchange.behind is None:
             if exchange.pieces:  # the response was made, and never taken
                 route.answer_lost()
             route = None

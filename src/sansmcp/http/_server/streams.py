@@ -236,7 +236,7 @@ class Stream:
         assert exchange is not None
         if not exchange.is_stream:
             exchange.start_stream()
-        if streams.has_log and streams.can_poll:
+        if streams.has_log and streams.can_poll and exchange.behind is None:
             self._keep(b"")
             event = self._event_id(self.events)
             exchange.write(encode_event(b"", id=event, retry_ms=streams.settings.retry_ms))

@@ -306,6 +306,21 @@ def test_a_client_that_leaves_comes_back() -> None:
     assert numbers(answer(again)) == [0, 1, 2]
 
 
+def test_a_client_that_leaves_before_the_rest_of_a_finished_stream_is_gone() -> None:
+    """Nothing is asked for it any more."""
+    user = stored()
+    store, handle, first = broken_stream(user)
+    user.endpoint.send_result(handle, {"content": []})
+    store.serve()
+    exchange = resume(user, first)
+    (question,) = of(ReplayWanted, drain(user.endpoint))
+    exchange.receive_disconnect()
+
+    assert exchange.next_output() is None
+    assert not user.endpoint.replay(question, [])
+    assert user.endpoint.open_questions == ()
+
+
 @pytest.mark.parametrize("is_answered", [False, True])
 def test_a_session_that_ends_ends_what_waits(is_answered: bool) -> None:
     """Its events are not wanted any more."""
@@ -491,3 +506,18 @@ def test_too_many_replays_are_refused() -> None:
     again = resume(user, first)
     store.serve()
     assert numbers(answer(again)) == [0]
+
+
+def test_a_stream_that_is_closed_or_started_while_its_replay_waits_keeps_its_order() -> None:
+    """No event is made that would come before those that were missed."""
+    user = stored()
+    store, handle, first = broken_stream(user)
+    exchange = resume(user, first)
+    assert user.endpoint.start_stream(handle)
+    assert user.endpoint.close_stream(handle, retry_ms=5)
+    response = answer(exchange)
+    assert (response.ended, response.messages) == (True, [])
+    again = resume(user, first)
+    store.serve()
+
+    assert numbers(answer(again)) == [0, 1, 2]

@@ -18,8 +18,9 @@ from sansmcp import (
     ResponseReceived,
     ToolsListChanged,
 )
-from sansmcp.http import MemoryEventLog, OldPaths, SessionEnded
+from sansmcp.http import EventToStore, MemoryEventLog, OldPaths, ReplayWanted, SessionEnded
 from tests.support.http.ledger import Ledger
+from tests.support.http.lookups import Store
 from tests.support.http.readers import (
     Label,
     Posted,
@@ -66,8 +67,16 @@ class OneAnswer(RuleBasedStateMachine):
         self.posts: list[Posted] = []
         self.clients: list[Reader] = []
 
-    @initialize(sse=st.booleans(), log=st.integers(0, 3), stateless=PICK, revisions=REVISIONS)
-    def start(self, sse: bool, log: int, stateless: int, revisions: list[str]) -> None:
+    @initialize(
+        sse=st.booleans(),
+        log=st.integers(0, 3),
+        stateless=PICK,
+        revisions=REVISIONS,
+        store=st.sampled_from(["here", "elsewhere", "elsewhere and slow"]),
+    )
+    def start(self, sse: bool, log: int, stateless: int, revisions: list[str], store: str) -> None:
+        self.is_slow = store == "elsewhere and slow"
+        self.replays: list[ReplayWanted] = []
         self.log = log > 0
         self.gives_way = log < 2
         self.stateless = stateless == 0
@@ -76,13 +85,14 @@ class OneAnswer(RuleBasedStateMachine):
             more = {
                 "sessions": sessions(
                     max_streams=2 if self.gives_way else 100,
-                    event_log=MemoryEventLog if self.log else None,
+                    event_log=(MemoryEventLog if store == "here" else "ask") if self.log else None,
                 ),
                 "old_paths": OldPaths(stream="/sse", post="/messages"),
             }
         self.endpoint = new_endpoint(
             answers="sse" if sse else "auto", stateless=self.stateless, **more
         )
+        self.store = Store(self.endpoint, portion=2)
         self.ledger = Ledger(self.endpoint)
         self.modern = Reader(fields={}, revision=MODERN)
         for revision in revisions:
@@ -112,9 +122,31 @@ class OneAnswer(RuleBasedStateMachine):
                 self.ledger.owner_of(event.request, old).owed[event.request.id] = False
             elif isinstance(event, ResponseReceived | ErrorReceived | RequestFailed):
                 self.asked.remove(event.request)
+            elif isinstance(event, EventToStore):
+                self.store.keep(event)
+            elif isinstance(event, ReplayWanted):
+                self.replays.append(event)
             elif isinstance(event, SessionEnded):
                 for client in self.clients:
                     client.over = client.over or client.session is event.session
+        if not self.is_slow:
+            self.replay(len(self.replays))
+
+    @rule(number=st.integers(1, 2))
+    def replay(self, number: int) -> None:
+        """The store answers some questions, of clients that may have left meanwhile."""
+        for question in self.replays[:number]:
+            self.store.answer(question)
+        del self.replays[:number]
+
+    def read_all(self) -> None:
+        """Each client reads all that there is, in the store too."""
+        while True:
+            self.events_are_taken()
+            self.replay(len(self.replays))
+            self.ledger.read()
+            if not self.endpoint.open_questions:
+                return
 
     def owner(self, handle: IncomingRequest) -> Posted:
         old = [client for client in self.clients if client.revision == OLD]
@@ -334,15 +366,15 @@ class OneAnswer(RuleBasedStateMachine):
             self.answer_one(handle, True)
         for listener in self.endpoint.listeners:
             self.endpoint.end_listener(listener)
-        self.ledger.read()
+        self.read_all()
         for client in self.clients:
             if client.can_resume and not client.over:
                 self.ledger.send(client, "GET", GET)
-                self.ledger.read()
+                self.read_all()
                 for name in list(client.streams):
                     seen = [id for id in client.events if id.rpartition("-")[0] == name]
                     reading = self.resume(client, seen[-1])
-                    self.ledger.read()
+                    self.read_all()
                     assert reading.is_stream
         self.events_are_taken()
         self.ledger.check(self.posts)
@@ -352,6 +384,7 @@ class OneAnswer(RuleBasedStateMachine):
         assert all(one.ended or one.gone for one in self.ledger.readings.values())
         assert self.asked == []
         assert self.endpoint.open_requests == ()
+        assert self.endpoint.open_questions == ()
         assert self.endpoint.sessions == ()
         assert self.endpoint.next_timeout() is None
 
