@@ -132,6 +132,7 @@ class Stream:
         streams: All streams of the session.
         unseen: The first event that was not sent in any exchange; one that waits in an exchange
             counts as sent until it is dropped there.
+        unseen_before: The first event that was not sent in any exchange before this one.
     """
 
     __slots__ = (
@@ -151,6 +152,7 @@ class Stream:
         "streams",
         "transport",
         "unseen",
+        "unseen_before",
     )
 
     def __init__(
@@ -167,6 +169,7 @@ class Stream:
         self.events: int = 0
         self.sent: int = 0
         self.unseen: int = 1
+        self.unseen_before: int = 1
         self.closing: bool = False
         self.over: bool = False
         self.is_batch: bool = False
@@ -316,9 +319,9 @@ class Stream:
         """Forget the output that waits in its exchange, which will not be sent there."""
         exchange = self.exchange
         assert exchange is not None
-        n_waiting = sum(piece.startswith(_ID) for piece in exchange.pieces)
-        if n_waiting:
-            self.unseen = self.sent - n_waiting + 1
+        for piece in exchange.pieces:
+            if piece.startswith(_ID):
+                self.streams.dropped(piece)
         exchange.drop()
 
     def detach(self) -> None:
@@ -353,6 +356,7 @@ class Stream:
         exchange.ledger = self.transport
         self.exchange = exchange
         self.sent = after
+        self.unseen_before = self.unseen
         is_behind = self.over or after < self.events or self._has_to_give_way()
         if not exchange.is_stream and not (is_behind and self.asks):
             exchange.start_stream()
@@ -608,6 +612,19 @@ class SessionStreams:
         self._begun.pop(stream.number, None)
         if stream.listens and stream in self.listening:
             self.listening.remove(stream)
+
+    def dropped(self, piece: bytes) -> None:
+        """An event was written to an exchange, and is not sent there.
+
+        The exchange may have begun with other streams, which had unsent events.
+        """
+        id = piece.partition(b"\n")[0].removeprefix(_ID).decode().strip()
+        named = parse_event_id(id, self.tag)
+        assert named is not None  # it is ours
+        number, event = named
+        stream = self._begun.get(number)
+        if stream is not None:
+            stream.unseen = min(stream.unseen, max(event, stream.unseen_before))
 
     def history(self) -> History:
         """The events of all streams, in the log of the session."""

@@ -521,3 +521,50 @@ def test_a_stream_that_is_closed_or_started_while_its_replay_waits_keeps_its_ord
     store.serve()
 
     assert numbers(answer(again)) == [0, 1, 2]
+
+
+def test_what_was_sent_once_is_not_sent_again_without_being_asked_for() -> None:
+    """Though it was written once more, to a connection that has failed."""
+    user = stored()
+    store = Store(user.endpoint)
+    first_exchange, before = open_stream(user)
+    for number in range(2):
+        user.endpoint.send_notification(f"x/{number}", session=user.session)
+    store.serve()
+    response = more(first_exchange, before)
+    again = resume(user, response.ids[0])
+    store.serve()
+    again.receive_disconnect()  # and has read nothing
+    user.endpoint.send_notification("x/2", session=user.session)
+    store.serve()
+    last = user.get()
+    store.serve()
+
+    assert answer(last).messages == [note("x/2")]
+
+
+def test_events_of_several_streams_that_were_not_read_are_sent_again() -> None:
+    """They were written to one connection, one after the other."""
+    user = stored()
+    store = Store(user.endpoint)
+    exchanges = [open_stream(user)[0] for _ in range(2)]
+    texts = iter(("x/1", "x/2", "x/3", "x/4"))
+    for exchange in reversed(exchanges):
+        for _ in range(2):
+            user.endpoint.send_notification(next(texts), session=user.session)
+        exchange.receive_disconnect()
+    store.serve()
+    unread = user.get()
+    store.serve()  # the first stream gives way to the second one
+    store.serve()
+    unread.receive_disconnect()
+    again = user.get()
+    store.serve()
+    response = answer(again)
+    messages = response.messages
+    for _ in range(4):
+        store.serve()
+        messages += more(again, response).messages
+
+    assert sorted(message["method"] for message in messages) == ["x/1", "x/2", "x/3", "x/4"]
+    assert user.endpoint.open_questions == ()
