@@ -32,13 +32,17 @@ develop: $(READY) ## everything that development needs, in .venv
 # own are done: some take seconds, most of them none, and those of a file share servers, so that as
 # few files as possible are torn apart.
 test: $(READY) ## the test suite: every branch of sansmcp is reached, and most of sansmcp_io (ARGS="..." goes to pytest)
-	@echo "-- the core"
-	@$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov=sansmcp --cov-report= $(ARGS) $(CORE_TESTS)
-	@$(BIN)/coverage report $(if $(ARGS),,--fail-under=100)
-	@echo "-- adapters, command line, documentation, other people's programs"
-	@$(BIN)/pytest --numprocesses=$(TWICE_THE_CORES) --dist=worksteal \
-		--cov=sansmcp_io --cov-config=tests/processes.toml --cov-report= $(ARGS) $(OTHER_TESTS)
-	@$(BIN)/coverage report $(if $(ARGS),,--fail-under=95)
+	@status=0; \
+	echo "-- the core"; \
+	$(BIN)/pytest --numprocesses=auto --dist=worksteal --cov=sansmcp --cov-report= \
+		$(ARGS) $(CORE_TESTS) || status=1; \
+	$(BIN)/coverage report $(if $(ARGS),,--fail-under=100) || status=1; \
+	echo "-- adapters, command line, documentation, other people's programs"; \
+	$(BIN)/pytest --numprocesses=$(TWICE_THE_CORES) --dist=worksteal \
+		--cov=sansmcp_io --cov-config=tests/processes.toml --cov-report= \
+		$(ARGS) $(OTHER_TESTS) || status=1; \
+	$(BIN)/coverage report $(if $(ARGS),,--fail-under=95) || status=1; \
+	exit $$status
 
 # Without coverage, which makes them take thrice the time: what they run is run by `make test`, too.
 proof: $(READY) ## what takes minutes: every order of events, properties with very many examples

@@ -121,6 +121,8 @@ def new_client(kind: type[ClientT], tls: ssl.SSLContext, proxy: str | None) -> C
     try:
         return kind(verify=tls, proxy=proxy, trust_env=False, limits=limits)
     except ImportError:
+        if proxy is None or not proxy.lower().startswith("socks"):
+            raise
         text = "the environment names a SOCKS proxy, which needs: pip install 'httpx2[socks]'"
         raise ValueError(text) from None
     except (ValueError, httpx2.InvalidURL):

@@ -103,6 +103,7 @@ def test_quick_run_prints_every_row(tmp_path: Path) -> None:
     assert len(kept["benchmarks"]) > 10
 
 
+@pytest.mark.proof
 def test_missed_bounds_fail_only_a_strict_run() -> None:
     """On a busy machine times prove nothing: who wants a gate has to ask for it."""
     run = run_benchmarks("--quick", "--strict", "round_trips")

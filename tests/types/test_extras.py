@@ -18,7 +18,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
     "name of trio": ("trio", "from sansmcp_io.trio import connect_stdio"),
     "h11": ("h11", "import sansmcp_io.h11"),
     "blocking client": (
-        "h11",
+        "httpx2",
         f"import sansmcp_io.blocking as m\nwith m.{CONNECT}: pass",
     ),
     **{f"{loop} client": ("h11", run.format(ENTER.format(CONNECT))) for loop, run in RUN.items()},
@@ -28,7 +28,7 @@ PROGRAMS: dict[str, tuple[str, str]] = {
     "codec": ("msgspec", "import sansmcp\nsansmcp.MsgspecCodec()"),
     "strategies": ("hypothesis", "from sansmcp.testing import wire_bytes"),
 }
-EXTRAS = {"msgspec": "fast", "hypothesis": "testing"}
+EXTRAS = {"msgspec": "fast", "hypothesis": "testing", "httpx2": "httpx"}
 
 
 def last_line(hidden: str, program: str) -> str:
