@@ -327,11 +327,15 @@ class HTTPConnection(Sending):
 
     def _end_body(self, exchange: ServerExchange | None) -> None:
         self._deadline = math.inf
-        self._note_pipelined(self._h11.trailing_data[0])
+        rest = bytes(self._h11.trailing_data[0])
         if exchange is not None:
+            self._note_pipelined(rest)
             exchange.receive_end(at=time.time(), now=self._now)
-        else:
-            self._finish()  # the response went out before
+            return
+        # The response went out before, so what follows is no pipelined request, but the next one.
+        self._finish()
+        if rest:
+            self.receive_data(rest, now=self._now)
 
     def _note_pipelined(self, data: bytes | bytearray) -> None:
         if data.strip(_BLANK):

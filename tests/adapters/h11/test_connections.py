@@ -196,6 +196,19 @@ def test_what_is_pipelined_later_is_not_served() -> None:
     assert one.state is not OPEN
 
 
+def test_request_that_comes_with_the_rest_of_a_refused_one_is_served() -> None:
+    """Its client has seen the response, and sends heads and bodies apart, as httpx2 does: this end
+    may read the rest of the one and the next one at once, and closed the connection then."""
+    one = driven()
+    fields = {**POST, "content-type": "text/plain", "content-length": "5"}
+    one.receive(head("POST", "/mcp", fields))
+    one.receive(b"12345" + posted_modern(CALL))
+    answer_all(one)
+
+    assert [response.status for response in one.take("POST", "POST")] == [415, 200]
+    assert one.state is OPEN
+
+
 # --------------------------------------------------------------------------------- 100 Continue
 
 
