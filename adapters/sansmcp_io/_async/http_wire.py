@@ -12,7 +12,7 @@ from sansmcp.http import ServerExchange
 from .._common.anomalies import LOGGER
 from .._common.errors import Unauthorized
 from .._common.http_server import key_of
-from .._common.lookups import LATE, LookupTimeout
+from .._common.lookups import LATE, RETRY_SECONDS, LookupTimeout
 from ..h11 import HTTPConnection, RequestHead
 from .background import logged
 from .http_service import HTTPServiceBase
@@ -126,7 +126,7 @@ class HTTPWireBase:
         else:
             LOGGER.error("%s failed", called, exc_info=error)
             if isinstance(error, LookupTimeout):
-                self._connection.refuse(503, LATE, now=now)
+                self._connection.refuse(503, LATE, retry_after=RETRY_SECONDS, now=now)
             else:
                 self._connection.refuse(500, "internal error", now=now)
 

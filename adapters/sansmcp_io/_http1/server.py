@@ -200,13 +200,22 @@ class HTTPConnection(Sending):
         except h11.RemoteProtocolError as error:
             self._break_off(error.error_status_hint, sentence_without_quotes(error))
 
-    def refuse(self, status: int, text: str, challenge: str | None = None, *, now: float) -> None:
-        """Refuse the request that waits, with 401 or 403.
+    def refuse(
+        self,
+        status: int,
+        text: str,
+        challenge: str | None = None,
+        *,
+        retry_after: int | None = None,
+        now: float,
+    ) -> None:
+        """Refuse the request that waits: with 401 or 403, or 503 if that cannot be found out now.
 
         Args:
             status: The status.
             text: One sentence for the client.
             challenge: The header `WWW-Authenticate`; 401 must have one (RFC 9110, 15.5.2).
+            retry_after: Seconds after which the client may try again; None: that is not said.
             now: The time.
 
         Raises:
@@ -216,7 +225,9 @@ class HTTPConnection(Sending):
         exchange = self._exchange
         if self._awaiting is None or exchange is None:
             return  # the client is gone
-        fields = () if challenge is None else (("www-authenticate", challenge),)
+        fields = {} if challenge is None else {"www-authenticate": challenge}
+        if retry_after is not None:
+            fields["retry-after"] = str(retry_after)
         exchange.refuse(status, text, fields, now=now)
         self._awaiting = None
         try:

@@ -169,7 +169,7 @@ async def test_credentials_that_take_too_long_are_answered_for(
     ):
         response = await post_modern(talk, modern_tool_call())
 
-    assert response.status == 503
+    assert (response.status, response.headers["retry-after"]) == (503, "5")
     assert json.loads(response.body)["error"]["code"] == -32603
     assert messages_of(caplog) == ["authenticate failed"]
 

@@ -568,3 +568,20 @@ def test_events_of_several_streams_that_were_not_read_are_sent_again() -> None:
 
     assert sorted(message["method"] for message in messages) == ["x/1", "x/2", "x/3", "x/4"]
     assert user.endpoint.open_questions == ()
+
+
+def test_the_rest_of_a_finished_stream_may_be_asked_for_again() -> None:
+    """Its client has left in the middle of it."""
+    user = stored()
+    store, handle, first = broken_stream(user)
+    user.endpoint.send_result(handle, {"content": []})
+    store.serve()
+    store.portion = 2
+    exchange = resume(user, first)
+    store.serve()
+    exchange.receive_disconnect()
+    store.portion = 10
+    again = resume(user, first)
+    store.serve()
+
+    assert [event.id[-1] for event in answer(again).events] == ["2", "3", "4", "5"]
