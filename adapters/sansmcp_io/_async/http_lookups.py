@@ -193,9 +193,7 @@ class LookupRunner:
                 else:
                     replay = partial(store.replay, session.id, item.stream, item.after)
                     await self._answer(item, "event_log", replay, self._replay)
-        finally:
-            waiting.is_running = False
-        if self.stores.get(session) is waiting:
+        finally:  # if it is cancelled, the server ends
             del self.stores[session]
         self._host.turn()
 

@@ -4,4 +4,7 @@ Begin with `endpoint`, which has the public verbs, then `exchange`: one HTTP req
 response. A request goes from `head` to `methods` and `post`, which find the transport that it is
 for in `hosted_transports`: that of a session (`session_store`, `session_transport`, `streams`),
 or one that clients share (`shared_transport`). `core` is what all of these share.
+
+A request that needs something of the application waits in `lookups`, and `answers` has the verbs by
+which it goes on; `relay` is the response to one that was carried to another process.
 """
