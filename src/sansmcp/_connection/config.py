@@ -109,8 +109,8 @@ class Config(Record):
     """On HTTP, tools of a server whose parameters for headers are remembered; the oldest is
     forgotten and reported (OWN-043)."""
     max_reconnects: int = _limit(10)
-    """Failed attempts in a row to resume a stream of HTTP; then the stream, and each request that
-    waits for a response on it, is lost (OWN-041)."""
+    """Attempts in a row to open or resume a stream of HTTP that may be in vain; with the last of
+    them the stream, and each request that waits for a response on it, is lost (OWN-041)."""
     max_pages: int = _limit(10_000)
     """Pages of one listing; the listing ends there (OWN-013)."""
     max_items: int = _limit(1_000_000)

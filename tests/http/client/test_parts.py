@@ -294,18 +294,16 @@ def test_core_wakes_once_for_work_an_event_and_a_deadline() -> None:
 
 def test_retries_wait_longer_each_time_and_then_end() -> None:
     """A server that is down is asked seldom, and not for ever."""
-    queue = new_queue(max_reconnects=3)
+    queue = new_queue(max_reconnects=4)
     owner, retries = Collector(queue), StreamRetries(queue.core)
     waits: list[float | None] = []
     for _ in range(3):
-        retries.attempts += 1
-        retries.later(owner, "it failed")
+        retries.failed(owner, "it failed")
         waits.append(queue.core.timers.earliest())
         retries.stop()
     assert waits == [1.0, 2.0, 4.0]
 
-    retries.attempts += 1
-    retries.later(owner, "it failed")
+    retries.failed(owner, "it failed")
 
     assert queue.core.timers.earliest() is None
     assert owner.got == ["it failed; 4 attempts to take up the stream have failed"]

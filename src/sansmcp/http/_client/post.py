@@ -244,12 +244,12 @@ class PostedMessage(ExchangeOwner):
         if self.over:
             return
         if exchange.purpose is _RESUME:
-            if head is None or not head.is_good:
-                self._resumed.attempts += 1
-            if self._has_place:
-                self._resumed.after_end(self, text)
-            else:  # the server has taken the id back meanwhile
+            if not self._has_place:  # the server has taken the id back meanwhile
                 self.lost(text)
+            elif head is None or not head.is_good:
+                self._resumed.failed(self, text)
+            else:
+                self._resumed.after_end(self, text)
         elif call is None:
             self.over = True
             if head is None:

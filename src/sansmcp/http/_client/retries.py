@@ -74,6 +74,17 @@ class StreamRetries:
             self.advanced()
             self.last_event_id = event_id
 
+    def failed(self, owner: Retried, text: str, wait: float | None = None) -> None:
+        """Count an attempt that has opened no stream, and make the next one later.
+
+        Args:
+            owner: The message or the stream that sends again.
+            text: What happened.
+            wait: Seconds that the server has asked for.
+        """
+        self.attempts += 1
+        self.later(owner, text, wait)
+
     def after_end(self, owner: Retried, text: str) -> None:
         """Resume a stream that was open and has ended, after the time to wait."""
         now, opened_at = self._core.now, self._opened_at
@@ -82,9 +93,10 @@ class StreamRetries:
         self.later(owner, text)
 
     def later(self, owner: Retried, text: str, wait: float | None = None) -> None:
-        """Resume a stream after the time to wait, unless too many attempts have failed.
+        """Resume a stream after the time to wait, or end it after too many attempts in vain.
 
-        Keeps SSE-020, OWN-041.
+        Keeps SSE-020, and OWN-041: after `Config.max_reconnects` attempts in a row that were in
+        vain, the owner is lost.
 
         Args:
             owner: The message or the stream that sends again.
@@ -92,7 +104,7 @@ class StreamRetries:
             wait: Seconds that the server has asked for.
         """
         core = self._core
-        if self.attempts > core.config.max_reconnects:
+        if self.attempts >= core.config.max_reconnects:
             owner.lost(f"{text}; {self.attempts} attempts to take up the stream have failed")
             return
         base = _WAIT if self.retry_ms is None else max(self.retry_ms / 1000, _SHORTEST_WAIT)

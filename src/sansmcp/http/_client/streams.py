@@ -46,8 +46,7 @@ def opens_stream(
         exchange.read_stream()
         return True
     if head.status in _TRY_AGAIN:
-        retries.attempts += 1
-        retries.later(owner, text, head.retry_after)
+        retries.failed(owner, text, head.retry_after)
         return True
     return False
 
@@ -85,8 +84,7 @@ class StandaloneStream(ExchangeOwner):
     def broken(self, exchange: ClientExchangeCore, text: str) -> None:
         head = exchange.head
         if head is None or not head.is_good:
-            self._retries.attempts += 1
-            self._retries.later(self, text)
+            self._retries.failed(self, text)
         else:
             self._retries.after_end(self, text)
 

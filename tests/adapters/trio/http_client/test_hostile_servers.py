@@ -298,9 +298,9 @@ async def test_a_stream_that_cannot_be_taken_up_is_lost() -> None:
         serving(reply) as server,
         connecting(server.port, get_stream=False, config=config) as client,
     ):
-        with pytest.raises(ConnectionLost, match="4 attempts"):
+        with pytest.raises(ConnectionLost, match="3 attempts"):
             await client.request("tools/call", {"name": "x"})
-        assert server.count("GET") == 4
+        assert server.count("GET") == 3
 
 
 # --------------------------------------------------------------------------------- other origins
