@@ -565,3 +565,28 @@ def test_no_order_of_parts_raises(steps: list[tuple[Any, ...]]) -> None:
     numbers = [getattr(event, "number", 1) for event in taken(observer)]
 
     assert all(1 <= number <= observer.messages for number in numbers)
+
+
+# ------------------------------------------------------------------------------------- batches
+
+
+def test_a_posted_batch_has_requests_or_responses() -> None:
+    """BATCH-004 binds the client of Streamable HTTP; on stdio a batch may mix both.
+
+    The server may refuse the batch as a whole, so the same response may come once more.
+    """
+    proxy, fields = Proxy(), [BOTH, SESSION]
+    opened = result(0, agreement("2025-03-26"))
+    proxy.post(initialize(0, "2025-03-26"), [BOTH], opened, response_fields=[JSON, SESSION])
+    proxy.post(INITIALIZED, fields, status=202, response_fields=())
+    stream = proxy.stream()
+    proxy.observer.receive_response_event(stream, json.dumps(call(7, "roots/list")).encode())
+    proxy.taken()
+
+    proxy.post([result(7, {"roots": []}), call(1, "ping")], fields, status=400)
+    [violation] = of(ViolationSeen, proxy.taken())
+    assert (violation.side, violation.rule) == (C, "BATCH-004")
+
+    proxy.post([result(7, {"roots": []})], fields, status=202)
+    proxy.post([call(2, "ping"), note("extension/told")], fields, [result(2, {})])
+    assert of(ViolationSeen, proxy.taken()) == []

@@ -25,7 +25,7 @@ from . import _http_heads as heads
 from ._events import AnswerMatched, BlindCause, BlindSpot, Observation
 from ._http_conversations import HTTPConversation, violation
 from ._http_heads import SESSION_ID, Fields, Header, member, object_of
-from ._observer import Observer
+from ._observer import Observer, observer_of_posts
 
 _FORGOTTEN: Final = "the oldest exchange that has not ended was forgotten: its rest is not judged"
 
@@ -442,11 +442,12 @@ class HTTPObserver:
         begins = seen.is_modern or member(message, "method") == "initialize"
         # Earlier messages cannot explain a body that is no JSON.
         if begins or message is None:
-            return HTTPConversation(Observer(config=self._config))
-        return HTTPConversation(Observer(config=self._config, from_start=False), is_alone=True)
+            return HTTPConversation(observer_of_posts(self._config))
+        observer = observer_of_posts(self._config, from_start=False)
+        return HTTPConversation(observer, is_alone=True)
 
     def _conversation_from_the_middle(self) -> HTTPConversation:
-        return HTTPConversation(Observer(config=self._config, from_start=False))
+        return HTTPConversation(observer_of_posts(self._config, from_start=False))
 
     def _open_old(self, seen: _SeenExchange, data: bytes) -> None:
         """The stream of HTTP+SSE begins: `data` is the URL for its messages."""

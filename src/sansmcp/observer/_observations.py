@@ -28,6 +28,7 @@ class Observations:
         index: The place of the current message in its batch, from 0; None outside of a batch.
         from_line: Whether the current message came as bytes on a line.
         in_refused_batch: Whether the receiver may refuse the whole batch of the current message.
+        is_posted: Whether the client POSTs its messages, where a batch is of one kind.
         unknown_revision: Whether the handshake agreed on a revision that is not known here. Then
             only violations of rules that hold in every revision are reported.
     """
@@ -37,6 +38,7 @@ class Observations:
         "from_line",
         "in_refused_batch",
         "index",
+        "is_posted",
         "now",
         "number",
         "queue",
@@ -50,6 +52,7 @@ class Observations:
         self.index: int | None = None
         self.from_line = False
         self.in_refused_batch = False
+        self.is_posted = False
         self.unknown_revision = False
         self._reported_spots: set[tuple[Side | None, str]] = set()
 

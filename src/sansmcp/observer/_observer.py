@@ -32,7 +32,13 @@ from typing import Any, Final
 import attrs
 
 from .._connection.config import Config, config_of
-from .._rules.messages import BATCHED_INITIALIZE, NO_OBJECT, judge_batch, judge_unknown_object
+from .._rules.messages import (
+    BATCHED_INITIALIZE,
+    NO_OBJECT,
+    judge_batch,
+    judge_posted_batch,
+    judge_unknown_object,
+)
 from .._rules.sending import Breach
 from .._wire.codec import BoundedDecoder, is_no_json, refusal
 from .._wire.framing import (
@@ -388,10 +394,16 @@ class Observer:
         self._handshake.excuse(sender, key)
 
     def _take_batch(self, sender: SideHistory, values: list[Any]) -> None:
+        """Judge a batch as a whole, and take each message of it.
+
+        Keeps BATCH-004.
+        """
         core, handshake, modern = self._core, self._handshake, self._core.modern
         breach: Breach | None = None
         if handshake.is_agreed and handshake.is_known_to(sender):
             breach = judge_batch(handshake.conversation.dialect, values)
+            if breach is None and core.is_posted and sender.side is Side.CLIENT:
+                breach = judge_posted_batch(values)
         elif (
             sender.side is Side.SERVER
             and handshake.is_certain
@@ -449,3 +461,10 @@ def _input_of(history: SideHistory, config: Config) -> _SideInput:
 
 def _order(request: SeenRequest) -> tuple[int, int]:
     return request.number, request.index or 0
+
+
+def observer_of_posts(config: Config, *, from_start: bool = True) -> Observer:
+    """An observer of a conversation over Streamable HTTP: the client POSTs its messages."""
+    observer = Observer(config=config, from_start=from_start)
+    observer._core.is_posted = True
+    return observer
