@@ -157,7 +157,8 @@ def _within(node: ast.AST, prefix: str, text: str, rule: str) -> Iterator[str]:
         name = named(one)
         if name is None or rule not in text_of(text, one):
             continue
-        inner = list(_within(one, f"{prefix}.{name}", text, rule))
+        is_function = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+        inner = [] if is_function else list(_within(one, f"{prefix}.{name}", text, rule))
         yield from inner or [f"{prefix}.{name}"]
 
 

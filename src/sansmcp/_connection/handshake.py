@@ -194,6 +194,7 @@ class ServerHandshake(MethodPart):
         if "initialize" in self._core.config.manual:
             return False
         wish = params.get("protocolVersion")
+        # VER-004: the result names the latest revision of this side if it lacks the one asked for.
         revision = wish if wish in self._core.legacy_revisions else self._core.legacy_revisions[-1]
         body = b'{"protocolVersion":"%b","capabilities":%b,"serverInfo":%b' % (
             revision.encode(),

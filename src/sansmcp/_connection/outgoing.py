@@ -35,7 +35,8 @@ _EMPTY: JSONObject = {}
 _SERVER = Side.SERVER
 _NOT_CANCELLED: Final = frozenset({Purpose.INITIALIZE, Purpose.DISCOVER})
 """Requests that are not cancelled on the wire: before the opening, a server may not understand
-`notifications/cancelled`."""
+`notifications/cancelled`. CANC-004 names `initialize` only; the same holds here for the probe, and
+its error has the same id."""
 _PAUSED: Final = frozenset({Purpose.APPLICATION, Purpose.PAGE})
 """Requests whose timeout pauses while the peer waits for a response of this side."""
 INPUT_MEMBERS: Final = frozenset({"inputResponses", "requestState"})
@@ -204,7 +205,10 @@ class OutgoingRequests:
         meta: JSONObject | None,
         now: float | None,
     ) -> None:
-        """Cancel an open request, and tell the peer."""
+        """Cancel an open request, and tell the peer.
+
+        Keeps CANC-004, also for `server/discover`.
+        """
         if self.calls.get(call._id) is not call:
             raise LocalProtocolError("OWN-022", f"{call!r} belongs to another connection")
         if call._purpose in _NOT_CANCELLED:

@@ -67,7 +67,7 @@ def judge_headers(
             return _mismatch("HDR-031", f"the header {text_of(name)} came more than once")
     given = fields.get(b"mcp-method")
     if given != method and (is_request or given is not None):
-        return _differs("Mcp-Method", given, method)
+        return _missing("Mcp-Method") if given is None else _differs("Mcp-Method", given, method)
     member = MIRRORED_NAMES.get(method)
     if member is None or not is_request:
         return None
@@ -75,7 +75,7 @@ def judge_headers(
     given = fields.get(b"mcp-name")
     if given is None:
         # A body without the member is refused for that, by its own rule.
-        return _differs("Mcp-Name", None, value) if isinstance(value, str) else None
+        return _missing("Mcp-Name") if isinstance(value, str) else None
     if given != value or given.startswith(_MARK) or not (given.isascii() and given.isprintable()):
         said = header_value(given)
         if said != value:
@@ -89,9 +89,13 @@ def _mismatch(rule: str, text: str) -> Breach:
     return Breach(rule, text, ErrorCode.HEADER_MISMATCH)
 
 
-def _differs(name: str, said: str | None, value: object) -> Breach:
-    if said is None:
-        return _mismatch("HDR-031", f"the header {name} is missing")
+def _missing(name: str) -> Breach:
+    """Return the breach of a request without a standard header (HDR-031)."""
+    return _mismatch("HDR-031", f"the header {name} is missing")
+
+
+def _differs(name: str, said: str, value: object) -> Breach:
+    """Return the breach of a header that says something else than the body (HDR-032)."""
     shown = str(value)[:_SHOWN]
     return _mismatch("HDR-032", f"{name} says {said[:_SHOWN]!r}, and the body {shown!r}")
 

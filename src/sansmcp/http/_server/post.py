@@ -290,8 +290,8 @@ class PostReceiver:
     ) -> None:
         """Settle a transport that has received a message, and begin the stream if it is time.
 
-        In 2026-07-28 the stream waits for the first message, since an error has a status
-        (HTTP-023).
+        With `answers="sse"` the stream of a legacy request begins at once (SSE-015). In 2026-07-28
+        it waits for the first message, since an error has a status (HTTP-023).
         """
         if transport.core.needs_settle:
             transport.core.settle()

@@ -233,6 +233,11 @@ class Stream:
     def start(self) -> None:
         """Turn the response into a stream, and give the client an event id to resume it from.
 
+        The stream of a POST starts at once with `answers="sse"` (`PostReceiver._after`), and else
+        with the first message before the response (`deliver`), or by `start_stream` of the
+        endpoint. Without an event log it cannot be resumed: no id is sent (SSE-015), and neither is
+        one to clients before 2025-11-25.
+
         Keeps SSE-015.
         """
         exchange, streams = self.exchange, self.streams
