@@ -1,5 +1,26 @@
-"""What the event loops with `async` share; each loop brings the primitives that `loop` lists.
+"""The part of the adapters that all event loops with `async` share.
 
-Begin with `client` and `server` (what applications hold), or with `dispatch` (what is done about
-each event). This room knows `_common` and `_http1`.
+`loop` lists the primitives that each loop provides, as one object. Begin with `client` and `server`
+(the objects that applications hold), or with `dispatch` (the handling of each event).
+
+A session, on asyncio or trio, is the last class of a short chain:
+
+    RequestSender            `requests`: sends requests for callers, which wait in mailboxes
+      EventDispatcher        `dispatch`: hands events to handlers and mailboxes
+        StreamDispatcher     `stream_dispatcher`: holds requests back while output is unsent
+          StreamSession      `asyncio._session`, `trio._session`: bytes and time of one connection
+        HTTPClientDispatcher `http_client`: sends the exchanges of a client over HTTP
+          HTTPSession        `asyncio._http_client`, `trio._http_client`: its turns and time
+
+A server over HTTP has many sessions and one endpoint, and a chain of its own:
+
+    EndpointRunner           `http_runner`: hands events to handlers and mailboxes
+      HTTPServiceBase        `http_service`: the state that all connections share
+        HTTPService          `trio._http_service`, `asyncio._http_service`
+      AsyncioRunner          `asyncio._http_runner`: time and tasks on asyncio
+        HTTPService          `asyncio._http_service`, which inherits from both
+        ASGIRunner           `asgi._runner`
+
+A class calls down only by the abstract methods that it declares. This room knows `_common`,
+`_options`, `_http1`, `h11` and `httpx`.
 """

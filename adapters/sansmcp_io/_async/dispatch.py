@@ -1,10 +1,10 @@
-"""What is done with each event of a conversation, on any transport."""
+"""Handles each event of a conversation, on any transport and any loop."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import Any, ClassVar, Final, assert_never
+from typing import Any, Final, assert_never
 
 from sansmcp import (
     ConnectionClosed,
@@ -38,7 +38,7 @@ from .._common.anomalies import AnomalyLog
 from .._common.call import RequestingSide
 from .._options.checks import SessionOptions
 from .background import Notifications, call_back, call_on_progress
-from .handlers import HandlerRunner
+from .loop import Loop
 from .requests import RequestSender
 
 ENDINGS: Final = (
@@ -60,16 +60,11 @@ ENDINGS: Final = (
 class EventDispatcher(RequestSender):
     """Hands events to handlers and to callers that wait."""
 
-    _tasks: Any  # those of the loop, which the transport has
-    _new_handler_runner: ClassVar[type[HandlerRunner]]
+    _tasks: Any  # the tasks of the loop, which the subclass starts
 
-    def __init__(
-        self,
-        side: RequestingSide,
-        options: SessionOptions,
-    ) -> None:
-        super().__init__(side, options)
-        self._handler_runner = self._new_handler_runner(
+    def __init__(self, side: RequestingSide, options: SessionOptions, loop: Loop) -> None:
+        super().__init__(side, options, loop)
+        self._handler_runner = loop.new_handler_runner(
             side,
             options.handler,
             partial(options.call_type, self),
@@ -84,15 +79,15 @@ class EventDispatcher(RequestSender):
 
     @abstractmethod
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
-        """End the connection, and raise what a handler raised to end the program.
+        """End the connection, and raise the exception of a handler that ends the program.
 
         Args:
-            request: The request whose handler has raised it. It was answered.
+            request: The request of the handler, which was answered.
             failure: SystemExit, KeyboardInterrupt, or a group with one of them.
         """
 
     def _serve(self, request: IncomingRequest) -> None:
-        """Begin to serve a request, now or later."""
+        """Call the handler of a request, now or later."""
         self._handler_runner.begin(request, self._tasks)
 
     def _handle_event(self, event: Event) -> None:
@@ -123,8 +118,8 @@ class EventDispatcher(RequestSender):
                 event.start.data.put(event)
             case ConnectionClosed():
                 self.sending.ended_by = event.cause
-                self._ready.set()  # who waits for it learns that it will not come
-                self._room.look()  # there will be no room
+                self._ready.set()  # callers of `wait_ready` raise
+                self._room.look()  # callers that wait for room raise
                 self._questions.cancel()
             case PingEnded():
                 event.ping.data.put(event)

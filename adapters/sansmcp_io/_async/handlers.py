@@ -1,8 +1,9 @@
-"""How handlers are run and their requests answered, the same on all loops with `async`."""
+"""Runs handlers and answers their requests, the same on all loops with `async`."""
 
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any, Final, TypeAlias
@@ -14,8 +15,8 @@ from .._common.call import RequireInput, Side, answer, answer_failure, ends_prog
 Result: TypeAlias = JSONObject | RequireInput | Awaitable[JSONObject | RequireInput]
 
 
-class HandlerRunner:
-    """Runs the handler of each request of a peer, and can cancel it.
+class HandlerRunner(ABC):
+    """Runs the handlers of requests of a peer, and can cancel them. Each loop has a subclass.
 
     Args:
         connection: The core object that sends the answers.
@@ -49,9 +50,9 @@ class HandlerRunner:
         self._end_program: Final = end_program
 
     def begin(self, request: IncomingRequest, tasks: Any) -> None:
-        """Run a plain function at once; give an async one a task of its own."""
-        if request.open:  # else it was cancelled before it began
-            # What one handler sets in its context is not seen by those that come after it.
+        """Call the handler; an async handler runs in a task of its own."""
+        if request.open:  # otherwise, it was cancelled before this
+            # A handler does not see the context variables that another handler has set.
             copy_context().run(self._begin, request, tasks)
 
     def _begin(self, request: IncomingRequest, tasks: Any) -> None:
@@ -71,15 +72,15 @@ class HandlerRunner:
         if ends_program(failure):
             self._end_program(request, failure)
 
+    @abstractmethod
     def cancel(self, request: IncomingRequest) -> None:
         """Cancel the handler of a request that is no longer open, if it still runs."""
-        raise NotImplementedError  # the loop's
 
+    @abstractmethod
     def _start(
         self,
         request: IncomingRequest,
         awaitable: Awaitable[JSONObject | RequireInput],
         tasks: Any,
     ) -> None:
-        """Await the result in a task, and answer. The tasks are those of the loop."""
-        raise NotImplementedError  # the loop's
+        """Await the result in a new one of `tasks`, and answer the request."""

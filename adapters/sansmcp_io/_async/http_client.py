@@ -26,6 +26,7 @@ from .._options.clients import HTTPClientOptions
 from .background import logged
 from .call import Call
 from .dispatch import ENDINGS, EventDispatcher
+from .loop import Loop
 
 _SILENT: Final = "the server was silent for too long"
 
@@ -36,11 +37,10 @@ class HTTPClientDispatcher(EventDispatcher):
     The core is called in the loop's thread, and its calls do not wait: there is no lock.
     """
 
-    def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
-        super().__init__(
-            endpoint,
-            options.for_session(Call),
-        )
+    def __init__(
+        self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any], loop: Loop
+    ) -> None:
+        super().__init__(endpoint, options.for_session(Call), loop)
         self.endpoint: Final = endpoint
         self._on_unauthorized = options.on_unauthorized
         self._is_authorizing = False

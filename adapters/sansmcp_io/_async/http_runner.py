@@ -1,17 +1,17 @@
 """Runs an endpoint on any loop: hands its events to handlers and to callers that wait.
 
-Calls into the core are synchronous and happen in the loop's thread, so there is no lock. The object
-that carries an exchange is told by `flush` that the exchange has output.
+Calls into the core are synchronous and happen in the loop's thread, so there is no lock. When an
+exchange has output, `flush` of its wire is called.
 """
 
 from __future__ import annotations
 
 import inspect
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
 from sansmcp import (
     ErrorReceived,
@@ -58,7 +58,7 @@ from .loop import Loop
 
 
 class ExchangeWire(Protocol):
-    """Carries an open exchange of a client."""
+    """Writes the output of an open exchange of a client."""
 
     def flush(self) -> None:
         """Write the output of the exchange."""
@@ -69,11 +69,11 @@ class Cancellable(Protocol):
     """A task, or its cancel scope."""
 
     def cancel(self) -> object:
-        """Stop it."""
+        """Cancel the task."""
         ...
 
 
-class EndpointRunner:
+class EndpointRunner(ABC):
     """Runs an endpoint: calls handlers, and wakes callers that wait.
 
     Attributes:
@@ -81,18 +81,18 @@ class EndpointRunner:
         loop: The primitives of the loop.
         now: The clock of the endpoint.
         tasks: The tasks of the loop.
-        wires: The object that carries each open exchange.
+        wires: The object that writes the output of each open exchange.
     """
 
     loop: Loop
     tasks: Any
-    _new_handler_runner: ClassVar[type[HandlerRunner]]  # each loop has its own
 
     def __init__(
         self,
         endpoint: ServerEndpoint,
         options: SessionOptions,
         *,
+        new_handler_runner: type[HandlerRunner],
         now: Callable[[], float],
         trace: HTTPTrace | None,
         lookups: LookupOptions,
@@ -100,11 +100,11 @@ class EndpointRunner:
         self.endpoint: Final = endpoint
         self.now: Final = now
         self.trace: Final = trace
-        self.companions: CompanionsBase | None = None
+        self.session_tasks: SessionTasks | None = None
         self.context: Final = options.context
         self.wires: Final[dict[ServerExchange, ExchangeWire]] = {}
-        # Each client has an output of its own: no answer waits for room in that of another client.
-        self._handler_runner = self._new_handler_runner(
+        # No `until_room`: clients do not share an output, so no response waits for room.
+        self._handler_runner = new_handler_runner(
             endpoint,
             options.handler,
             partial(options.call_type, self),
@@ -122,24 +122,24 @@ class EndpointRunner:
 
     @abstractmethod
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
-        """Let the server raise what a handler raised to end the program.
+        """Let the server raise the exception of a handler that ends the program.
 
         Args:
-            request: The request whose handler has raised it. It was answered.
+            request: The request of the handler, which was answered.
             failure: SystemExit, KeyboardInterrupt, or a group with one of them.
         """
 
     @abstractmethod
     def _turned(self) -> None:
-        """Called after each turn: the endpoint's deadline may have changed."""
+        """Update the timer after a turn: the endpoint's deadline may have changed."""
 
     # ---------------------------------------------------------------------------- turning
 
     def turn(self) -> None:
-        """Handle all events, and write what can be written without waiting.
+        """Handle all events, and write output as far as that needs no waiting.
 
-        To be called after each call into the endpoint. Within a turn it does nothing, since that
-        turn goes on until all is done.
+        Call this after each call into the endpoint. A call within a turn does nothing, since the
+        turn goes on until all events are handled.
         """
         if self._is_turning:
             return
@@ -181,20 +181,20 @@ class EndpointRunner:
             case ProgressReceived():
                 call_on_progress(event)
             case Ready():
-                if self.companions is not None and event.peer.session is not None:
-                    self.companions.begin(event.peer.session, self.tasks)
+                if self.session_tasks is not None and event.peer.session is not None:
+                    self.session_tasks.begin(event.peer.session, self.tasks)
             case SessionEnded():
-                if self.companions is not None:
-                    self.companions.end(event.session)
+                if self.session_tasks is not None:
+                    self.session_tasks.end(event.session)
                 self.lookups.session_ended(event.session)
             case ToolSchemaWanted() | EventToStore() | ReplayWanted() | LookupEnded():
                 self.lookups.handle(event)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, self.now())
             case _:
-                pass  # sessions that begin, and what the core has answered by itself
+                pass  # sessions that begin, and requests that the core has answered
 
-    # ---------------------------------------------------------------------------- asking
+    # ---------------------------------------------------------------------------- sending
 
     async def request(
         self,
@@ -235,16 +235,16 @@ class EndpointRunner:
         self.turn()
         return seconds_of(await mailbox.take())
 
-    # ---------------------------------------------------------------------------- telling
+    # ------------------------------------------------------------------- other calls
 
     def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
-        """Call a method of the endpoint with the time, and handle what follows from it."""
+        """Call a method of the endpoint with the time, and run a turn."""
         outcome = function(*args, now=self.now(), **options)
         self.turn()
         return outcome
 
 
-class CompanionsBase:
+class SessionTasks(ABC):
     """Calls a function for each session that is ready; an async one is cancelled with its session.
 
     Args:
@@ -264,14 +264,14 @@ class CompanionsBase:
         """Start a task that runs `_run`."""
 
     def begin(self, session: Session, tasks: Any) -> None:
-        """The client of a session is ready."""
+        """Call the function for a session whose client is ready."""
         with logged("on_ready"):
             outcome = self._function(self._make_server(session.peer))
             if inspect.isawaitable(outcome):
                 self._running[session] = self._start(outcome, session, tasks)
 
     def end(self, session: Session) -> None:
-        """The session has ended."""
+        """Cancel the task of a session that has ended."""
         if running := self._running.pop(session, None):
             running.cancel()
 

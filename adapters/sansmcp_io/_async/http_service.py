@@ -1,10 +1,10 @@
-"""What all connections of a server over HTTP share, on any loop."""
+"""The state that all connections of a server over HTTP share, on any loop."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sansmcp import IncomingRequest, Peer
 from sansmcp.http import ServerEndpoint
@@ -14,7 +14,7 @@ from .._common.http_server import HTTPLimits
 from .._http1.responses import busy_response
 from .._options.servers import ListeningServerOptions
 from ..h11 import HTTPConnection
-from .http_runner import CompanionsBase, EndpointRunner
+from .http_runner import EndpointRunner, SessionTasks
 from .loop import Loop
 from .server import HTTPServerCall, SessionServer
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 
 class HTTPServiceBase(EndpointRunner):
-    """What all connections of a server share."""
-
-    _new_loop: ClassVar[type[Loop]]  # each has its own
+    """The state that all connections of a server share."""
 
     def __init__(
         self,
         endpoint: ServerEndpoint,
         options: ListeningServerOptions[Any, Any],
-        new_companions: Callable[[Callable[[Any], object], Callable[[Peer], Any]], CompanionsBase],
+        loop: Loop,
+        new_session_tasks: Callable[[Callable[[Any], object], Callable[[Peer], Any]], SessionTasks],
     ) -> None:
-        self.loop = self._new_loop()
+        self.loop = loop
         super().__init__(
             endpoint,
             options.for_session(options.handler, HTTPServerCall),
+            new_handler_runner=loop.new_handler_runner,
             now=self.loop.now,
             trace=options.trace,
             lookups=options.lookups,
         )
         if options.on_ready is not None:
-            self.companions = new_companions(options.on_ready, partial(SessionServer, self))
+            self.session_tasks = new_session_tasks(options.on_ready, partial(SessionServer, self))
         self.limits: Final = options.limits or HTTPLimits()
         self.authenticate: Final = options.authenticate
         self.principal_key: Final = options.principal_key
@@ -58,7 +58,7 @@ class HTTPServiceBase(EndpointRunner):
     # ---------------------------------------------------------------------------- connections
 
     def admits_more(self) -> bool:
-        """Whether there is room for another connection. If there is none, the log says so once."""
+        """Whether another connection is allowed. The first refusal is logged."""
         if len(self._connections) < self.limits.connections:
             self._is_full = False
             return True
@@ -84,10 +84,10 @@ class HTTPServiceBase(EndpointRunner):
         self.end()
 
     def note_held(self, change: int) -> None:
-        """Note that a connection holds more bytes, or fewer. Above the limit, one is closed.
+        """Add a change to the bytes that all connections hold.
 
-        It is the one that holds the most. If new data were refused instead, a few idle clients
-        could shut out all others.
+        Above the limit, the connection that holds most bytes is closed. If new data were refused
+        instead, a few idle clients could shut out all others.
         """
         self._held += change
         if not self._held:
@@ -100,7 +100,7 @@ class HTTPServiceBase(EndpointRunner):
 
 
 def _nothing() -> None:
-    """There is nothing to end yet."""
+    """Do nothing: the server does not listen yet."""
 
 
 def _held_by(wire: HTTPWireBase) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from typing import Any
 
@@ -18,7 +18,7 @@ from .background import logged
 from .http_service import HTTPServiceBase
 
 
-class HTTPWireBase:
+class HTTPWireBase(ABC):
     """Hands data of a client to its connection object, and takes output from that.
 
     Args:

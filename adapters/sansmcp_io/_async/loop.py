@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from .._common.call import ProgressHandler
+from .handlers import HandlerRunner
 
 
 class Event(Protocol):
@@ -126,6 +127,11 @@ class Loop(Protocol):
     @property
     def now(self) -> Callable[[], float]:
         """Tells the time: seconds, never decreasing."""
+        ...
+
+    @property
+    def new_handler_runner(self) -> type[HandlerRunner]:
+        """The class that runs async handlers in tasks of this loop."""
         ...
 
     async def pause(self) -> None:

@@ -1,8 +1,8 @@
-"""Where callers wait for what the dispatcher has for them, on any loop."""
+"""Mailboxes, in which callers wait for events from the dispatcher, on any loop."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from typing import Generic, TypeVar
 
@@ -17,12 +17,12 @@ from .loop import Loop
 Item = TypeVar("Item")
 
 
-class MailboxBase(Generic[Item]):
+class MailboxBase(ABC, Generic[Item]):
     """Items from the dispatcher for one caller that waits.
 
     Attributes:
         on_progress: Called with the progress that comes before the ending.
-        is_closed: The caller no longer waits.
+        is_closed: Whether the caller has stopped waiting.
         refusal: The refusal over HTTP, which is known before the ending that it causes.
     """
 
@@ -43,12 +43,12 @@ class MailboxBase(Generic[Item]):
         self._wake()
 
     def fail(self, error: BaseException) -> None:
-        """Let `take` raise this, and wake the caller."""
+        """Let `take` raise an exception, and wake the caller."""
         self._failure = error
         self._wake()
 
     def _taken(self) -> Item:
-        """Return the oldest item, or raise what `fail` was given."""
+        """Return the oldest item, or raise the exception that `fail` was given."""
         if self._failure is not None:
             try:
                 raise self._failure
@@ -78,7 +78,7 @@ class Changes(WaitingChanges):
         """Take an event from the dispatcher, and wake all tasks that wait."""
         super().put(event)
         news, self._news = self._news, self._loop.new_event()
-        news.set()  # for all: one may be cancelled before it takes anything
+        news.set()  # wakes all tasks: one task alone may be cancelled before it takes the change
 
     async def wait_acknowledged(self) -> None:
         """Wait until the server has acknowledged the subscription, or raise why it has not."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import ClassVar, Final, cast
+from typing import Final, cast
 
 from sansmcp import (
     ConnectionFailed,
@@ -41,19 +42,18 @@ from .loop import Loop
 from .mailbox import Changes
 
 
-class RequestSender:
+class RequestSender(ABC):
     """Sends requests for callers, which then wait at mailboxes that the dispatcher fills.
 
     Args:
         side: The core object.
-        options: What to do with the messages of the peer.
+        options: The handlers for messages of the peer.
+        loop: The primitives of the loop.
     """
 
-    _new_loop: ClassVar[type[Loop]]  # brought by the modules of a loop
-
-    def __init__(self, side: RequestingSide, options: SessionOptions) -> None:
+    def __init__(self, side: RequestingSide, options: SessionOptions, loop: Loop) -> None:
         self.side: Final = side
-        self.loop: Final = self._new_loop()
+        self.loop: Final = loop
         self.clock: Final = self.loop.now
         self.context: Final = options.context
         self.sending: Final = SendState(side)
@@ -63,9 +63,9 @@ class RequestSender:
         self._ready = self.loop.new_event()
         self._on_ready: Callable[[], object] | None = None
 
+    @abstractmethod
     def wake(self) -> None:
         """Handle output, events and deadline soon, after a call into the core."""
-        raise NotImplementedError  # the transport's
 
     async def _until_room(self) -> None:
         """Wait until output may be added."""

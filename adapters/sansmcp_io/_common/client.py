@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from sansmcp import JSONObject
@@ -11,7 +12,7 @@ SubscriptionT = TypeVar("SubscriptionT")
 SecondsT = TypeVar("SecondsT")
 
 
-class ClientBase(Generic[ItemsT, SubscriptionT, SecondsT]):
+class ClientBase(ABC, Generic[ItemsT, SubscriptionT, SecondsT]):
     """The methods of a client. Type variables are the forms that their results have on a loop."""
 
     def items(
@@ -83,16 +84,20 @@ class ClientBase(Generic[ItemsT, SubscriptionT, SecondsT]):
 
     # ------------------------------------------------------------------- what each kind does
 
+    @abstractmethod
     def _items(self, method: str, params: JSONObject | None, timeout: float | None) -> ItemsT:
-        raise NotImplementedError
+        """Do the work of `items`."""
 
+    @abstractmethod
     def _listen(
         self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
     ) -> SubscriptionT:
-        raise NotImplementedError
+        """Do the work of `listen`."""
 
+    @abstractmethod
     def _notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
-        raise NotImplementedError
+        """Do the work of `notify`."""
 
+    @abstractmethod
     def _ping(self, timeout: float | None) -> SecondsT:
-        raise NotImplementedError
+        """Do the work of `ping`."""

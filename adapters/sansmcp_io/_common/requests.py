@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -84,7 +85,7 @@ class RequestArguments:
         )
 
 
-class Requester:
+class Requester(ABC):
     """Sends requests to the peer. `typed_requests` has the types of each method, for checkers."""
 
     def request(
@@ -133,9 +134,9 @@ class Requester:
             RequestArguments(method, params, meta, timeout, max_timeout, log_level, on_progress)
         )
 
+    @abstractmethod
     def _send_request(self, arguments: RequestArguments) -> Any:
         """Send the request: an awaitable of the result, or the result."""
-        raise NotImplementedError
 
 
 class SendState:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -29,7 +29,7 @@ SecondsT = TypeVar("SecondsT")
 _NO_LOCK: Final = nullcontext()
 
 
-class Verbs:
+class Verbs(ABC):
     """Calls into the core, with its lock where threads share it, and with the time."""
 
     @property
@@ -37,9 +37,9 @@ class Verbs:
         """Held while something is looked up; nothing, where there is one thread."""
         return _NO_LOCK
 
+    @abstractmethod
     def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
         """Call a method of the core with the time, and handle what follows from it."""
-        raise NotImplementedError  # each adapter has its clock
 
 
 class ServerBase(Verbs, Generic[SecondsT]):
@@ -117,11 +117,13 @@ class ServerBase(Verbs, Generic[SecondsT]):
         sent: bool = self._verb(self._connection.send_log, level, data, logger=logger)
         return sent
 
+    @abstractmethod
     def _notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
-        raise NotImplementedError  # each adapter has its sessions
+        """Do the work of `notify`."""
 
+    @abstractmethod
     def _ping(self, timeout: float | None) -> SecondsT:
-        raise NotImplementedError  # each adapter has its way to wait
+        """Do the work of `ping`."""
 
 
 class SessionServerBase(ServerBase[SecondsT]):
@@ -168,9 +170,9 @@ class AllClients(Verbs):
     """The methods of a server over HTTP that concern all its clients."""
 
     @property
+    @abstractmethod
     def _endpoint(self) -> ServerEndpoint:
         """The endpoint that serves the clients."""
-        raise NotImplementedError  # each adapter has its endpoint
 
     @property
     def sessions(self) -> tuple[Session, ...]:

@@ -15,7 +15,7 @@ from .._async.handlers import Result
 from .._async.server import HTTPServerCall, SessionServer
 from .._common.anomalies import LOGGER
 from .._options.servers import LoopHTTPServerOptions
-from ..asyncio._http_runner import AsyncioRunner, Companions
+from ..asyncio._http_runner import AsyncioRunner, AsyncioSessionTasks
 from ..asyncio._loop import AsyncioLoop
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -33,7 +33,7 @@ class ServerCall(HTTPServerCall):
 
 
 class ASGIRunner(AsyncioRunner):
-    """Runs an endpoint. It adopts an event loop when it is first used there.
+    """Runs an endpoint below ASGI, in the event loop that has adopted the application last.
 
     Attributes:
         failures: Exceptions of handlers that end the program, by the identity of the scope.
@@ -48,25 +48,26 @@ class ASGIRunner(AsyncioRunner):
         super().__init__(
             endpoint,
             options.for_session(handler, ServerCall),
-            now=time.monotonic,  # and not that of a loop: there may be several in a row
+            new_handler_runner=AsyncioLoop.new_handler_runner,
+            now=time.monotonic,  # not the clock of a loop: there may be several loops in a row
             trace=None,
             lookups=options.lookups,
         )
         self._has_changed = asyncio.Event()
         if options.on_ready is not None:
-            self.companions = Companions(options.on_ready, partial(SessionServer, self))
+            self.session_tasks = AsyncioSessionTasks(options.on_ready, partial(SessionServer, self))
         self.is_closed = False
         self.failures: dict[int, list[BaseException]] = {}
 
     def adopt(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Go on in this loop. Tasks of the loop before have ended with that loop.
+        """Run in a loop from now on. Tasks of the former loop have ended with that loop.
 
         Returns:
-            Whether that is possible: not if the loop before was closed while tasks ran in it, which
-            never end then.
+            Whether that is possible. It is not if the former loop was closed while tasks ran in
+            it, since these never end.
 
         Raises:
-            RuntimeError: The loop before still runs.
+            RuntimeError: The former loop still runs.
         """
         if self._loop is loop:
             return True
@@ -80,7 +81,7 @@ class ASGIRunner(AsyncioRunner):
         return True
 
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
-        """Let the call of the application for this request raise it, after the response."""
+        """Let the ASGI call of this request raise the exception, after the response."""
         failures = self.failures.get(id(request.context))
         if failures is None:  # that call has returned
             LOGGER.error("the handler of %.80r failed", request.method, exc_info=failure)
@@ -88,13 +89,13 @@ class ASGIRunner(AsyncioRunner):
             failures.append(failure)
 
     def close(self) -> None:
-        """Serve no more: further requests get 503, and open ones are cancelled."""
+        """Refuse further requests with 503, and cancel open requests."""
         self.is_closed = True
         self.endpoint.close(now=self.now())
         self.turn()
 
     async def shut_down(self, drain: float) -> None:
-        """Give open requests `drain` seconds to finish, then end them, and wait for that."""
+        """Give open requests `drain` seconds to finish, then cancel them, and end all tasks."""
         await self._end_requests(drain)
         self.is_closed = True
         await self._flush(self.wires)

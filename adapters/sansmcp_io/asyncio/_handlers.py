@@ -7,16 +7,14 @@ from collections.abc import Awaitable
 
 from sansmcp import IncomingRequest, JSONObject
 
-from .._async import dispatch, handlers
-from .._async.handlers import Result
+from .._async.handlers import HandlerRunner, Result
 from .._common.call import RequireInput, answer
-from ._loop import AsyncioLoop
 from ._tasks import Tasks, cancel
 
-__all__ = ["HandlerRunner", "Result"]
+__all__ = ["AsyncioHandlerRunner", "Result"]
 
 
-class HandlerRunner(handlers.HandlerRunner):
+class AsyncioHandlerRunner(HandlerRunner):
     """The slot `data` of a request holds the task of its handler, where that is async."""
 
     def cancel(self, request: IncomingRequest) -> None:
@@ -61,10 +59,3 @@ def _is_running(task: asyncio.Task[None] | None) -> bool:
         return asyncio.current_task() is task
     except RuntimeError:
         return False
-
-
-class EventDispatcher(dispatch.EventDispatcher):
-    """Hands out events in the thread of the loop."""
-
-    _new_loop = AsyncioLoop
-    _new_handler_runner = HandlerRunner

@@ -15,16 +15,16 @@ from .._async.h11_sender import H11ExchangeSender
 from .._async.http_client import ExchangeSender, HTTPClientDispatcher
 from .._options.clients import HTTPClientOptions
 from ._client_stream import ClientStreams
-from ._handlers import EventDispatcher
+from ._loop import AsyncioLoop
 from ._tasks import Tasks, finished
 
 
-class HTTPSession(HTTPClientDispatcher, EventDispatcher):
+class HTTPSession(HTTPClientDispatcher):
     """Sends the exchanges of an endpoint, and tells it the time. A session runs once."""
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
         self._streams: Final = ClientStreams()
-        super().__init__(endpoint, options)
+        super().__init__(endpoint, options, AsyncioLoop())
         self._loop: Final = asyncio.get_running_loop()
         self._context: Final = contextvars.copy_context()  # not that of a caller of `wake`
         self._tasks = Tasks(self._fail)

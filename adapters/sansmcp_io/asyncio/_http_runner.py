@@ -1,4 +1,4 @@
-"""An endpoint at work on asyncio: the tasks of its handlers, its time, and its end."""
+"""Runs an endpoint on asyncio: the tasks of its handlers, its time, and its end."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from contextlib import suppress
 
 from sansmcp.http import Session
 
-from .._async.http_runner import CompanionsBase, EndpointRunner
+from .._async.http_runner import EndpointRunner, SessionTasks
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS
-from ._handlers import HandlerRunner
 from ._tasks import Tasks
 
 
-class Companions(CompanionsBase):
-    """Has a task for each session whose function is async."""
+class AsyncioSessionTasks(SessionTasks):
+    """Starts a task for each session whose function is async."""
 
     def _start(
         self, awaitable: Awaitable[object], session: Session, tasks: Tasks
@@ -26,17 +25,16 @@ class Companions(CompanionsBase):
 
 
 class AsyncioRunner(EndpointRunner):
-    """Runs in the loop that it has entered."""
+    """Runs an endpoint in an asyncio loop, which `_enter` sets."""
 
     tasks: Tasks
-    _new_handler_runner = HandlerRunner
     _loop: asyncio.AbstractEventLoop | None = None
     _clock: asyncio.TimerHandle | None = None
     _alarm = -math.inf  # when the clock goes off; it cannot be set before there is a loop
     _has_changed: asyncio.Event  # something has ended, or a turn has passed
 
     def _enter(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run in this loop, which is running, from now on."""
+        """Run in a loop from now on. The loop must be running."""
         if self._clock is not None:
             self._clock.cancel()
         self._loop = loop

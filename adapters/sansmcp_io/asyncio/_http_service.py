@@ -12,7 +12,7 @@ from sansmcp.http import ServerEndpoint
 from .._async.http_service import HTTPServiceBase
 from .._async.server import BACKLOG, Address
 from .._options.servers import ListeningServerOptions
-from ._http_runner import AsyncioRunner, Companions
+from ._http_runner import AsyncioRunner, AsyncioSessionTasks
 from ._http_wire import HTTPWire
 from ._loop import AsyncioLoop
 
@@ -20,14 +20,12 @@ _READ_BYTES: Final = 65_536
 
 
 class HTTPService(AsyncioRunner, HTTPServiceBase):
-    """What all connections of a server share. It runs once."""
-
-    _new_loop = AsyncioLoop
+    """The state that all connections of a server share. A service runs once."""
 
     def __init__(self, endpoint: ServerEndpoint, options: ListeningServerOptions[Any, Any]) -> None:
-        super().__init__(endpoint, options, Companions)
+        super().__init__(endpoint, options, AsyncioLoop(), AsyncioSessionTasks)
         self._enter(asyncio.get_running_loop())
-        # One for all: to have each read make its own costs as much as a tenth of a request.
+        # One for all connections: a new buffer for each read would cost a tenth of a request.
         self.buffer: Final = memoryview(bytearray(_READ_BYTES))
         self._listener: asyncio.Server
         self._is_closing = False
@@ -44,7 +42,7 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
             OSError: It is not possible to listen at this address.
         """
         new_wire = partial(HTTPWire, self, tls)
-        # Started below: if it were cancelled here, no one would close the sockets.
+        # Started below: if this call were cancelled, the sockets would stay open.
         self._listener = await asyncio.get_running_loop().create_server(
             new_wire, host, port, backlog=BACKLOG, start_serving=False
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._async.mailbox import Item, MailboxBase
 from .._common.call import ProgressHandler
+from ._handlers import AsyncioHandlerRunner
 from ._tasks import end_all
 
 
@@ -20,6 +21,7 @@ class AsyncioLoop:
 
     new_event = asyncio.Event
     new_lock = asyncio.Lock
+    new_handler_runner = AsyncioHandlerRunner
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

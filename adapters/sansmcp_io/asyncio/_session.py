@@ -17,18 +17,18 @@ from typing import Any, Final
 
 from sansmcp import ClientConnection, IncomingRequest, ServerConnection, State
 
-from .._async.session import StreamDispatcher
+from .._async.stream_dispatcher import StreamDispatcher
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES, take_output
 from .._common.descriptors import Data
 from .._common.trace import Trace
 from .._options.checks import SessionOptions
 from ._ends import Reads, Writes
-from ._handlers import EventDispatcher
+from ._loop import AsyncioLoop
 from ._tasks import Tasks
 
 
-class StreamSession(StreamDispatcher, EventDispatcher):
+class StreamSession(StreamDispatcher):
     """Moves bytes between a connection and two ends, and tells it the time. It runs once.
 
     Attributes:
@@ -45,11 +45,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         drain: float,
         trace: Trace | None,
     ) -> None:
-        super().__init__(
-            connection,
-            options,
-            trace=trace,
-        )
+        super().__init__(connection, options, AsyncioLoop(), trace=trace)
         self._loop: Final = asyncio.get_running_loop()
         self._input: Final[Reads] = input
         self._output: Final[Writes] = output

@@ -12,9 +12,9 @@ from .._common.call import is_async
 from .._common.client import ClientBase
 from .._common.requests import RequestArguments
 from ._call import Call
+from ._dispatch import Result
 from ._mailbox import Changes
 from ._requests import RequestSender
-from ._session import Result
 
 if TYPE_CHECKING:
     from .._common.typed_requests import BlockingRequests as Requester

@@ -18,12 +18,12 @@ from .._common.http_client_events import handle_http_event
 from .._common.http_client_settings import Headers
 from .._options.clients import HTTPClientOptions
 from ._call import Call
-from ._http_wire import HTTPWire
+from ._http_wire import HTTPClientWire
 from ._mailbox import Mailbox
 from ._requests import RequestSender
 
 
-class HTTPSession(HTTPWire, RequestSender):
+class HTTPSession(HTTPClientWire, RequestSender):
     """The session of a blocking client whose exchanges are sent with httpx2."""
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
@@ -32,7 +32,7 @@ class HTTPSession(HTTPWire, RequestSender):
             endpoint,
             options.for_session(Call),
         )
-        HTTPWire.__init__(self, endpoint, options)
+        HTTPClientWire.__init__(self, endpoint, options)
         self._on_unauthorized = options.on_unauthorized
         self._to_authorize: AuthorizationRequired | None = None
         self._is_authorizing = False

@@ -21,12 +21,12 @@ from .._common.http_client_settings import HTTPClientLimits
 from .._options.clients import HTTPClientOptions
 from ..httpx import CONNECTION, POOL_IS_FULL, is_beside, lasts, new_client, tls_for
 from ._http_worker import ExchangeJob, KeptConnections, Worker
-from ._waiting import Waiting
+from ._waiting import WaitingThreads
 
 _MOST_IDLE: Final = 20
 
 
-class HTTPWire(Waiting):
+class HTTPClientWire(WaitingThreads):
     """Sends the exchanges of an endpoint with workers, and tells it the time.
 
     A session inherits this beside `RequestSender`, whose `__init__` has to be called first.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
@@ -12,7 +13,7 @@ from weakref import WeakSet
 from ._interrupts import INTERRUPTS, Uninterrupted, interruptible
 
 
-class Forkable:
+class Forkable(ABC):
     """An object with locks, which are made anew in a process made by `os.fork`.
 
     A thread that held one of them exists only in the parent.
@@ -21,9 +22,9 @@ class Forkable:
     def __init__(self) -> None:
         _LIVING.add(self)
 
+    @abstractmethod
     def _leave_to_parent(self) -> None:
         """Make the locks anew, in the process that was made by `os.fork`."""
-        raise NotImplementedError  # each class that has locks makes its own
 
 
 _LIVING: Final = WeakSet[Forkable]()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sansmcp import JSONObject, NotificationReceived, SubscriptionAcknowledged
     from sansmcp import SubscriptionEnded as Ended
 
-    from ._session import EventDispatcher
+    from ._dispatch import EventDispatcher
 
 
 Item = TypeVar("Item")

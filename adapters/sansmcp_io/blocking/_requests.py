@@ -40,15 +40,15 @@ from .._common.endings import (
 from .._common.errors import CallCancelled, ConnectionLost, RequestTimeout
 from .._common.requests import RequestArguments
 from ._call import answers
+from ._dispatch import EventDispatcher
 from ._mailbox import Changes, Item, Mailbox
-from ._session import EventDispatcher
 from ._waiting import FORKED
 
 _Answer = ResponseReceived | ErrorReceived | RequestFailed | InputRequired | RequestCancelled
 
 
 class RequestSender(EventDispatcher):
-    """A session on which callers send requests."""
+    """Sends requests for callers, and waits for their endings in mailboxes."""
 
     polls: int
 
@@ -121,7 +121,7 @@ class RequestSender(EventDispatcher):
         return result_of(outcome, self.sending.stderr)
 
     def _take(self, mailbox: Mailbox[Item]) -> Item:
-        """The oldest item, as soon as there is one, and all progress before."""
+        """Wait for an item and return it, after all progress that was reported before it."""
         while True:
             self.wait(lambda: mailbox.has_mail, mailbox=mailbox)
             if not mailbox.progress:
@@ -135,7 +135,7 @@ class RequestSender(EventDispatcher):
         """Wait until a request may be sent, and return the seconds that took: its timeout runs."""
         seconds = timeout if max_timeout is None else min(timeout, max_timeout)
         if not seconds > 0:
-            return 0.0  # the core says what is wrong with that
+            return 0.0  # the core raises for such a time
         start = time.monotonic()
         if self.sending.needs_reopening:
             self.sending.reopen(Mailbox[Any](), start)  # no caller waits for it
@@ -150,7 +150,7 @@ class RequestSender(EventDispatcher):
     def listen(
         self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
     ) -> Generator[Changes, None, None]:
-        """Subscribe, and iterate over what changes, for as long as the block lasts."""
+        """Subscribe for the time of a block, which iterates over the changes."""
         method = "subscriptions/listen"
         changes = Changes(self, self.sending.stderr)
         with self:
@@ -239,7 +239,7 @@ class RequestSender(EventDispatcher):
         return seconds_of(ended, self.sending.stderr)
 
     def poll(self, timeout: float) -> bool:
-        """Handle what has come, or what comes within this time."""
+        """Handle the messages that have arrived, or that arrive within `timeout`."""
         with self:
             if self.side.state is not State.OPEN:
                 lost = ConnectionLost(ended_text(self.sending.ended_by))

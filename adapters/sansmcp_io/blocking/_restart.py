@@ -56,7 +56,7 @@ class RunningServer(Forkable):
                     self._child.stop()
 
 
-class Keeper(Forkable):
+class Restarter(Forkable):
     """Keeps one process running, as long as it may be started again.
 
     A process is started for the next request, not when the old one ends: a server that always

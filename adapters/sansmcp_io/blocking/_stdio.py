@@ -22,12 +22,12 @@ from .._options.servers import StdioServerOptions
 from ..stdio import taken_standard_streams
 from ._call import Call
 from ._client import Client, RequestHandler, check_plain
+from ._dispatch import Result
 from ._process import Child
 from ._requests import RequestSender
-from ._restart import Keeper, RunningServer
+from ._restart import Restarter, RunningServer
 from ._server import Server, ServerCall
-from ._session import Result
-from ._wire import Watched, Wire
+from ._stdio_wire import StdioWire, Watched
 
 Handler: TypeAlias = Callable[[ServerCall], Result]
 """Serves a client's requests: returns the result, or raises `McpError`. A plain function."""
@@ -35,7 +35,7 @@ ReadyHandler: TypeAlias = Callable[[Server], object]
 """Called once the client is ready."""
 
 
-class StdioSession(Wire, RequestSender):
+class StdioSession(StdioWire, RequestSender):
     """A connection on a wire, on which callers ask."""
 
     def __init__(
@@ -54,7 +54,9 @@ class StdioSession(Wire, RequestSender):
             connection,
             options,
         )
-        Wire.__init__(self, connection, source, sink, drain=drain, trace=trace, watched=watched)
+        StdioWire.__init__(
+            self, connection, source, sink, drain=drain, trace=trace, watched=watched
+        )
 
 
 @attrs.frozen
@@ -94,15 +96,15 @@ def connect_stdio(
     def start(session: RequestSender) -> None:
         session.start(*options.opening)
 
-    keeper = Keeper(lambda: RunningServer(options, make_session), start, options.restarts)
+    restarter = Restarter(lambda: RunningServer(options, make_session), start, options.restarts)
     try:
-        keeper.open()
-        yield Client(keeper)
+        restarter.open()
+        yield Client(restarter)
     finally:
         try:
-            keeper.close()
+            restarter.close()
         except BaseException:  # Ctrl-C may come when that has hardly begun
-            keeper.close()
+            restarter.close()
             raise
 
 

@@ -1,19 +1,20 @@
 """Threads that wait share the work: one of them reads and writes for all.
 
-No thread is started for it. One of the threads that wait reads: it selects among the descriptors of
-the transport, hands data to the core, and rings the bells of threads whose mailboxes have got
-something. The others sleep until their bell rings. A thread that stops waiting, or that runs a
-function of the application, wakes one that sleeps, which then reads. Output is written by the
-thread that has caused it, as far as that needs no waiting; the thread that reads writes the rest.
+No thread is started for reading. One of the threads that wait reads: it selects among the
+descriptors of the wire, hands data to the core, and rings the bells of threads whose mailboxes got
+an event. The other threads sleep until their bell rings. A thread that stops waiting, or that runs
+a function of the application, wakes a sleeping thread, which then reads. A thread that causes
+output writes it as far as that needs no waiting; the reading thread writes the rest.
 
-One lock guards all of it. It is free while a thread selects, sleeps or runs functions of the
-application, so that none of these keeps another thread from anything.
+One lock guards the state of a session. The lock is free while a thread selects, sleeps or runs a
+function of the application, so that no other thread is held up.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -38,19 +39,23 @@ _LATE_PAUSE_SECONDS: Final = 0.1
 pauses no longer than the second, still counts as earlier: a large response, no endless stream."""
 
 
-class Waiting(Guarded):
-    """Where threads wait. The transport says what is read and written, and how."""
+class WaitingThreads(Guarded):
+    """Lets threads wait, of which one reads and writes for all. Base class of all sessions.
+
+    The classes of a session are `RequestSender`, `EventDispatcher`, this class, `Guarded` and
+    `Forkable`, and beside them a wire, `StdioWire` or `HTTPClientWire`, which reads and writes.
+    """
 
     def __init__(self, side: RequestingSide) -> None:
         super().__init__()
         self.side: Final = side
-        self._late: deque[Any] = deque()  # to be cancelled when the lock can be had
-        self._is_released = False  # nothing is read or written any more
+        self._late: deque[Any] = deque()  # to be cancelled when the lock is free
+        self._is_released = False  # reading and writing have ended
         self._is_closed = False
         self._parked: dict[Bell, None] = {}
-        self._is_read = False  # some thread selects
-        self._alarm = math.inf  # until when it does
-        self._late_until = math.inf  # timeouts that are due wait, if data comes
+        self._is_read = False  # a thread selects
+        self._alarm = math.inf  # the time until which that thread selects
+        self._late_until = math.inf  # until this time, arriving data holds back timeouts
         self._is_crowded = False  # a thread waits for room in the output
         self.sending: Final = SendState(side)
 
@@ -60,66 +65,66 @@ class Waiting(Guarded):
         self._is_read = False
         self._parked.clear()
 
-    # ---------------------------------------------------------------- what the transport does
+    # ------------------------------------------------------------------ provided by the wire
 
     @property
+    @abstractmethod
     def _own_alarm(self) -> float:
-        """When the transport has something to do even if nothing comes."""
-        raise NotImplementedError  # the transport's
+        """The time at which the wire has to act even if no data comes; `math.inf`: never."""
 
+    @abstractmethod
     def _get_ready(self) -> None:
-        """A thread is about to select."""
-        raise NotImplementedError  # the transport's
+        """Prepare for `_select`. Called with the lock."""
 
+    @abstractmethod
     def _select(self, seconds: float) -> Any:
-        """Wait until something can be read or written, or for so long. Called without the lock."""
-        raise NotImplementedError  # the transport's
+        """Wait until data can be read or written, or for `seconds`. Called without the lock."""
 
+    @abstractmethod
     def _pull(self, ready: Any) -> None:
-        """Read and write what was selected."""
-        raise NotImplementedError  # the transport's
+        """Read and write on the descriptors that `_select` has returned."""
 
+    @abstractmethod
     def _push(self) -> None:
-        """Write what can be written without waiting."""
-        raise NotImplementedError  # the transport's
+        """Write output as far as that needs no waiting."""
 
     @property
+    @abstractmethod
     def _needs_reader(self) -> bool:
-        """Whether something new is to be selected, so that the selecting thread has to be woken."""
-        raise NotImplementedError  # the transport's
+        """Whether the thread in `_select` has to be woken, to select other descriptors."""
 
+    @abstractmethod
     def _rouse(self) -> None:
-        """Let `_select` return."""
-        raise NotImplementedError  # the transport's
+        """Make `_select` return in the thread that is in it."""
 
+    @abstractmethod
     def _drop_trace(self) -> None:
-        """Use the trace no more: it may have failed."""
-        raise NotImplementedError  # the transport's
+        """Stop using the trace, which may have failed."""
 
     def flush(self, *, until_taken: bool = False) -> None:
-        """Write output that no caller waits for, if that takes only a moment.
+        """Write the output of which no caller awaits a response, if that takes only a moment.
 
         Args:
-            until_taken: Wait until the peer confirms it, where it does so.
+            until_taken: Wait until the peer has confirmed the output, if the transport has that.
         """
 
+    @abstractmethod
     def _finish(self) -> None:
         """End the connection, and return when no thread reads or writes any more."""
-        raise NotImplementedError  # the transport's
 
+    @abstractmethod
     def _close(self) -> None:
-        """Close the descriptors. A process that has forked this one still uses its own."""
-        raise NotImplementedError  # the transport's
+        """Close the descriptors. If this is a forked process, its parent still uses its own."""
 
-    # -------------------------------------------------------------------- what sessions do
+    # ------------------------------------------------------ provided by `EventDispatcher`
 
+    @abstractmethod
     def _dispatch(self) -> None:
         """Handle all events."""
-        raise NotImplementedError  # the session's
 
+    @abstractmethod
     def _next_job(self) -> Callable[[], None] | None:
         """Return a function of the application that can be called now, if there is one."""
-        raise NotImplementedError  # the session's
 
     # ---------------------------------------------------------------------------- waiting
 
@@ -155,7 +160,7 @@ class Waiting(Guarded):
             self._pass_on()
 
     def ring(self, mailbox: Mailbox[Any]) -> None:
-        """Wake the thread that waits for this, if it sleeps."""
+        """Wake the thread that waits for a mailbox, if that thread sleeps."""
         bell = mailbox.bell
         if bell is not None and bell in self._parked:
             del self._parked[bell]
@@ -168,12 +173,12 @@ class Waiting(Guarded):
         self._parked.clear()
 
     def _pass_on(self) -> None:
-        """Let another thread read: this one will not."""
+        """Let another thread read, since this thread stops waiting."""
         if not self._is_read:
             self._ring_some(1)
 
     def _ring_some(self, number: int) -> None:
-        """Wake as many threads that sleep, the longest sleepers first."""
+        """Wake up to `number` sleeping threads, the longest sleepers first."""
         for bell in list(self._parked)[:number]:
             del self._parked[bell]
             bell.ring()
@@ -193,13 +198,13 @@ class Waiting(Guarded):
                 mailbox.bell = None
 
     def look(self) -> None:
-        """Read what has come without waiting, unless another thread reads anyway."""
+        """Read the data that has arrived, without waiting, unless another thread reads anyway."""
         if not self._is_read and not self._is_released:
             self._read(-math.inf)
             self._pass_on()
 
     def _read(self, until: float) -> None:
-        """Select once, and read and write what is ready."""
+        """Select once, and read and write on the descriptors that are ready."""
         if self.is_forked:
             raise ConnectionLost(FORKED)
         deadline = self.side.next_timeout()
@@ -216,7 +221,7 @@ class Waiting(Guarded):
             elif self._late_until == math.inf:
                 self._late_until = now + _LATE_SECONDS
             elif until > now:
-                seconds = _LATE_PAUSE_SECONDS  # it writes on, since it is read again
+                seconds = _LATE_PAUSE_SECONDS  # the peer may go on, since its output is read again
             ready = self._without_lock(self._select, seconds)
         finally:
             self._is_read = False
@@ -236,7 +241,7 @@ class Waiting(Guarded):
     def finish(self) -> None:
         """End the connection from this side. After that, no thread reads or writes.
 
-        It may be called again, if it is not known whether it was called.
+        A second call does no harm, so an interrupted caller can call again.
         """
         try:
             if not self._is_released:
@@ -259,7 +264,7 @@ class Waiting(Guarded):
             raise
 
     def cancel_soon(self, handle: Any) -> None:
-        """Cancel a listing or subscription that is left; garbage collection may call this."""
+        """Cancel a listing or subscription that is closed, maybe by the garbage collector."""
         self._late.append(handle)
         if not self._is_mine:
             with self:
@@ -268,7 +273,7 @@ class Waiting(Guarded):
     def _break_down(self) -> None:
         """End the connection, since a trace or a log handler of the application has failed.
 
-        An event may be lost by that, and no caller may wait for it.
+        That failure may have lost an event, and a caller would wait for it forever.
         """
         self._drop_trace()
         self.side.close(now=time.monotonic())
@@ -294,7 +299,7 @@ class Waiting(Guarded):
             self._wake_reader()
 
     def _wake_reader(self) -> None:
-        """Wake the thread that selects, so that it looks again."""
+        """Wake the thread that selects, so that it tests its condition again."""
         if self._is_read:
             self._rouse()
 
@@ -311,7 +316,7 @@ class Waiting(Guarded):
         return False
 
     def _look_for_room(self) -> None:
-        """Some output was written."""
+        """Wake threads that wait for room, after output was written."""
         if self._is_crowded and self.sending.has_room:
             self._is_crowded = False
             self.ring_all()

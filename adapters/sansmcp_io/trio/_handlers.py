@@ -10,15 +10,13 @@ import trio
 
 from sansmcp import IncomingRequest, JSONObject
 
-from .._async import dispatch, handlers
-from .._async.handlers import Result
+from .._async.handlers import HandlerRunner, Result
 from .._common.call import RequireInput, answer
-from ._loop import TrioLoop
 
-__all__ = ["HandlerRunner", "Result"]
+__all__ = ["Result", "TrioHandlerRunner"]
 
 
-class HandlerRunner(handlers.HandlerRunner):
+class TrioHandlerRunner(HandlerRunner):
     """The slot `data` of a request holds the cancel scope of its handler, where that is async."""
 
     def cancel(self, request: IncomingRequest) -> None:
@@ -83,10 +81,3 @@ def _is_running(task: trio.lowlevel.Task) -> bool:
         return trio.lowlevel.current_task() is task
     except RuntimeError:
         return False
-
-
-class EventDispatcher(dispatch.EventDispatcher):
-    """Hands out events in trio's thread."""
-
-    _new_loop = TrioLoop
-    _new_handler_runner = HandlerRunner

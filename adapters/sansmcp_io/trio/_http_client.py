@@ -17,20 +17,19 @@ from sansmcp.http import ClientEndpoint
 from .._async.h11_sender import H11ExchangeSender
 from .._async.http_client import ExchangeSender, HTTPClientDispatcher
 from .._options.clients import HTTPClientOptions
-from ._handlers import EventDispatcher
-from ._loop import Sleeper, unwrapped
+from ._loop import Sleeper, TrioLoop, unwrapped
 from ._socket import NoWaitSocket, address_of
 
 _BROKEN: Final = (trio.ClosedResourceError, OSError)
 
 
-class HTTPSession(HTTPClientDispatcher, EventDispatcher):
+class HTTPSession(HTTPClientDispatcher):
     """Sends the exchanges of an endpoint, and tells it the time. A session runs once."""
 
     _tasks: trio.Nursery
 
     def __init__(self, endpoint: ClientEndpoint, options: HTTPClientOptions[Any]) -> None:
-        super().__init__(endpoint, options)
+        super().__init__(endpoint, options, TrioLoop())
         self.around: Final[list[trio.CancelScope]] = []  # cancelled if one of the tasks fails
         self._pump = Sleeper()
         self._alarm = trio.CancelScope()  # its deadline is not after the endpoint's

@@ -11,19 +11,18 @@ import trio
 
 from sansmcp.http import ServerEndpoint, Session
 
-from .._async.http_runner import CompanionsBase
+from .._async.http_runner import SessionTasks
 from .._async.http_service import HTTPServiceBase
 from .._common.bounds import FLUSH_SECONDS
 from .._common.tls import TLS
 from .._options.servers import ListeningServerOptions
-from ._handlers import HandlerRunner
 from ._http_wire import HTTPWire
 from ._loop import Sleeper, TrioLoop
 from ._socket import NoWaitSocket, TLSSocket, client_of
 
 
-class Companions(CompanionsBase):
-    """Has a task for each session whose function is async."""
+class TrioSessionTasks(SessionTasks):
+    """Starts a task, with a cancel scope, for each session whose function is async."""
 
     def _start(
         self, awaitable: Awaitable[object], session: Session, tasks: trio.Nursery
@@ -39,14 +38,12 @@ class Companions(CompanionsBase):
 
 
 class HTTPService(HTTPServiceBase):
-    """What all connections of a server share. It runs once."""
+    """The state that all connections of a server share. A service runs once."""
 
     tasks: trio.Nursery
-    _new_loop = TrioLoop
-    _new_handler_runner = HandlerRunner
 
     def __init__(self, endpoint: ServerEndpoint, options: ListeningServerOptions[Any, Any]) -> None:
-        super().__init__(endpoint, options, Companions)
+        super().__init__(endpoint, options, TrioLoop(), TrioSessionTasks)
         self._clock = Sleeper()
         self._alarm = math.inf  # when the clock wakes by itself
         self._accepting = trio.CancelScope()

@@ -11,6 +11,7 @@ import trio
 
 from .._async.mailbox import Item, MailboxBase
 from .._common.call import ProgressHandler
+from ._handlers import TrioHandlerRunner
 
 
 class TrioLoop:
@@ -20,6 +21,7 @@ class TrioLoop:
     new_event = trio.Event
     new_lock = trio.Lock
     new_scope = trio.CancelScope
+    new_handler_runner = TrioHandlerRunner
 
     def new_mailbox(self, on_progress: ProgressHandler | None = None) -> Mailbox[Any]:
         """A mailbox that is empty."""

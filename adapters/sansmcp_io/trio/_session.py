@@ -18,19 +18,18 @@ import trio
 
 from sansmcp import ClientConnection, IncomingRequest, ServerConnection, State
 
-from .._async.session import StreamDispatcher
+from .._async.stream_dispatcher import StreamDispatcher
 from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, UNSENT_BYTES, take_output
 from .._common.trace import Trace
 from .._options.checks import SessionOptions
-from ._handlers import EventDispatcher
-from ._loop import Sleeper, unwrapped
+from ._loop import Sleeper, TrioLoop, unwrapped
 from ._streams import Buffer, ByteStream, NoWaitStream
 
 BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
-class StreamSession(StreamDispatcher, EventDispatcher):
+class StreamSession(StreamDispatcher):
     """Moves bytes between a connection and a stream, and tells it the time. It runs once."""
 
     def __init__(
@@ -42,11 +41,7 @@ class StreamSession(StreamDispatcher, EventDispatcher):
         drain: float,
         trace: Trace | None,
     ) -> None:
-        super().__init__(
-            connection,
-            options,
-            trace=trace,
-        )
+        super().__init__(connection, options, TrioLoop(), trace=trace)
         self._stream = stream
         self._no_wait: NoWaitStream | None = (
             cast(NoWaitStream, stream) if hasattr(stream, "send_now") else None

@@ -1,10 +1,11 @@
-"""Dispatches the events of a stream, as long as there is room for answers.
+"""Dispatches the events of a connection on a byte stream, as long as there is room for responses.
 
 Calls into the core are synchronous and happen in the loop's thread, so there is no lock.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import OrderedDict
 from typing import Final
 
@@ -22,33 +23,32 @@ from .._common.bounds import UNSENT_BYTES
 from .._common.trace import Trace
 from .._options.checks import SessionOptions
 from .dispatch import ENDINGS, EventDispatcher
+from .loop import Loop
 
 
 class StreamDispatcher(EventDispatcher):
-    """Dispatches the events of one connection, and holds back requests that find no room."""
+    """Dispatches the events of one connection, and holds requests back while output is unsent."""
 
     def __init__(
         self,
         connection: ClientConnection | ServerConnection,
         options: SessionOptions,
+        loop: Loop,
         *,
         trace: Trace | None,
     ) -> None:
-        super().__init__(
-            connection,
-            options,
-        )
+        super().__init__(connection, options, loop)
         self.connection: Final = connection
         self._trace = trace
         self._held_back: OrderedDict[IncomingRequest, None] = OrderedDict()
 
+    @abstractmethod
     def _write_now(self) -> None:
-        """Write what can be written without waiting; the rest is written later."""
-        raise NotImplementedError  # the transport's
+        """Write output as far as that needs no waiting; the rest is written later."""
 
+    @abstractmethod
     def _connection_closed(self) -> None:
-        """There will be no more events."""
-        raise NotImplementedError  # the transport's
+        """Note that the connection is closed: there are no more events."""
 
     def _dispatch(self) -> None:
         """Handle all events."""
@@ -69,25 +69,25 @@ class StreamDispatcher(EventDispatcher):
             self._connection_closed()
 
     def _dispatch_endings(self) -> None:
-        """Hand endings to callers. No function of the application is called: it may have failed."""
+        """Hand endings to callers. Handlers are not called, since one of them may have failed."""
         while (event := self.connection.next_event()) is not None:
             if isinstance(event, ENDINGS):
                 self._handle_event(event)
 
     def _serve(self, request: IncomingRequest) -> None:
-        """Begin to serve a request, or hold it back while there is no room for its answer."""
+        """Call the handler of a request, or hold it back while there is no room for a response."""
         if self.connection.unsent_bytes > UNSENT_BYTES:
             self._write_now()
             if self.connection.unsent_bytes > UNSENT_BYTES:
-                self._held_back[request] = None  # it begins when there is room
+                self._held_back[request] = None  # begins when there is room
                 return
         if self._held_back:
-            self._held_back[request] = None  # those that came before it are first
+            self._held_back[request] = None  # after the requests that came before
         else:
             self._handler_runner.begin(request, self._tasks)
 
     def _begin_held_back(self) -> bool:
-        """Begin what was held back, as long as there is room; return whether something is left."""
+        """Begin held requests as long as there is room, and return whether some are left."""
         while self._held_back and self.connection.unsent_bytes <= UNSENT_BYTES:
             request, _ = self._held_back.popitem(last=False)
             self._handler_runner.begin(request, self._tasks)

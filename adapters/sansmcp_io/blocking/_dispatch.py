@@ -8,6 +8,7 @@ waits within the handler of another; notifications are handled one after the oth
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import partial
@@ -49,7 +50,7 @@ from .._common.call import RequireInput, answer, answer_failure, ends_program, n
 from .._common.errors import CallCancelled
 from .._options.checks import SessionOptions
 from ._mailbox import Mailbox
-from ._waiting import Waiting
+from ._waiting import WaitingThreads
 
 if TYPE_CHECKING:
     from .._common.call import RequestingSide
@@ -66,8 +67,8 @@ _ToTell: TypeAlias = tuple[str, Callable[[], object], int | None]
 """The name of a function for the log, the function, and the memory of a notification."""
 
 
-class EventDispatcher(Waiting):
-    """Hands events to callers, and serves the peer."""
+class EventDispatcher(WaitingThreads):
+    """Hands events to handlers and to callers that wait."""
 
     def __init__(
         self,
@@ -82,8 +83,8 @@ class EventDispatcher(Waiting):
         self._on_notification = options.on_notification
         self._on_ready: Callable[[], object] | None = None
         self.is_ready: bool = False
-        self.news: int = 0  # how much was done for the application
-        self.polls: int = 0  # so many threads wait for that
+        self.news: int = 0  # number of calls of functions of the application
+        self.polls: int = 0  # number of threads in `poll`, which wait for such a call
         self._anomalies = AnomalyLog()
         self._requests: OrderedDict[IncomingRequest, None] = OrderedDict()
         self._allowance = Allowance(_MOST_NOTIFICATIONS, "notifications")
@@ -91,7 +92,7 @@ class EventDispatcher(Waiting):
         self._is_telling = False
 
     def when_ready(self, function: Callable[[], object]) -> None:
-        """Call this at the end of the handshake."""
+        """Set the function that is called at the end of the handshake."""
         self._on_ready = function
 
     def tell(self, what: str, function: Callable[[], object]) -> None:
@@ -104,9 +105,9 @@ class EventDispatcher(Waiting):
         while (event := self._next_event()) is not None:
             self._handle_event(event)
 
+    @abstractmethod
     def _next_event(self) -> Any:
-        """Take an event from the core, as the transport does."""
-        raise NotImplementedError  # the transport's
+        """Take the next event from the core, and trace it."""
 
     def _handle_event(self, event: Event) -> None:
         match event:
@@ -189,7 +190,7 @@ class EventDispatcher(Waiting):
             if size is not None:
                 del self._to_tell[index]
                 return size
-        raise AssertionError  # none waits
+        raise AssertionError  # not called while no notification waits
 
     # -------------------------------------------------------------------------------- jobs
 
@@ -227,7 +228,7 @@ class EventDispatcher(Waiting):
 
     @property
     def _nesting(self) -> int:
-        """How many handlers this thread is within."""
+        """The number of handlers that this thread is within."""
         nesting: int = getattr(self._local, "nesting", 0)
         return nesting
 
@@ -245,7 +246,7 @@ class EventDispatcher(Waiting):
             self._add_news()
 
     def _add_news(self) -> None:
-        """A function of the application was called, in this thread."""
+        """Count a call of a function of the application, and wake the threads in `poll`."""
         self.news += 1
         if self.polls:
             self.ring_all()
@@ -260,13 +261,13 @@ class EventDispatcher(Waiting):
 
     def _serve(self, request: IncomingRequest) -> None:
         """Let the handler answer a request of the peer."""
-        request.data = list[Mailbox[Any]]()  # of those who ask something on its behalf
+        request.data = list[Mailbox[Any]]()  # of the requests that belong to this request
         call = self._call_type(self, request)
         self._local.nesting = self._nesting + 1
         try:
             result = not_async(self._without_lock(self.handler, call), "the handler")
         except BaseException as error:
-            if request.open or not isinstance(error, CallCancelled):  # else no answer is expected
+            if request.open or not isinstance(error, CallCancelled):  # else no response is expected
                 answer_failure(self.side, request, error, time.monotonic())
             if ends_program(error):
                 self.turn()
@@ -284,10 +285,10 @@ class EventDispatcher(Waiting):
         return cast(Result, not_async(self._without_lock(self.handler, call), "the handler"))
 
     def serve(self, *, only_reads: bool = False) -> None:
-        """Serve until the connection has ended. Where a handler ends the thread, all end.
+        """Serve until the connection has ended. If a handler raises SystemExit, all threads end.
 
         Args:
-            only_reads: Leave the handlers to other threads that serve.
+            only_reads: Let other threads that serve call the handlers.
         """
         self._local.only_reads = only_reads
         with self:

@@ -17,7 +17,7 @@ from .._common.anomalies import LOGGER
 from .._common.bounds import FLUSH_SECONDS, FLUSH_SECONDS_AT_EOF, take_output
 from .._common.descriptors import Sink, Source
 from .._common.trace import Trace
-from ._waiting import Waiting
+from ._waiting import WaitingThreads
 
 _PIECE_BYTES: Final = getattr(select, "PIPE_BUF", 512)
 """How many bytes a pipe takes without waiting once it is ready, even in blocking mode."""
@@ -46,7 +46,7 @@ class Watched(Protocol):
         ...
 
 
-class Wire(Waiting):
+class StdioWire(WaitingThreads):
     """Moves bytes between a connection and two descriptors, and tells it the time.
 
     It is mixed into a session, whose own `__init__` runs first.
