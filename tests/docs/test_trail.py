@@ -1,0 +1,107 @@
+"""The trail of one request on the page "where does it live", beside the calls that are made."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from docs._ext.where import source_of
+from sansmcp import JSONObject, RequestReceived, ServerConnection
+from sansmcp.http import ServerEndpoint
+from tests.support.modern import envelope
+from tests.support.wire import INITIALIZED, call, initialize
+
+PAGE = Path(__file__).parents[2] / "docs" / "where.md"
+SERVER: dict[str, Any] = {
+    "info": {"name": "demo", "version": "1"},
+    "capabilities": {"tools": {}},
+}
+
+
+def trail_under(heading: str) -> list[str]:
+    """The functions of a numbered list of the page, in their order."""
+    section = PAGE.read_text("utf-8").partition(f"### {heading}\n")[2].partition("\n#")[0]
+    return re.findall(r"^[0-9]+\. `([^`]+)`", section, re.MULTILINE)
+
+
+def calls_in(action: Callable[[], object]) -> list[str]:
+    """The full names of the functions of `sansmcp` that are called, in their order."""
+    calls: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            calls.append(f"{frame.f_globals.get('__name__')}.{frame.f_code.co_qualname}")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return calls
+
+
+def missing_in(calls: list[str], trail: list[str]) -> list[str]:
+    """The functions of a trail that are not called after those before them."""
+    rest = iter(calls)
+    return [name for name in trail if name not in rest]
+
+
+def line(message: JSONObject) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def test_trail_on_a_byte_stream_is_what_happens() -> None:
+    """A reader follows it instead of a debugger, and would look for a renamed function in vain."""
+    server = ServerConnection(**SERVER)
+    server.receive_data(line(initialize(1, "2025-11-25")) + line(INITIALIZED))
+    while server.next_event() is not None:
+        pass
+    server.data_to_send()
+
+    def serve() -> None:
+        server.receive_data(line(call(2, "tools/call", {"name": "echo", "arguments": {}})))
+        event = server.next_event()
+        assert isinstance(event, RequestReceived)
+        server.send_result(event.request, {"content": []})
+        assert server.data_to_send()
+
+    trail = trail_under("On a byte stream")
+
+    assert len(trail) == 15
+    assert [name for name in trail if source_of(name) is None] == []
+    assert missing_in(calls_in(serve), trail) == []
+
+
+def test_trail_over_http_is_what_happens() -> None:
+    """The same for the way through an endpoint."""
+    endpoint = ServerEndpoint(**SERVER, hosts=["*"], origins=[])
+    params = {"name": "echo", "arguments": {}, "_meta": envelope()}
+    headers = {
+        "host": "localhost",
+        "content-type": "application/json",
+        "accept": "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "echo",
+    }
+
+    def serve() -> None:
+        exchange = endpoint.exchange("POST", "/mcp", list(headers.items()))
+        exchange.receive_data(line(call(2, "tools/call", params)))
+        exchange.receive_end()
+        event = endpoint.next_event()
+        assert isinstance(event, RequestReceived)
+        endpoint.send_result(event.request, {"content": []})
+        response = exchange.response()
+        assert response is not None
+        assert response[0] == 200
+
+    trail = trail_under("Over HTTP")
+
+    assert len(trail) == 16
+    assert [name for name in trail if source_of(name) is None] == []
+    assert missing_in(calls_in(serve), trail) == []
