@@ -64,7 +64,7 @@ def call_on_progress(event: ProgressReceived) -> None:
             mailbox.fail(error)
 
 
-class Notifications:
+class NotificationRunner:
     """Calls the handler for each notification: a plain one inline, an async one in a task."""
 
     def __init__(self, handler: NotificationHandler) -> None:

@@ -37,7 +37,7 @@ from sansmcp import (
 from .._common.anomalies import AnomalyLog
 from .._common.call import RequestingSide
 from .._options.checks import SessionOptions
-from .background import Notifications, call_back, call_on_progress
+from .background import NotificationRunner, call_back, call_on_progress
 from .loop import Loop
 from .requests import RequestSender
 
@@ -74,7 +74,9 @@ class EventDispatcher(RequestSender):
             end_program=self._end_program,
         )
         on_notification = options.on_notification
-        self._notifications = None if on_notification is None else Notifications(on_notification)
+        self._notifications = (
+            None if on_notification is None else NotificationRunner(on_notification)
+        )
         self._anomalies = AnomalyLog()
 
     @abstractmethod

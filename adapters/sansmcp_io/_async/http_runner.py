@@ -51,7 +51,7 @@ from .._common.lookups import LookupOptions
 from .._common.requests import RequestArguments
 from .._common.trace import HTTPTrace
 from .._options.checks import SessionOptions
-from .background import Notifications, call_on_progress, logged
+from .background import NotificationRunner, call_on_progress, logged
 from .handlers import HandlerRunner
 from .http_lookups import LookupRunner
 from .loop import Loop
@@ -114,7 +114,9 @@ class EndpointRunner(ABC):
             end_program=self._end_program,
         )
         on_notification = options.on_notification
-        self._notifications = None if on_notification is None else Notifications(on_notification)
+        self._notifications = (
+            None if on_notification is None else NotificationRunner(on_notification)
+        )
         self._request_timeout = options.request_timeout
         self._anomalies = AnomalyLog()
         self.lookups: Final = LookupRunner(self, lookups)

@@ -59,7 +59,7 @@ class RequestSender(ABC):
         self.sending: Final = SendState(side)
         self._questions = Questions(self, options.handler)
         self._request_timeout = options.request_timeout
-        self._room = Room(self.sending, self.loop)
+        self._room = OutputRoom(self.sending, self.loop)
         self._ready = self.loop.new_event()
         self._on_ready: Callable[[], object] | None = None
 
@@ -238,7 +238,7 @@ class RequestSender(ABC):
         self.wake()
 
 
-class Room:
+class OutputRoom:
     """Lets tasks add output one after the other, in the order in which they came.
 
     All at once, they would exceed the limit by far as soon as a little output was written.

@@ -18,7 +18,7 @@ import trio
 from sansmcp import JSONObject
 from sansmcp.http import ServerSentEvent, SSEDecoder
 
-from .transcript import Kind, Record, Transcript
+from .transcript import Kind, Transcript, TranscriptLine
 
 JSON: Final = "application/json"
 SSE: Final = "text/event-stream"
@@ -83,7 +83,7 @@ class HTTPClient:
 
     def note(self, kind: Kind, text: str) -> None:
         """Write into the transcript."""
-        self._transcript.add(Record(time.monotonic(), "client", kind, text))
+        self._transcript.add(TranscriptLine(time.monotonic(), "client", kind, text))
 
     @asynccontextmanager
     async def send(

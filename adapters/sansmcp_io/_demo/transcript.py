@@ -42,7 +42,7 @@ class Kind(enum.Enum):
 
 
 @attrs.frozen
-class Record:
+class TranscriptLine:
     """One line. `at` is the monotonic clock, which the processes of one machine share."""
 
     at: float
@@ -55,7 +55,7 @@ class Record:
 class SideTrace:
     """The `Trace` of one side: makes records of wire lines and events."""
 
-    def __init__(self, side: str, write: Callable[[Record], object]) -> None:
+    def __init__(self, side: str, write: Callable[[TranscriptLine], object]) -> None:
         self._side = side
         self._write = write
         self._unfinished = b""
@@ -81,7 +81,7 @@ class SideTrace:
         self._note(Kind.EVENT, type(event).__name__, details)
 
     def _note(self, kind: Kind, text: str, details: JSONObject | None = None) -> None:
-        self._write(Record(time.monotonic(), self._side, kind, text, details or {}))
+        self._write(TranscriptLine(time.monotonic(), self._side, kind, text, details or {}))
 
 
 def _plain(value: object) -> object:
@@ -104,7 +104,7 @@ def _plain(value: object) -> object:
             return value
 
 
-def write_to_stderr(record: Record) -> None:
+def write_to_stderr(record: TranscriptLine) -> None:
     """Hand the records of a server process to the demo, each as a line of JSON."""
     line = {"at": record.at, "kind": record.kind.name, "text": record.text}
     print(json.dumps({**line, "details": record.details}), file=sys.stderr, flush=True)
@@ -114,11 +114,11 @@ class Transcript:
     """The records of both sides. The client's come by its trace, the server's by its stderr."""
 
     def __init__(self) -> None:
-        self.records: list[Record] = []
+        self.records: list[TranscriptLine] = []
         self.client: Final = SideTrace("client", self.add)
         self._grown = trio.Event()
 
-    def add(self, record: Record) -> None:
+    def add(self, record: TranscriptLine) -> None:
         """Keep a record, and wake steps that wait for one."""
         self.records.append(record)
         self._grown.set()
@@ -126,17 +126,17 @@ class Transcript:
 
     def heading(self, text: str) -> None:
         """Begin a step."""
-        self.add(Record(time.monotonic(), "", Kind.HEADING, text))
+        self.add(TranscriptLine(time.monotonic(), "", Kind.HEADING, text))
 
     def note(self, text: str) -> None:
         """Say what the demo itself is doing."""
-        self.add(Record(time.monotonic(), "", Kind.NOTE, text))
+        self.add(TranscriptLine(time.monotonic(), "", Kind.NOTE, text))
 
     def server_line(self, line: str) -> None:
         """A line of the server's standard error: a record of its trace, or anything else."""
         try:
             value: Any = json.loads(line)
-            record = Record(
+            record = TranscriptLine(
                 float(value["at"]),
                 "server",
                 Kind[value["kind"]],
@@ -144,10 +144,10 @@ class Transcript:
                 dict[str, Any](value["details"]),
             )
         except (ValueError, TypeError, KeyError):
-            record = Record(time.monotonic(), "server", Kind.STDERR, line)
+            record = TranscriptLine(time.monotonic(), "server", Kind.STDERR, line)
         self.add(record)
 
-    def find(self, side: str, kind: Kind, text: str, **details: object) -> list[Record]:
+    def find(self, side: str, kind: Kind, text: str, **details: object) -> list[TranscriptLine]:
         """The records of this side and kind whose text has `text` in it, and these details.
 
         A request is given by its method.
@@ -164,7 +164,7 @@ class Transcript:
             )
         ]
 
-    async def wait_for(self, side: str, kind: Kind, text: str, **details: object) -> Record:
+    async def wait_for(self, side: str, kind: Kind, text: str, **details: object) -> TranscriptLine:
         """Wait for the first such record, within the time limit of the step."""
         while True:
             grown = self._grown
@@ -177,7 +177,7 @@ class Transcript:
         return [_line(record) for record in sorted(self.records, key=lambda record: record.at)]
 
 
-def _line(record: Record) -> str:
+def _line(record: TranscriptLine) -> str:
     if record.kind is Kind.HEADING:
         return f"\n{record.kind.value} {record.text}"
     text = " ".join([record.text, *(f"{k}={_short(v)}" for k, v in record.details.items())])

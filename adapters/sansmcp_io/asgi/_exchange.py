@@ -76,7 +76,7 @@ async def _carry(
         runner.turn()
         response = exchange.response()
         if response is None:
-            await _Stream(runner, exchange, receive, send).run()
+            await _ResponseStream(runner, exchange, receive, send).run()
             return
         runner.turn()  # what has waited for room in the output may follow now
         await respond(send, response)
@@ -170,7 +170,7 @@ async def _receive_body(exchange: ServerExchange, receive: Receive) -> bool:
             return True
 
 
-class _Stream:
+class _ResponseStream:
     """A response that is not complete yet: its parts are sent as they come."""
 
     def __init__(

@@ -36,7 +36,7 @@ def check_plain(*handlers: object) -> None:
             raise TypeError(f"{handler!r} is async: there is no loop here to run it")
 
 
-class Sessions(Protocol):
+class SessionSource(Protocol):
     """Gives a client its session, which a new one may replace."""
 
     @property
@@ -58,34 +58,34 @@ class Client(ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], fl
     is read, unless `poll` does so.
     """
 
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+    def __init__(self, source: SessionSource) -> None:
+        self._source = source
 
     @property
     def peer(self) -> Peer:
         """The server, as far as it is known: revision, info, capabilities, instructions."""
-        session = self._sessions.session
+        session = self._source.session
         with session:
             return session.side.peer
 
     def _send_request(self, arguments: RequestArguments) -> JSONObject:
-        return self._sessions.live().request(arguments, None)
+        return self._source.live().request(arguments, None)
 
     def _items(
         self, method: str, params: JSONObject | None, timeout: float | None
     ) -> Iterator[JSONValue]:
-        return self._sessions.live().items(method, params, timeout)
+        return self._source.live().items(method, params, timeout)
 
     def _listen(
         self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
     ) -> AbstractContextManager[Changes]:
-        return self._sessions.live().listen(notifications, meta, timeout)
+        return self._source.live().listen(notifications, meta, timeout)
 
     def _notify(self, method: str, params: JSONObject | None, meta: JSONObject | None) -> None:
-        self._sessions.session.notify(method, params, meta)
+        self._source.session.notify(method, params, meta)
 
     def _ping(self, timeout: float | None) -> float:
-        return self._sessions.live().ping(timeout)
+        return self._source.live().ping(timeout)
 
     def poll(self, timeout: float = 0.0) -> bool:
         """Handle what the server has sent between calls, and wait until the handlers have returned.
@@ -99,4 +99,4 @@ class Client(ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], fl
         Raises:
             ConnectionLost: The connection has ended.
         """
-        return self._sessions.session.poll(timeout)
+        return self._source.session.poll(timeout)

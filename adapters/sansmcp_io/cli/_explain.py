@@ -12,7 +12,7 @@ from sansmcp import JSONValue
 
 from ._errors import UsageError
 from ._output.output import Output
-from ._output.printing import Block, Body, Fields, Heading
+from ._output.printing import Block, Body, Heading, NamedValues
 
 _MEMBERS = ("id", "level", "role", "layer", "revisions", "page", "text")
 
@@ -68,7 +68,7 @@ def near(id: str, rules: Iterable[str]) -> list[str]:
 def _blocks(rules: Iterable[Mapping[str, str]]) -> Iterator[Block]:
     for rule in rules:
         yield Heading(rule["id"])
-        yield Fields(
+        yield NamedValues(
             (
                 ("level", rule["level"]),
                 ("role", rule["role"]),

@@ -19,10 +19,10 @@ from .._options.servers import HTTPServerOptions
 from ._calls import Environ, ServerCall
 from ._exchange import (
     Authenticate,
-    Carrier,
     HandlerSettings,
     Result,
     StartResponse,
+    WSGIExchange,
     fields_of,
     status_line,
     texts_of,
@@ -116,7 +116,7 @@ class App(AllClients):
             )
             start_response(status_line(status), texts_of(fields))
             return (body,)
-        return Carrier(self._serving, environ, start_response).run()
+        return WSGIExchange(self._serving, environ, start_response).run()
 
     def close(self, *, drain: float = 0.0) -> None:
         """Cancel all open requests, and end all streams and sessions. Further requests get 503.

@@ -63,7 +63,9 @@ class ServerCall(ServerCallBase, Requester):
 
     def _turn(self) -> None:
         self._runner.turn()
-        self._runner.wake(self._carrying)  # the state may have been refused, which ends the call
+        self._runner.wake(
+            self._exchange_thread
+        )  # the state may have been refused, which ends the call
 
     @property
     def environ(self) -> Environ:
@@ -71,8 +73,8 @@ class ServerCall(ServerCallBase, Requester):
 
         It does not change while the handler runs.
         """
-        carrying: Any = self._request.context
-        environ: Environ = carrying.environ
+        thread: Any = self._request.context
+        environ: Environ = thread.environ
         return environ
 
     @property
@@ -102,12 +104,12 @@ class ServerCall(ServerCallBase, Requester):
         return self._runner.lock
 
     def _flush(self) -> None:
-        self._carrying.flush()
+        self._exchange_thread.flush()
 
     def _send_request(self, arguments: RequestArguments) -> JSONObject:
         return self._runner.request(arguments, serving=self._request, session=None)
 
     @property
-    def _carrying(self) -> ExchangeThread:
-        carrying: ExchangeThread = self._request.context
-        return carrying
+    def _exchange_thread(self) -> ExchangeThread:
+        thread: ExchangeThread = self._request.context
+        return thread

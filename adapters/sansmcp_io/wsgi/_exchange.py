@@ -50,7 +50,7 @@ class HandlerSettings:
         self.context: Final = context
 
 
-class Carrier:
+class WSGIExchange:
     """One request and its response."""
 
     def __init__(

@@ -71,9 +71,9 @@ class ThreadLookups:
     def handle(self, event: LookupEvent) -> None:
         """Leave the work to a thread. Called with the lock held."""
         if isinstance(event, ToolSchemaWanted):
-            carrying: Any = event.exchange.context
-            carrying.jobs.append(partial(self._find_schema, event))
-            self._host.wake(carrying)
+            thread: Any = event.exchange.context
+            thread.jobs.append(partial(self._find_schema, event))
+            self._host.wake(thread)
             return
         if self._options.event_log is None:
             return  # nothing is stored of the session that has ended

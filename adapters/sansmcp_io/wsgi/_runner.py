@@ -141,11 +141,11 @@ class ThreadRunner:
     def _handle_event(self, event: HTTPEvent, here: ExchangeThread | None) -> None:
         match event:
             case RequestReceived():
-                carrying: ExchangeThread = event.request.context
-                if carrying.is_over and here is not None:
-                    carrying = here  # another round of a request whose client has let go
-                carrying.jobs.append(partial(carrying.serve, event.request))
-                self.wake(carrying)
+                thread: ExchangeThread = event.request.context
+                if thread.is_over and here is not None:
+                    thread = here  # another round of a request whose client has let go
+                thread.jobs.append(partial(thread.serve, event.request))
+                self.wake(thread)
             case RequestCancelled():
                 self.wake(event.request.context)
             case NotificationReceived():

@@ -25,7 +25,7 @@ class Heading:
 
 
 @attrs.frozen
-class Fields:
+class NamedValues:
     """Names with their values."""
 
     rows: tuple[tuple[str, str], ...]
@@ -53,7 +53,7 @@ class Note:
     text: str
 
 
-Block: TypeAlias = Heading | Fields | Table | Body | Note
+Block: TypeAlias = Heading | NamedValues | Table | Body | Note
 
 
 class Label(enum.Enum):
@@ -121,7 +121,7 @@ class PlainPrinter:
         match block:
             case Heading():
                 text = ("\n" if self._begun else "") + visible(block.text)
-            case Fields():
+            case NamedValues():
                 text = _aligned([(f"{name}:", value) for name, value in block.rows])
             case Table():
                 text = _aligned([tuple(c.upper() for c in block.columns), *block.rows], "  ")

@@ -12,7 +12,17 @@ from rich.progress import Progress as Bars
 from rich.table import Table as RichTable
 from rich.text import Span, Text
 
-from .printing import Block, Body, Fields, Heading, Label, Note, Progress, Table, describe_progress
+from .printing import (
+    Block,
+    Body,
+    Heading,
+    Label,
+    NamedValues,
+    Note,
+    Progress,
+    Table,
+    describe_progress,
+)
 from .visible import pieces, visible, width
 
 _ESCAPE_STYLE: Final = "reverse"
@@ -59,7 +69,7 @@ class RichPrinter:
                 if self._begun:
                     self._console.print()
                 self._console.print(_text(block.text, "bold"), soft_wrap=True)
-            case Fields():
+            case NamedValues():
                 grid = RichTable.grid(padding=(0, 2))
                 for name, value in block.rows:
                     grid.add_row(_text(name, "dim"), _text(value))

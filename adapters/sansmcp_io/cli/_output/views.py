@@ -11,7 +11,7 @@ from typing import Any, Final
 from sansmcp import JSONObject, JSONValue
 
 from .._values import array_of, as_text, member, object_of
-from .printing import Block, Body, Fields, Heading, Table
+from .printing import Block, Body, Heading, NamedValues, Table
 from .visible import shortened
 
 _LONGEST_CELL: Final = 400
@@ -204,7 +204,7 @@ def server(
     rows.append(("revision", revision))
     if supported:
         rows.append(("supports", _cell(", ".join(map(as_text, supported)))))
-    yield Fields(tuple(rows))
+    yield NamedValues(tuple(rows))
     if instructions:
         yield Heading("instructions")
         yield Body(instructions)
@@ -215,7 +215,7 @@ def capabilities(declared: JSONObject) -> Iterator[Block]:
     yield Heading("capabilities")
     rows = [(name, _options(value)) for name, value in sorted(declared.items())]
     if rows:
-        yield Fields(tuple(rows))
+        yield NamedValues(tuple(rows))
 
 
 def _options(value: object) -> str:
@@ -298,7 +298,7 @@ def _size(data: object) -> str:
 def prompt_result(result: JSONObject) -> Iterator[Block]:
     """The messages of a prompt, each with its role."""
     if result.get("description"):
-        yield Fields((("description", _cell(result["description"])),))
+        yield NamedValues((("description", _cell(result["description"])),))
     messages: Sequence[object] = result["messages"]
     for message in messages:
         yield Heading(as_text(member(message, "role")))

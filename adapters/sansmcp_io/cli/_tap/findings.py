@@ -1,4 +1,4 @@
-"""What an observer has found in a whole conversation, rule by rule."""
+"""Collects the findings of an observer on a whole conversation, by rule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SLOW_SECONDS: Final = 1.0
 
 @attrs.define
 class _Broken:
-    """A rule that a side has broken: the first time, by which text, and how often."""
+    """The breaches of a rule by a side: the first breach with its text, and the number."""
 
     first: ViolationSeen
     quoted: str
@@ -36,7 +36,7 @@ class _Broken:
 
 
 class Findings:
-    """Takes what is seen; of each rule it keeps the first place and a number."""
+    """Collects observations. Of each rule, the first breach and the number of breaches are kept."""
 
     def __init__(self) -> None:
         self._broken: dict[tuple[Side, str], _Broken] = {}
@@ -44,12 +44,12 @@ class Findings:
         self._unanswered: list[RequestUnanswered] = []
         self._n_unanswered = 0
         self._blind: list[BlindSpot] = []
-        # A number keeps answers that took equally long from being compared.
+        # The number orders responses that took equally long, which cannot be compared.
         self._slow: list[tuple[float, int, AnswerMatched]] = []
         self._n_answers = 0
 
     def add(self, event: Observation) -> None:
-        """It was seen."""
+        """Add an observation."""
         match event:
             case ViolationSeen():
                 key = event.side, event.rule
@@ -63,7 +63,7 @@ class Findings:
                 if len(self._unanswered) < _MOST_SHOWN:
                     self._unanswered.append(event)
             case BlindSpot():
-                self._blind.append(event)  # an observer tells each text at most once a side
+                self._blind.append(event)  # an observer reports each text at most once per side
             case AnswerMatched(seconds=float(seconds)) if seconds >= _SLOW_SECONDS:
                 self._n_answers += 1
                 heapq.heappush(self._slow, (seconds, -self._n_answers, event))
@@ -73,7 +73,7 @@ class Findings:
                 pass
 
     def lines(self) -> Iterator[str]:
-        """All of it for people."""
+        """The findings as lines for a person."""
         if self._broken:
             yield "rules broken:"
             for broken in sorted(self._broken.values(), key=lambda one: one.first.number):

@@ -17,7 +17,7 @@ from .._output.output import Output
 from . import http_captures
 from .files import CaptureFile, Notes, open_files
 from .http_recording import HTTPRecorder
-from .reverse_proxy import Origin, ReverseProxy
+from .reverse_proxy import ReverseProxy, UpstreamServer
 
 DEFAULT_HOST: Final = "127.0.0.1"
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -47,7 +47,7 @@ def tap_http(
         UsageError: The URL is none, or a file cannot be opened. Nothing was done.
     """
     check_url(url)
-    origin = Origin.of(url)
+    upstream = UpstreamServer.of(url)
     for_trace, for_capture = open_files(trace, jsonl)
     notes = Notes(trace, for_trace)
     capture = None
@@ -58,7 +58,7 @@ def tap_http(
     recorder = HTTPRecorder(
         url, None if quiet else notes.show, None if capture is None else capture.write
     )
-    proxy = ReverseProxy(origin, recorder, notes.warn, loopback=host in _LOOPBACK)
+    proxy = ReverseProxy(upstream, recorder, notes.warn, loopback=host in _LOOPBACK)
     try:
         return trio.run(_serve, proxy, url, host, port)
     finally:

@@ -1,4 +1,4 @@
-"""Moves bytes from one file to another, in a thread of its own, and tells what it has read."""
+"""Moves bytes from one file to another, in a thread of its own, and reports the bytes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ..._common.descriptors import wait_for_room
 
 _READ_BYTES: Final = 65_536
 _MOST_READS: Final = 64
-"""So many reads may wait to be looked at. Then no more is read, as if the reader were slow."""
+"""The number of reads that may wait to be recorded. With more, reading pauses."""
 
 
 @attrs.frozen
 class Read:
-    """A side has sent this."""
+    """Bytes that a side has sent."""
 
     side: Side
     data: bytes
@@ -35,10 +35,10 @@ class Read:
 
 @attrs.frozen
 class Ended:
-    """Nothing more passes in the direction of a side.
+    """The stream of a side has ended.
 
     Attributes:
-        by_itself: The side has ended its stream; if not, nobody takes what it sends.
+        by_itself: Whether the side has ended its stream. Otherwise, the receiver has.
     """
 
     side: Side
@@ -48,59 +48,59 @@ class Ended:
 
 @attrs.frozen
 class Exited:
-    """The server's process has ended; a negative return code is the number of a signal."""
+    """The end of the server process. A negative return code is the number of a signal."""
 
     returncode: int
     time: float
 
 
-Happening = Read | Ended | Exited
+TapEvent = Read | Ended | Exited
 
 
-class Happenings:
-    """What has happened, in the order in which it was seen, and not more than a little at a time.
+class TapEventQueue:
+    """A queue of events, the oldest first, with a limit on the reads in it.
 
-    What is read gets its place before it is written, so that no answer comes before its request.
+    A read is queued before its bytes are written, so that no response comes before its request.
     """
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[Happening] = SimpleQueue()
+        self._queue: SimpleQueue[TapEvent] = SimpleQueue()
         self._room = threading.Semaphore(_MOST_READS)
 
     def wait_for_room(self) -> None:
-        """To be called before each read."""
+        """Wait until another read may be queued. Call this before each read."""
         self._room.acquire()
 
-    def add(self, happening: Happening) -> None:
-        """It has happened."""
-        self._queue.put(happening)
+    def add(self, event: TapEvent) -> None:
+        """Queue an event."""
+        self._queue.put(event)
 
-    def take(self, timeout: float | None) -> Happening:
-        """The next one.
+    def take(self, timeout: float | None) -> TapEvent:
+        """Return the oldest event, and wait for one if there is none.
 
         Raises:
-            queue.Empty: There was none for so many seconds.
+            queue.Empty: No event came within `timeout` seconds.
         """
         return self._queue.get(timeout=timeout)
 
-    def done(self, happening: Happening) -> None:
-        """It was dealt with."""
-        if isinstance(happening, Read):
+    def done(self, event: TapEvent) -> None:
+        """Release the room of an event that was handled."""
+        if isinstance(event, Read):
             self._room.release()
 
 
 class Pump(threading.Thread):
-    """Moves what a side sends to the other one, and ends what can go no further.
+    """Moves bytes from one side to the other, until one of the two ends.
 
     Args:
-        side: Who sends.
-        source: From where, unbuffered; the pump closes it.
-        sink: Where to, unbuffered; the pump closes it.
-        happenings: Told of what was read before it is written, and of the end.
+        side: The sender.
+        source: The file to read from, unbuffered; the pump closes it.
+        sink: The file to write to, unbuffered; the pump closes it.
+        events: Gets each read before its bytes are written, and the end.
         clock: The time in seconds.
 
     Attributes:
-        is_busy: Whether something was read that is not written yet.
+        is_busy: Whether bytes were read that are not written yet.
     """
 
     def __init__(
@@ -108,37 +108,37 @@ class Pump(threading.Thread):
         side: Side,
         source: io.FileIO,
         sink: io.FileIO,
-        happenings: Happenings,
+        events: TapEventQueue,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(daemon=True)  # it may wait for somebody who never says anything
+        super().__init__(daemon=True)  # the sender may never send a byte
         self.is_busy = False
         self._side = side
         self._source = source
         self._sink = sink
-        self._happenings = happenings
+        self._events = events
         self._clock = clock
         self._poll: Callable[[], list[tuple[int, int]]] | None = None
         if hasattr(select, "poll"):
             poller = select.poll()
             poller.register(source.fileno(), select.POLLIN)
-            poller.register(sink.fileno(), 0)  # tells only that nobody reads there any more
+            poller.register(sink.fileno(), 0)  # reports only that the reading end is closed
             self._poll = poller.poll
 
     def run(self) -> None:
-        """Work until one of the two ends."""
+        """Move bytes until the source or the sink ends."""
         by_itself = self._move_all()
-        self._happenings.add(Ended(self._side, by_itself, self._clock()))
+        self._events.add(Ended(self._side, by_itself, self._clock()))
         for file in (self._sink, self._source):
             with contextlib.suppress(OSError):
                 file.close()
 
     def _move_all(self) -> bool:
-        """Returns whether the source has ended, and not the sink."""
+        """Move all bytes, and return whether the source has ended, and not the sink."""
         while True:
-            self._happenings.wait_for_room()
+            self._events.wait_for_room()
             data = None
-            while data is None:  # None: somebody else took it
+            while data is None:  # None: another process has read the bytes
                 self.is_busy = False
                 if not self._wait():
                     return False
@@ -149,15 +149,15 @@ class Pump(threading.Thread):
                     return True
             if not data:
                 return True
-            self._happenings.add(Read(self._side, data, self._clock()))
+            self._events.add(Read(self._side, data, self._clock()))
             if not self._write(data):
                 return False
 
     def _wait(self) -> bool:
-        """Until there is something to read; False where nobody would take it.
+        """Wait for bytes to read. Returns False if the reading end of the sink is closed.
 
-        Whoever writes to a pipe that is read no more is told so at once. Without the look at the
-        sink, the source would learn of it one message later than without a tap.
+        A process that writes to a pipe without a reader gets an error at once. If the sink were not
+        watched, the source would get that error one message later than without a tap.
         """
         if self._poll is None:
             return True
@@ -165,14 +165,14 @@ class Pump(threading.Thread):
         return not any(fd == sink for fd, _ in self._poll())
 
     def _write(self, data: bytes) -> bool:
-        """Write all of it, however long that takes; False if it is taken no more."""
+        """Write all bytes, however long that takes. Returns False if the sink is closed."""
         rest = memoryview(data)
         while rest:
             try:
                 count = self._sink.write(rest)
             except OSError:
                 return False
-            if count is None:  # a descriptor that somebody else has made non-blocking
+            if count is None:  # another process has made the descriptor non-blocking
                 wait_for_room(self._sink.fileno())
                 continue
             rest = rest[count:]
@@ -180,9 +180,9 @@ class Pump(threading.Thread):
 
 
 def standard_streams() -> tuple[io.FileIO, io.FileIO]:
-    """Standard input and output as files of our own: once closed, they are for everyone.
+    """Take standard input and output out of their places, and return them as unbuffered files.
 
-    In their places come an input that is empty and an output that nobody reads.
+    Their places get an input that is empty, and an output without a reader.
     """
     return _taken(0, sys.__stdin__, "r"), _taken(1, sys.__stdout__, "w")
 
@@ -191,7 +191,7 @@ def _taken(number: int, stream: TextIO | None, mode: Literal["r", "w"]) -> io.Fi
     reading, writing = os.pipe()
     ended, other = (reading, writing) if mode == "r" else (writing, reading)
     os.close(other)
-    if stream is None:  # it was closed when this began, and may be any other file by now
+    if stream is None:  # closed at the start; the number may belong to another file now
         return io.FileIO(ended, mode)
     kept = os.dup(number)
     os.dup2(ended, number, inheritable=False)

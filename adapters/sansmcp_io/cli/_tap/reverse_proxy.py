@@ -1,7 +1,7 @@
-"""A reverse proxy that changes nothing but the Host field, and tells of what passes.
+"""A reverse proxy that changes only the Host header, and records all exchanges.
 
-Each connection of a client has one of its own to the server. Bytes are passed on as they come,
-cut as they are, and no faster than the other side takes them.
+Each connection of a client has its own connection to the server. Bytes are passed on as they
+arrive, in the same pieces, and not faster than the other side reads them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 @attrs.frozen
-class Origin:
-    """Where the server is.
+class UpstreamServer:
+    """The address and TLS settings of the server behind the proxy.
 
     Attributes:
-        authority: What the Host field says.
-        tls: What verifies the server; None: it is plain HTTP.
+        authority: The value of the Host header.
+        tls: The settings by which the server is verified; None: plain HTTP.
     """
 
     host: str
@@ -42,8 +42,8 @@ class Origin:
     tls: ssl.SSLContext | None
 
     @classmethod
-    def of(cls, url: str) -> Origin:
-        """The one of a URL that was checked."""
+    def of(cls, url: str) -> UpstreamServer:
+        """Return the server of a URL that was checked before."""
         parts = urlsplit(url)
         secure = parts.scheme == "https"
         return cls(
@@ -54,10 +54,10 @@ class Origin:
         )
 
     async def connect(self) -> trio.abc.Stream:
-        """A connection.
+        """Open a connection to the server.
 
         Raises:
-            OSError: There is none to be had; the text says why.
+            OSError: The connection failed; the text says why.
         """
         with trio.move_on_after(_CONNECT_SECONDS):
             stream: trio.abc.Stream = await trio.open_tcp_stream(self.host, self.port)
@@ -79,28 +79,28 @@ class Origin:
 
 
 class ReverseProxy:
-    """Passes on what clients and the server say to each other.
+    """Passes bytes between clients and the server, and records the exchanges.
 
     Args:
-        origin: The server.
-        recorder: Is told of all that passes, before it is passed on.
-        warn: Told of what went wrong here.
-        loopback: Take only requests to a loopback name. A page that a browser shows may have its
-            own name lead here, and the server would not see that any more.
+        upstream: The server.
+        recorder: Gets all bytes before they are passed on.
+        warn: Called with a sentence on each failure of the proxy itself.
+        loopback: Accept only requests to a loopback name. A web page may make its own name lead to
+            this address, and the server, which gets another Host header, would not notice.
 
     Attributes:
-        ending: Whether connections are closed from here, so that nobody has broken them off.
+        ending: Whether the proxy closes all connections itself.
     """
 
     def __init__(
         self,
-        origin: Origin,
+        upstream: UpstreamServer,
         recorder: HTTPRecorder,
         warn: Callable[[str], object],
         *,
         loopback: bool,
     ) -> None:
-        self._origin = origin
+        self._upstream = upstream
         self._recorder: HTTPRecorder | None = recorder
         self._warn = warn
         self._loopback = loopback
@@ -112,8 +112,8 @@ class ReverseProxy:
         return time.monotonic() - self._start
 
     async def carry(self, client: trio.abc.Stream) -> None:
-        """Serve one connection of a client until either side has closed its own."""
-        connection = _Connection(self, client)
+        """Serve one connection of a client until the client or the server closes it."""
+        connection = _ProxiedConnection(self, client)
         try:
             await connection.run()
         finally:
@@ -121,34 +121,34 @@ class ReverseProxy:
             await trio.aclose_forcefully(client)
 
     def refuses(self, head: RequestHead) -> bool:
-        """Whether a request is not for the server, whatever it believes."""
+        """Whether a request is refused, since its Host is no loopback name."""
         return self._loopback and head.host not in _LOOPBACK
 
     async def connect(self) -> trio.abc.Stream:
-        """A connection to the server, as `Origin.connect`."""
-        return await self._origin.connect()
+        """Open a connection to the server, as `UpstreamServer.connect`."""
+        return await self._upstream.connect()
 
     def warn(self, text: str) -> None:
-        """Say what went wrong here, and not between those two."""
+        """Report a failure of the proxy itself."""
         self._warn(text)
 
     def for_server(self, head: RequestHead) -> bytes:
         """The bytes of a head as the server gets them."""
-        return head.for_host(self._origin.authority)
+        return head.for_host(self._upstream.authority)
 
     @contextlib.contextmanager
     def recording(self) -> Generator[HTTPRecorder | None]:
-        """What to tell; whatever becomes of it, the conversation goes on."""
+        """The recorder, for a block. A failure in the block ends the recording, nothing else."""
         try:
             yield self._recorder
         except NotHTTP:
             raise
-        except Exception as error:  # such as want of memory
+        except Exception as error:  # such as MemoryError
             self._recorder = None
             self._warn(f"nothing more is seen, shown or kept from here on: {error!r}")
 
     def close(self) -> list[str]:
-        """The summary."""
+        """End the recording, and return the lines of the summary."""
         found: list[str] = []
         with self.recording() as recorder:
             if recorder is not None:
@@ -156,8 +156,8 @@ class ReverseProxy:
         return found
 
 
-class _Connection:
-    """One connection of a client, and the one to the server that goes with it."""
+class _ProxiedConnection:
+    """One connection of a client, and its connection to the server."""
 
     def __init__(self, proxy: ReverseProxy, client: trio.abc.Stream) -> None:
         self._proxy = proxy
@@ -171,7 +171,7 @@ class _Connection:
         self._is_sending = False
 
     async def run(self) -> None:
-        """Pass on what the two say, until one has closed its connection."""
+        """Pass bytes on until the client or the server has closed its connection."""
         async with trio.open_nursery() as nursery:
             await self._to_server(nursery)
             if self._is_idle:
@@ -179,11 +179,11 @@ class _Connection:
 
     @property
     def _is_idle(self) -> bool:
-        """Whether nothing more can come: a client that has ended its side may wait for answers."""
+        """Whether all exchanges are complete. A client that has sent EOF may wait for responses."""
         return not self._waiting and not self._is_sending
 
     def close(self) -> None:
-        """Tell of what was left."""
+        """Record the exchanges that were broken off."""
         if self._proxy.ending:
             return
         by = Side.CLIENT if self._client_ended else Side.SERVER
@@ -192,7 +192,7 @@ class _Connection:
                 if recorder is not None:
                     recorder.broken_off(exchange, by, self._proxy.clock())
         self._waiting.clear()
-        self._responses = None  # what still comes belongs to none of them
+        self._responses = None  # later bytes belong to no recorded exchange
 
     # ---------------------------------------------------------------------- to the server
 
@@ -206,13 +206,13 @@ class _Connection:
                         refused = await self._open(part, nursery)
                         if refused is not None:
                             break
-                    # All of it before any is sent: the answer may come at once.
+                    # All parts are recorded before any is sent: the response may come at once.
                     passing += self._see_request(part)
             except NotHTTP as error:
                 refused = 400, f"this is no request of HTTP/1.1: {error}"
             if passing and self._server is not None:
                 with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
-                    await self._server.send_all(passing)  # or it has answered, and reads no more
+                    await self._server.send_all(passing)  # fails if the server has responded early
             if refused is not None:
                 await self._refuse(*refused)
                 return
@@ -220,7 +220,7 @@ class _Connection:
         await self._end_input()
 
     async def _open(self, head: RequestHead, nursery: trio.Nursery) -> tuple[int, str] | None:
-        """Why a request does not go to the server, with a status; None: it does."""
+        """Open the connection for a request. Returns a status and a text if that is refused."""
         if self._proxy.refuses(head):
             return 403, f"Host is {head.host[:80]!r}, which is no loopback name"
         if self._server is None:
@@ -232,7 +232,7 @@ class _Connection:
         return None
 
     def _see_request(self, part: RequestHead | Body | End) -> bytes:
-        """The bytes for the server."""
+        """Record a part of a request, and return its bytes for the server."""
         with self._proxy.recording() as recorder:
             if recorder is not None:
                 self._record_request(recorder, part)
@@ -257,15 +257,15 @@ class _Connection:
             case End() if self._latest in self._waiting:
                 recorder.complete(self._latest, Side.CLIENT, now)
             case _:
-                pass  # it was answered before it was complete
+                pass  # the response was complete before the request
 
     async def _end_input(self) -> None:
-        """The client says nothing more, and mostly it is gone."""
+        """Pass the end of the client's bytes on to the server."""
         server = self._server
         if isinstance(server, trio.SocketStream):
             with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await server.send_eof()
-        else:  # TLS has no half of a connection: what is not answered now will never be
+        else:  # TLS has no half-closed connections: open exchanges get no response
             self.close()
 
     async def _refuse(self, status: int, text: str) -> None:
@@ -323,7 +323,7 @@ class _Connection:
 
 
 async def _read(stream: trio.abc.Stream) -> bytes:
-    """The next bytes; nothing if there will be none."""
+    """Read the next bytes; `b""` at the end, or after a failure."""
     try:
         return bytes(await stream.receive_some(_READ_BYTES))
     except (trio.BrokenResourceError, trio.ClosedResourceError):

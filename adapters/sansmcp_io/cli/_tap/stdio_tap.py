@@ -1,4 +1,4 @@
-"""`sansmcp tap`: stands between a client and a server, passes their bytes on, and watches."""
+"""`sansmcp tap`: passes bytes between a client and a server process, and judges them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .._diagnosis import not_started
 from .._output.output import Output
 from . import captures
 from .files import CaptureFile, Notes, open_files
-from .pumps import Ended, Exited, Happening, Happenings, Pump, Read, standard_streams
+from .pumps import Ended, Exited, Pump, Read, TapEvent, TapEventQueue, standard_streams
 from .recording import Recorder
 
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
-"""As shells report programs that there are not, and those that cannot be started."""
+"""The exit statuses of shells for a missing program, and for a program that cannot be started."""
 
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _SILENCE: Final = 0.5
-"""How long nothing has to come from a server that has ended, until nothing more is expected."""
+"""Seconds without output after the end of the server, after which its output counts as ended."""
 
 
 def tap(
@@ -42,16 +42,16 @@ def tap(
 ) -> int:
     """Run the server between standard input and output, and return its exit status.
 
-    Where a signal has ended it, the same signal ends this process.
+    If a signal has ended the server, the same signal ends this process.
 
     Args:
         command: Starts the server.
         trace: The file for trace and summary; None: standard error.
         quiet: Show no trace, only the summary.
-        jsonl: The file for the capture, if there is to be one.
+        jsonl: The file for the capture; None: no capture.
 
     Raises:
-        UsageError: A file cannot be opened, or is where something else goes. Nothing was started.
+        UsageError: A file cannot be opened, or is used for other output. Nothing was started.
     """
     for_trace, for_capture = open_files(trace, jsonl)
     notes = Notes(trace, for_trace)
@@ -67,11 +67,11 @@ def tap(
 
 
 def _end_by(number: int) -> None:
-    """Die as the server did: whoever waits for this process learns of it in the same way."""
+    """End by a signal, as the server did, so that the parent of this process sees the same."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource  # not on every system
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it was not this process that crashed
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the server has crashed, not this process
     with contextlib.suppress(OSError, ValueError):  # some signals cannot be given an action
         signal.signal(number, signal.SIG_DFL)
     with contextlib.suppress(OSError, ValueError):
@@ -79,7 +79,7 @@ def _end_by(number: int) -> None:
 
 
 class _Tap:
-    """One run: the server's process, a thread for each direction, and what comes of them."""
+    """One run of the tap: the server process, a thread for each direction, and the recorder."""
 
     def __init__(self, notes: Notes, capture: CaptureFile | None, *, quiet: bool) -> None:
         self._notes = notes
@@ -87,17 +87,17 @@ class _Tap:
         self._recorder: Recorder | None = Recorder(
             None if quiet else notes.show, None if capture is None else capture.write
         )
-        self._happenings = Happenings()
+        self._events = TapEventQueue()
         self._start = time.monotonic()
         self._child: subprocess.Popen[bytes] | None = None
         self._signals: list[int] = []
         self._was_signalled = False
 
     def run(self, command: Sequence[str]) -> int:
-        """Returns the return code of the server's process."""
+        """Run the server, and return the return code of its process."""
         for name in _SIGNALS:
             number = getattr(signal, name, None)
-            # What somebody told this process to ignore, the server ignores as well.
+            # A signal that this process was started to ignore is ignored by the server, too.
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._pass_on)
         try:
@@ -108,14 +108,14 @@ class _Tap:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,
-                close_fds=False,  # what was inherited is handed on; what is opened here never is
+                close_fds=False,  # the server inherits what this process has inherited
                 process_group=0 if HAS_PROCESS_GROUPS else None,
             )
         except (OSError, ValueError) as error:
             return self._not_started(command, error)
         for number in self._signals:
             self._send(child, number)
-        return self._carry(child)
+        return self._pass_bytes(child)
 
     def _not_started(self, command: Sequence[str], error: OSError | ValueError) -> int:
         failed = error if isinstance(error, OSError) else OSError(str(error))
@@ -132,7 +132,7 @@ class _Tap:
 
     @staticmethod
     def _send(child: subprocess.Popen[bytes], number: int) -> None:
-        if child.returncode is not None:  # its number may be another's by now
+        if child.returncode is not None:  # its number may belong to another process now
             return
         if HAS_PROCESS_GROUPS:
             signal_group(child.pid, number)
@@ -141,11 +141,11 @@ class _Tap:
 
     # ------------------------------------------------------------------------ while it runs
 
-    def _carry(self, child: subprocess.Popen[bytes]) -> int:
+    def _pass_bytes(self, child: subprocess.Popen[bytes]) -> int:
         own_input, own_output = standard_streams()
         child_input, child_output = cast(io.FileIO, child.stdin), cast(io.FileIO, child.stdout)
-        to_server = Pump(Side.CLIENT, own_input, child_input, self._happenings, self._clock)
-        to_client = Pump(Side.SERVER, child_output, own_output, self._happenings, self._clock)
+        to_server = Pump(Side.CLIENT, own_input, child_input, self._events, self._clock)
+        to_client = Pump(Side.SERVER, child_output, own_output, self._events, self._clock)
         waiting = Thread(target=self._wait_for, args=(child,), daemon=True)
         for thread in (to_server, to_client, waiting):
             thread.start()
@@ -157,61 +157,61 @@ class _Tap:
         return time.monotonic() - self._start
 
     def _wait_for(self, child: subprocess.Popen[bytes]) -> None:
-        self._happenings.add(Exited(child.wait(), self._clock()))
+        self._events.add(Exited(child.wait(), self._clock()))
 
     def _watch(self, to_client: Pump, child_output: io.FileIO) -> int:
-        """Look at all that happens, until the server has ended and all that it wrote was passed."""
-        happenings = self._happenings
+        """Record events until the server has ended and all of its output was passed on."""
+        events = self._events
         returncode: int | None = None
         output_ended = False
         while returncode is None or not output_ended:
             try:
-                happening = happenings.take(None if returncode is None else _SILENCE)
+                event = events.take(None if returncode is None else _SILENCE)
             except queue.Empty:
                 if returncode is not None and self._is_over(to_client, child_output):
                     break
                 continue
-            match happening:
+            match event:
                 case Ended(side=Side.SERVER):
                     output_ended = True
                 case Exited():
-                    returncode = happening.returncode
+                    returncode = event.returncode
                 case _:
                     pass
-            self._record(happening)
-            happenings.done(happening)
+            self._record(event)
+            events.done(event)
         assert returncode is not None
         return returncode
 
-    def _record(self, happening: Happening) -> None:
-        """Whatever becomes of this, the conversation goes on."""
+    def _record(self, event: TapEvent) -> None:
+        """Record an event. A failure ends the recording, not the conversation."""
         recorder = self._recorder
         if recorder is None:
             return
         try:
-            match happening:
+            match event:
                 case Read():
-                    recorder.sent(happening.side, happening.data, happening.time)
+                    recorder.sent(event.side, event.data, event.time)
                 case Ended(by_itself=True):
-                    recorder.ended(happening.side, happening.time)
+                    recorder.ended(event.side, event.time)
                 case Ended():
-                    recorder.refused(happening.side, happening.time)
+                    recorder.refused(event.side, event.time)
                 case Exited():
-                    recorder.exited(happening.returncode, happening.time)
-        except Exception as error:  # such as want of memory
+                    recorder.exited(event.returncode, event.time)
+        except Exception as error:  # such as MemoryError
             self._recorder = None
             self._notes.warn(f"nothing more is seen, shown or kept from here on: {error!r}")
 
     def _is_over(self, to_client: Pump, child_output: io.FileIO) -> bool:
-        """Whether to end although the output of the server has not.
+        """Whether to end although the output of the server is still open.
 
-        The server has ended, and nothing came for a while. Either the client does not read: it
-        still may, so that it has time, unless a signal has said that there is none. Or something
-        that the server has started, and left behind, holds its output open.
+        The server has ended, and no output came for a while. Either the client does not read: then
+        it gets more time, unless a signal has arrived. Or a process that the server has started
+        and left behind holds its output open.
         """
         if to_client.is_busy:
             return self._was_signalled
-        with contextlib.suppress(ValueError):  # it was closed just now
+        with contextlib.suppress(ValueError):  # the file was closed meanwhile
             return not has_data(child_output)
         return False
 
