@@ -8,7 +8,7 @@ route, are in `sansmcp.http`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .._rules.sending import Breach
 from .._wire.framing import excerpt_of
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from .core import Core
 
 
-class Transport:
-    """The steps that a connection leaves to its transport; the defaults fit one shared stream.
+class Transport(Protocol):
+    """The steps that a connection leaves to its transport.
 
-    The parts of a connection call these methods and never ask which transport they have.
+    The parts of a connection call these methods and never ask which transport they have. Each method
+    has a default, which fits one stream for all messages: a transport that names this protocol as its
+    base defines only the steps in which it differs.
 
     Attributes:
         core: The core of the connection, which sets this attribute.
