@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class Transport(Protocol):
     """The steps that a connection leaves to its transport.
 
-    The parts of a connection call these methods and never ask which transport they have. Each method
-    has a default, which fits one stream for all messages: a transport that names this protocol as its
-    base defines only the steps in which it differs.
+    The parts of a connection call these methods and never ask which transport they have. Each
+    method has a default, which fits one stream for all messages: a transport that names this
+    protocol as its base defines only the steps in which it differs.
 
     Attributes:
         core: The core of the connection, which sets this attribute.
