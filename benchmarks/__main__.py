@@ -13,6 +13,7 @@ from . import (
     _machine,
     _traffic,
     attacks,
+    cluster,
     http_clients,
     http_exchanges,
     http_servers,
@@ -41,6 +42,7 @@ BENCHMARKS: Final[dict[str, Callable[[Effort, Rounds], list[Row]]]] = {
     "http_servers_asgi": http_servers_asgi.rows,
     "http_clients": http_clients.rows,
     "tap": tap.rows,
+    "cluster": cluster.rows,
     "attacks": attacks.rows,
 }
 
@@ -58,6 +60,8 @@ same, with JSON answers and Host checked on both sides; with sessions each conne
 ASGI: the same under uvicorn with h11 on asyncio; the bare application is json alone
 HTTP client on an adapter: one call after the other, beside the client of the mcp package with the \
 same server; with httpx2, beside our own on h11
+cluster: two workers on asyncio and a Redis; the same calls reach the worker of their session, or \
+the other one
 long lines: "one text" is a string with a \\n every 60 characters, "records" are small objects
 all with the default checks (Config(check="shape")), revision 2025-11-25 where none
 is named, garbage collector on"""

@@ -89,6 +89,10 @@ class Connection:
         while self.receive() is None:
             pass
 
+    def join(self, other: Connection) -> None:
+        """Use the session of another connection."""
+        self._fields["Mcp-Session-Id"] = other._fields["Mcp-Session-Id"]
+
     def receive(self) -> bytes | None:
         """Take what has come; the head of the response, if that is whole."""
         data = self.socket.recv(65536)

@@ -45,7 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--codec", choices=CODECS, default="json")
     parser.add_argument("--handler", choices=HANDLERS, default="plain")
     parser.add_argument("--sessions", action="store_true")
+    parser.add_argument("--redis", help="URL of the Redis of a cluster")
     options = parser.parse_args(arguments)
+    cluster = None
+    if options.redis is not None:
+        from sansmcp_io.redis import Cluster
+
+        cluster = Cluster(options.redis)
     config = Config(codec=CODECS[options.codec]())
 
     async def serve(serve_http: Callable[..., Awaitable[None]]) -> None:
@@ -56,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             capabilities=CAPABILITIES,
             revisions=(*LEGACY_REVISIONS, *MODERN_REVISIONS),
             sessions=options.sessions,
+            cluster=cluster,
             config=config,
         )
 

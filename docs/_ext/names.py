@@ -28,6 +28,7 @@ PLACES = (
     "sansmcp_io.blocking",
     "sansmcp_io.asgi",
     "sansmcp_io.wsgi",
+    "sansmcp_io.redis",
 )
 """Where a short name is looked for, in this order."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Protocol
 
 from sansmcp import (
+    Change,
     ErrorReceived,
     ErrorWithoutIdReceived,
     IncomingRequest,
@@ -36,16 +37,20 @@ from sansmcp.http import (
     EventToStore,
     HTTPEvent,
     LookupEnded,
+    RelayEnded,
     ReplayWanted,
     ServerEndpoint,
     ServerExchange,
     Session,
     SessionEnded,
+    SessionRequested,
+    SessionWanted,
     ToolSchemaWanted,
 )
 
 from .._common.anomalies import AnomalyLog
 from .._common.bounds import limit_of
+from .._common.cluster import ClusterHost, ClusterMember
 from .._common.endings import result_of, seconds_of
 from .._common.lookups import LookupOptions
 from .._common.requests import RequestArguments
@@ -96,6 +101,7 @@ class EndpointRunner(ABC):
         now: Callable[[], float],
         trace: HTTPTrace | None,
         lookups: LookupOptions,
+        new_member: Callable[[ClusterHost], ClusterMember | None],
     ) -> None:
         self.endpoint: Final = endpoint
         self.now: Final = now
@@ -120,6 +126,7 @@ class EndpointRunner(ABC):
         self._request_timeout = options.request_timeout
         self._anomalies = AnomalyLog()
         self.lookups: Final = LookupRunner(self, lookups)
+        self.cluster: Final = new_member(self)
         self._is_turning = False
 
     @abstractmethod
@@ -167,6 +174,8 @@ class EndpointRunner(ABC):
                         wire.flush()
         finally:
             self._is_turning = False
+        if self.cluster is not None:
+            self.cluster.turned()
         self._turned()
 
     def _handle_event(self, event: HTTPEvent) -> None:
@@ -189,7 +198,17 @@ class EndpointRunner(ABC):
                 if self.session_tasks is not None:
                     self.session_tasks.end(event.session)
                 self.lookups.session_ended(event.session)
-            case ToolSchemaWanted() | EventToStore() | ReplayWanted() | LookupEnded():
+                if self.cluster is not None:
+                    self.cluster.handle(event)
+            case EventToStore() | ReplayWanted():
+                if self.cluster is not None:
+                    self.cluster.handle(event)
+                else:
+                    self.lookups.handle(event)
+            case SessionRequested() | SessionWanted() | RelayEnded():
+                assert self.cluster is not None  # else the endpoint does not ask
+                self.cluster.handle(event)
+            case ToolSchemaWanted() | LookupEnded():
                 self.lookups.handle(event)
             case ProtocolViolation() | MessageIgnored() | LimitReached() | ErrorWithoutIdReceived():
                 self._anomalies.note(event, self.now())
@@ -236,6 +255,43 @@ class EndpointRunner(ABC):
         self.endpoint.ping(session, timeout=limit_of(timeout), data=mailbox, now=self.now())
         self.turn()
         return seconds_of(await mailbox.take())
+
+    # ---------------------------------------------------------------------------- the cluster
+
+    def carried_context(
+        self, method: str, target: str, headers: Sequence[tuple[bytes, bytes]]
+    ) -> Any:
+        """The context of a request that another worker has carried here."""
+        return self.context
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests are open whose responses the end of the server waits for."""
+        if self.endpoint.open_requests:
+            return True
+        return self.cluster is not None and self.cluster.is_busy
+
+    async def join_cluster(self) -> None:
+        """Have the other workers know this one, if there is a cluster.
+
+        Raises:
+            ClusterError: That is not possible.
+        """
+        if self.cluster is not None:
+            self.cluster.begin(self.loop)
+            await self.cluster.joined(self.loop)
+
+    async def leave_cluster(self) -> None:
+        """Tell the other workers, if there are any, that this one ends."""
+        if self.cluster is not None:
+            await self.cluster.leave(self.loop)
+
+    def publish(self, change: Change, *, meta: JSONObject | None, now: float) -> bool:
+        """Tell all clients of a change: those of this worker now, and those of others soon."""
+        told = self.endpoint.publish(change, meta=meta, now=now)
+        if self.cluster is not None:
+            self.cluster.publish(change, meta)
+        return told
 
     # ------------------------------------------------------------------- other calls
 

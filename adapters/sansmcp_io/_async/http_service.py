@@ -40,6 +40,7 @@ class HTTPServiceBase(EndpointRunner):
             now=self.loop.now,
             trace=options.trace,
             lookups=options.lookups,
+            new_member=options.new_member,
         )
         if options.on_ready is not None:
             self.session_tasks = new_session_tasks(options.on_ready, partial(SessionServer, self))

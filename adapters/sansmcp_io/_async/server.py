@@ -135,6 +135,10 @@ class SessionServer(SessionServerBase[Coroutine[Any, Any, float]], Server):
     def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
         return self._service.verb(function, *args, **options)
 
+    @property
+    def _publisher(self) -> Callable[..., Any]:
+        return self._service.publish
+
     async def wait_ready(self) -> None:
         """Return at once: a client that has sent a request is ready."""
         await self._service.loop.pause()
@@ -212,6 +216,10 @@ class HTTPServer(AllClients):
 
     def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
         return self._service.verb(function, *args, **options)
+
+    @property
+    def _publisher(self) -> Callable[..., Any]:
+        return self._service.publish
 
     def close(self) -> None:
         """Accept no more connections; `serve_http` returns when open requests have ended."""

@@ -79,8 +79,13 @@ class ServerBase(Verbs, Generic[SecondsT]):
             Whether a client is, or will be, told: not if none has subscribed, the capability is not
             declared, or the connection has ended.
         """
-        told: bool = self._verb(self._connection.publish, change, meta=meta)
+        told: bool = self._verb(self._publisher, change, meta=meta)
         return told
+
+    @property
+    def _publisher(self) -> Callable[..., Any]:
+        """The function that tells clients of a change."""
+        return self._connection.publish
 
     def end_listener(self, listener: Listener) -> bool:
         """End a subscription of the client, which learns of it. Never blocks.
@@ -189,13 +194,19 @@ class AllClients(Verbs):
     def publish(self, change: Change, *, meta: JSONObject | None = None) -> bool:
         """Tell all clients that have subscribed that a list or a resource has changed.
 
-        These are the clients of this process, in sessions or with open streams.
+        These are the clients of this process, in sessions or with open streams; in a cluster,
+        those of all workers.
 
         Returns:
-            Whether a client is, or will be, told.
+            Whether a client of this process is, or will be, told.
         """
-        told: bool = self._verb(self._endpoint.publish, change, meta=meta)
+        told: bool = self._verb(self._publisher, change, meta=meta)
         return told
+
+    @property
+    def _publisher(self) -> Callable[..., Any]:
+        """The function that tells clients of a change."""
+        return self._endpoint.publish
 
     def end_session(self, session: Session) -> bool:
         """End a session, and all requests and streams in it.

@@ -164,6 +164,10 @@ def _is_tls_or_none(value: object) -> bool:
     return value is None or (ssl is not None and isinstance(value, ssl.SSLContext))
 
 
+def _is_cluster_or_none(value: object) -> bool:
+    return value is None or callable(getattr(value, "new_member", None))
+
+
 def _is_port(value: object) -> bool:
     return type(value) is int and 0 <= value <= _MAX_PORT
 
@@ -191,5 +195,6 @@ _KINDS: Final[Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "stderr": (_is_stderr_mode, "'inherit' or 'capture' or 'ignore'"),
     "proxies": (_is_about_proxies, "'use' or 'refuse' or 'ignore'"),
     "tls": (_is_tls_or_none, "an ssl.SSLContext or None"),
+    "cluster": (_is_cluster_or_none, "a sansmcp_io.redis.Cluster or None"),
     "port": (_is_port, f"an integer from 0 to {_MAX_PORT}"),
 }

@@ -17,8 +17,22 @@ from sansmcp import (
 
 from .._common.bounds import DEFAULT_DRAIN, DEFAULT_REQUEST_TIMEOUT
 from .._common.call import NotificationHandler, is_async
+from .._common.cluster import (
+    Cluster,
+    ClusterHost,
+    ClusterMember,
+    check_cluster,
+    cluster_sessions,
+)
 from .._common.errors import check_extra
-from .._common.http_server import Authenticate, HTTPLimits, PrincipalKey
+from .._common.http_server import (
+    Authenticate,
+    HTTPLimits,
+    PrincipalKey,
+    check_principal_key,
+    new_session_id,
+    session_settings,
+)
 from .._common.lookups import (
     DEFAULT_LOOKUP_TIMEOUT,
     AnyToolSchema,
@@ -168,6 +182,10 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         """Whether the endpoint asks for schemas by events, and does not call the function."""
         return is_async(self.tool_schema)
 
+    def _shared(self, sessions: Sessions | None) -> Sessions | None:
+        """Change the settings for sessions where other workers serve them, too."""
+        return sessions
+
     def new_endpoint(self, **more: Any) -> ServerEndpoint:
         """Make the server's endpoint.
 
@@ -179,8 +197,6 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
         """
         # Here, since programs on stdio need none of it.
         from sansmcp.http import ServerEndpoint
-
-        from .._common.http_server import check_principal_key, session_settings
 
         check_principal_key(self.config, self.authenticate, self.principal_key)
         sessions = session_settings(self.sessions, self.revisions)
@@ -198,7 +214,7 @@ class HTTPServerOptions(AnyServerOptions, Generic[AuthenticateT]):
             revisions=self.revisions,
             hosts=self.hosts,
             origins=self.origins,
-            sessions=sessions,
+            sessions=self._shared(sessions),
             answers=self.answers,
             keep_alive=self.keep_alive,
             tool_schema=tool_schema,
@@ -218,11 +234,32 @@ class LoopHTTPServerOptions(
         on_ready: Called with the `Server` of each session when its client is ready; an async
             function runs for as long as the session. Clients without one cause no call.
         drain: Seconds that open requests have to finish when the server ends.
+        cluster: Other workers that serve the same sessions: see `sansmcp_io.redis`. With
+            `authenticate` it needs `principal_key`.
     """
 
     old_paths: OldPaths | None = None
     on_ready: ReadyHandlerT | None = None
     drain: float = DEFAULT_DRAIN
+    cluster: Cluster | None = None
+
+    def _shared(self, sessions: Sessions | None) -> Sessions | None:
+        """Change the settings for sessions where other workers serve them, too."""
+        if self.cluster is None:
+            return sessions
+        check_cluster(self.authenticate, self.principal_key, self.event_log)
+        return cluster_sessions(sessions)
+
+    def new_member(self, host: ClusterHost) -> ClusterMember | None:
+        """Make the part in the cluster of the worker that runs an endpoint; None: there is none."""
+        if self.cluster is None:
+            return None
+        sessions = session_settings(self.sessions, self.revisions)
+        return self.cluster.new_member(
+            host,
+            principal_key=self.principal_key,
+            new_id=new_session_id if sessions is None else sessions.new_id,
+        )
 
     @property
     def paths_of_old(self) -> tuple[str, ...]:

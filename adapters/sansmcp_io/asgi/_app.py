@@ -145,6 +145,7 @@ class App(AllClients):
         all sessions and streams are ended.
         """
         runner = self._begin()
+        await runner.join_cluster()
         try:
             yield
         finally:
@@ -153,8 +154,8 @@ class App(AllClients):
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()  # lifespan.startup
         try:
-            self._begin()
-        except RuntimeError as error:  # else each request would fail with this
+            await self._begin().join_cluster()
+        except (RuntimeError, ConnectionError) as error:  # else each request would fail with this
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
         async with self.lifespan():
@@ -176,6 +177,10 @@ class App(AllClients):
 
     def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
         return self._runner.verb(function, *args, **options)
+
+    @property
+    def _publisher(self) -> Callable[..., Any]:
+        return self._runner.publish
 
 
 def _running_loop() -> asyncio.AbstractEventLoop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -52,6 +52,7 @@ class ASGIRunner(AsyncioRunner):
             now=time.monotonic,  # not the clock of a loop: there may be several loops in a row
             trace=None,
             lookups=options.lookups,
+            new_member=options.new_member,
         )
         self._has_changed = asyncio.Event()
         if options.on_ready is not None:
@@ -78,6 +79,8 @@ class ASGIRunner(AsyncioRunner):
                 return False
         self.loop = AsyncioLoop()
         self._enter(loop)
+        if self.cluster is not None:
+            self.cluster.begin(self.loop)  # without a lifespan, nobody waits for that
         return True
 
     def _end_program(self, request: IncomingRequest, failure: BaseException) -> None:
@@ -88,15 +91,34 @@ class ASGIRunner(AsyncioRunner):
         else:
             failures.append(failure)
 
+    def carried_context(
+        self, method: str, target: str, headers: Sequence[tuple[bytes, bytes]]
+    ) -> Scope:
+        """The scope of a request that another worker has carried here."""
+        path, _, query = target.partition("?")
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "query_string": query.encode("latin-1"),
+            "headers": list(headers),
+        }
+
     def close(self) -> None:
         """Refuse further requests with 503, and cancel open requests."""
         self.is_closed = True
         self.endpoint.close(now=self.now())
         self.turn()
+        if self.cluster is not None:
+            self.cluster.end()
 
     async def shut_down(self, drain: float) -> None:
         """Give open requests `drain` seconds to finish, then cancel them, and end all tasks."""
         await self._end_requests(drain)
         self.is_closed = True
         await self._flush(self.wires)
+        await self.leave_cluster()
         await self._end_tasks()

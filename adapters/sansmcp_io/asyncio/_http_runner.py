@@ -66,7 +66,7 @@ class AsyncioRunner(EndpointRunner):
         """Give open requests `drain` seconds to finish, then end them, and serve no more."""
         with suppress(TimeoutError):
             async with asyncio.timeout(drain):
-                while self.endpoint.open_requests:
+                while self.is_busy:
                     await self._change()
         self.endpoint.close(now=self.now())
         self.turn()

@@ -41,6 +41,7 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
         Raises:
             OSError: It is not possible to listen at this address.
         """
+        await self.join_cluster()
         new_wire = partial(HTTPWire, self, tls)
         # Started below: if this call were cancelled, the sockets would stay open.
         self._listener = await asyncio.get_running_loop().create_server(
@@ -73,6 +74,8 @@ class HTTPService(AsyncioRunner, HTTPServiceBase):
             wire.close()
         await self._end_requests(drain)
         await self._flush(self._connections)
+        await self._flush(self.wires)  # which has those of other workers, too
+        await self.leave_cluster()
         for wire in self._connections:
             wire.abort()
         while self._connections:

@@ -67,6 +67,7 @@ async def serve_http(options: _HTTPServerOptions) -> None:
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     check_addresses(host, [str(address[0]) for *_, address in found], options.hosts)
+    await service.join_cluster()
     listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
     addresses = [listener.socket.getsockname()[:2] for listener in listeners]
     closing = trio.Event()

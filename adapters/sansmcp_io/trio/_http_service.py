@@ -86,13 +86,14 @@ class HTTPService(HTTPServiceBase):
         for wire in list(self._connections):
             wire.close()
         with trio.move_on_after(drain):
-            while self.endpoint.open_requests:
+            while self.is_busy:
                 await self._wait_for_change()
         self.endpoint.close(now=trio.current_time())
         self.turn()
         with trio.move_on_after(FLUSH_SECONDS):
-            while self._connections or self.lookups.stores:
+            while self._connections or self.lookups.stores or self.wires:
                 await self._wait_for_change()
+        await self.leave_cluster()
         self.tasks.cancel_scope.cancel()
 
     async def _wait_for_change(self) -> None:

@@ -210,6 +210,7 @@ WRONG: Final[dict[str, Wrong]] = {
     "http": ([True, 5, "x", httpx2], r"http must be an httpx2\.\w+ here, or None"),
     "tls": ([True, 5, "x", {}], "an ssl.SSLContext or None"),
     "port": ([None, True, "80", 80.0, -1, 65_536], "an integer from 0 to 65535"),
+    "cluster": ([True, 5, "redis://localhost", {}], "must be a sansmcp_io.redis.Cluster or None"),
     "event_log": ([True, 5, "x", dict], "event_log needs a method append"),
     "lookup_timeout": ([None, 0, -1, math.nan, "5"], "lookup_timeout must be greater than zero"),
     "limits": ([True, 5, {}], "limits must be HTTP(Client)?Limits or None"),

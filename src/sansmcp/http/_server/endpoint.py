@@ -935,6 +935,14 @@ class ServerEndpoint:
         store = self._hosted.store
         return () if store is None else store.sessions
 
+    def find_session(self, session_id: str) -> Session | None:
+        """The session with this id, also before its `initialize` is answered; None: none is open.
+
+        It costs the same however many sessions there are.
+        """
+        store = self._hosted.store
+        return None if store is None else store.session_of(session_id)
+
     @property
     def open_requests(self) -> tuple[IncomingRequest, ...]:
         """The requests of all clients that still wait for a response from this side."""

@@ -158,7 +158,7 @@ class ExchangeRelay(Protocol):
         """The response is complete."""
         ...
 
-    def fail(self, cause: LookupEnd, text: str) -> bool:
+    def fail(self, cause: LookupEnd, text: str, status: int = 503) -> bool:
         """End the exchange without the rest of the response."""
         ...
 
@@ -803,12 +803,15 @@ class ServerExchange:
         self,
         text: str = "the process that serves this session has not answered: try again later",
         *,
+        status: int = 503,
         now: float | None = None,
     ) -> bool:
-        """End a relayed response whose rest will not come: 503, or the end of what was begun.
+        """End a relayed response whose rest will not come: an error, or the end of what was begun.
 
         Args:
-            text: One sentence for the client, where the response is 503.
+            text: One sentence for the client, where the response is an error.
+            status: 503, which says that the client may try again; or 404, where the session turns
+                out not to exist.
             now: The caller's clock in seconds.
 
         Returns:
@@ -816,8 +819,11 @@ class ServerExchange:
 
         Raises:
             LocalProtocolError: The request was not carried.
+            ValueError: The status is neither 404 nor 503.
         """
-        return self._settled(self._relay(now).fail(LookupEnd.FAILED, text))
+        if status not in (404, 503):
+            raise ValueError(f"status must be 404 or 503, not {status!r}")
+        return self._settled(self._relay(now).fail(LookupEnd.FAILED, text, status))
 
     def _relay(self, now: float | None) -> ExchangeRelay:
         exchange = self._exchange

@@ -173,8 +173,8 @@ class Relay:
         self.exchange.end()
         return True
 
-    def fail(self, cause: LookupEnd, text: str) -> bool:
-        """End the exchange without the rest of the response: 503 where nothing was sent.
+    def fail(self, cause: LookupEnd, text: str, status: int = 503) -> bool:
+        """End the exchange without the rest of the response: an error where nothing was sent.
 
         Returns:
             Whether it was open until now.
@@ -188,8 +188,9 @@ class Relay:
         else:
             exchange.drop()
             id = None if exchange.lookup is None else exchange.lookup.id
-            body = exchange.core.error_body(text, ErrorCode.INTERNAL_ERROR, id)
-            exchange.answer(503, body, RETRY_AFTER)
+            code = ErrorCode.INTERNAL_ERROR if status == 503 else ErrorCode.INVALID_REQUEST
+            body = exchange.core.error_body(text, code, id)
+            exchange.answer(status, body, RETRY_AFTER if status == 503 else ())
         return True
 
     def _may_go_on(self, state: RelayState, verb: str) -> bool:

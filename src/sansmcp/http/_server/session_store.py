@@ -105,6 +105,11 @@ class SessionStore:
         """The open sessions, oldest first."""
         return tuple(transport.session for transport in self.transports.values())
 
+    def session_of(self, name: str) -> Session | None:
+        """The open session with this id; None: there is none."""
+        transport = self.transports.get(_field_of(name))
+        return None if transport is None else transport.session
+
     def ask_to_open(
         self,
         exchange: ServerExchangeCore,

@@ -374,6 +374,30 @@ def test_a_process_that_does_not_answer_is_answered_for(begun: bool) -> None:
     assert is_empty(endpoint)
 
 
+def test_a_session_that_turns_out_not_to_exist_is_404() -> None:
+    """The other process was dead already, and nothing was sent to it."""
+    endpoint = worker()
+    exchange, _ = carried(endpoint)
+    with pytest.raises(ValueError, match="404 or 503"):
+        exchange.relay_failed(status=500)
+    assert exchange.relay_failed("open another session", status=404)
+
+    response = answer(exchange)
+    assert (response.status, response.json["id"]) == (404, 7)
+    assert "retry-after" not in response.headers
+    assert is_empty(endpoint)
+
+
+def test_a_session_is_found_by_its_id() -> None:
+    """A request from another process names no object, but an id."""
+    endpoint = worker()
+    connect(endpoint)
+    session = endpoint.sessions[0]
+    assert endpoint.find_session(session.id) is session
+    assert endpoint.find_session("\udc80") is None
+    assert new_endpoint(sessions=None).find_session(session.id) is None
+
+
 def test_a_client_that_leaves_is_reported() -> None:
     """The other process works for nobody."""
     endpoint = worker()

@@ -1,0 +1,155 @@
+"""What a server that shares its sessions with other workers needs of a cluster.
+
+`sansmcp_io.redis.Cluster` is one. This module imports no store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import attrs
+
+from sansmcp import Change, JSONObject
+
+if TYPE_CHECKING:
+    from sansmcp.http import (
+        EventToStore,
+        RelayEnded,
+        ReplayWanted,
+        ServerEndpoint,
+        ServerExchange,
+        SessionEnded,
+        SessionRequested,
+        Sessions,
+        SessionWanted,
+    )
+
+ClusterEvent: TypeAlias = (
+    "SessionRequested | SessionWanted | RelayEnded | EventToStore | ReplayWanted | SessionEnded"
+)
+"""The events of an endpoint that a member of a cluster handles."""
+
+
+class ClusterHost(Protocol):
+    """A worker: it runs the endpoint."""
+
+    @property
+    def endpoint(self) -> ServerEndpoint:
+        """The endpoint."""
+        ...
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """Returns the time that the endpoint is told."""
+        ...
+
+    @property
+    def wires(self) -> dict[ServerExchange, Any]:
+        """The objects that carry the output of exchanges."""
+        ...
+
+    def turn(self) -> None:
+        """Handle all events."""
+        ...
+
+    def carried_context(self, method: str, target: str, headers: Any) -> Any:
+        """The context of a request that another worker has carried here."""
+        ...
+
+
+class ClusterMember(Protocol):
+    """A worker's part of a cluster, in the thread of its loop."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests are carried, of whose responses the ends are near."""
+        ...
+
+    def begin(self, loop: Any) -> None:
+        """Begin, in this loop, or go on in it.
+
+        Args:
+            loop: The primitives of the loop, as in `_async.loop`.
+        """
+        ...
+
+    async def joined(self, loop: Any) -> None:
+        """Wait until this worker is known to the others.
+
+        Raises:
+            ClusterError: That is not possible.
+        """
+        ...
+
+    def handle(self, event: ClusterEvent) -> None:
+        """Handle an event of the endpoint."""
+        ...
+
+    def publish(self, change: Change, meta: JSONObject | None) -> None:
+        """Tell the other workers of a change."""
+        ...
+
+    def turned(self) -> None:
+        """Called after each turn: output was taken."""
+        ...
+
+    def end(self) -> bool:
+        """Tell the others that this worker ends, without waiting for it."""
+        ...
+
+    async def leave(self, loop: Any) -> None:
+        """Tell the others that this worker ends. Its endpoint was closed before."""
+        ...
+
+
+class Cluster(Protocol):
+    """Makes the members of a cluster."""
+
+    def new_member(
+        self,
+        host: ClusterHost,
+        *,
+        principal_key: Callable[[Any], str] | None,
+        new_id: Callable[[], str],
+    ) -> ClusterMember:
+        """Make the part of one worker."""
+        ...
+
+
+def cluster_sessions(sessions: Sessions | None) -> Sessions | None:
+    """The settings for sessions of a worker in a cluster, which is asked for what others have.
+
+    Raises:
+        ValueError: The settings have an event log of their own.
+    """
+    from sansmcp.http import MemoryEventLog
+
+    if sessions is None:
+        return None
+    event_log = sessions.event_log
+    if event_log is not None and event_log is not MemoryEventLog:
+        raise ValueError("a cluster keeps the events of sessions: leave out Sessions.event_log")
+    return attrs.evolve(
+        sessions,
+        event_log=None if event_log is None else "ask",
+        opening="ask",
+        unknown="ask",
+    )
+
+
+def check_cluster(authenticate: object, principal_key: object, event_log: object) -> None:
+    """Refuse to carry requests of users who cannot be told apart, and a second store of events.
+
+    Raises:
+        ValueError: Requests are authenticated, and there is no `principal_key`; or there is an
+            `event_log`.
+    """
+    if event_log is not None:
+        raise ValueError("a cluster keeps the events of sessions: leave out event_log")
+    if authenticate is not None and principal_key is None:
+        raise ValueError(
+            "the workers of a cluster tell each other who sends a request: give principal_key=,"
+            " which names each principal that authenticate returns, such as"
+            " principal_key=lambda user: user.id"
+        )

@@ -1,0 +1,1 @@
+"""Several workers with one Redis: real processes, real sockets."""

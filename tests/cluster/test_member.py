@@ -1,0 +1,504 @@
+"""Two workers with a Redis in memory, which loses and doubles what the test says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from sansmcp import JSONObject, RequestReceived
+from sansmcp.http import (
+    EventToStore,
+    RelayEnded,
+    ReplayWanted,
+    SendBody,
+    SendEnd,
+    SendHead,
+    ServerEndpoint,
+    ServerExchange,
+    SessionEnded,
+    SessionRequested,
+    Sessions,
+    SessionWanted,
+)
+from sansmcp_io.redis._commands import Command, Keys
+from sansmcp_io.redis._link import LINK_BYTES
+from sansmcp_io.redis._member import Member
+from tests.cluster.by_hand import call
+
+KEYS: Final = Keys("test")
+LEASE: Final = 9.0
+HEADERS: Final = {
+    "host": "localhost",
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+}
+
+
+class Store:
+    """What members have sent to Redis, and the answers."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, list[Any]] = {}
+        self.leases: set[str] = set()
+        self.members: dict[str, Host] = {}
+        self.now = 100.0
+        self.lost: Callable[[Any], bool] = lambda _: False
+        self.doubled: Callable[[Any], bool] = lambda _: False
+        self.is_away = False
+        self.waiting: list[Command] = []
+
+    def put(self, command: Command) -> None:
+        """As the threads do it, but at once."""
+        if self.is_away:
+            self.waiting.append(command)
+            return
+        answer = self._answer(command.words)
+        if command.done is not None and not (command.only_nothing and answer is not None):
+            command.done(answer)
+
+    def _answer(self, words: Any) -> Any:
+        match words[0]:
+            case "XADD":
+                key = words[1]
+                if "NOMKSTREAM" in words and key not in self.streams:
+                    return None
+                at = next(
+                    place for place, word in enumerate(words) if word in (b"h", b"m", "s", "c")
+                )
+                fields = [_bytes(word) for word in words[at:]]
+                stream = self.streams.setdefault(key, [])
+                if not self.lost(fields):
+                    stream.append(fields)
+                    if self.doubled(fields):
+                        stream.append(fields)
+                return b"1-1"
+            case "EXISTS":
+                return int(words[1] in self.leases)
+            case "XRANGE":
+                return [[b"1-1", fields] for fields in self.streams.get(words[1], [])]
+            case "UNLINK":
+                return int(self.streams.pop(words[1], None) is not None)
+            case _:
+                return 1
+
+    def deliver(self) -> None:
+        """Give each member what was sent to it, until nothing is left."""
+        moved = True
+        while moved:
+            moved = False
+            for name, host in self.members.items():
+                inbox = self.streams.get(KEYS.inbox(name))
+                while inbox:
+                    entries, inbox[:] = inbox[:], []
+                    host.member.receive(entries)
+                    moved = True
+
+    def heads(self, name: str) -> list[Any]:
+        """The heads of what was sent to a member and not delivered."""
+        return [json.loads(fields[1]) for fields in self.streams[KEYS.inbox(name)]]
+
+
+def _bytes(word: Any) -> bytes:
+    return word if isinstance(word, bytes) else str(word).encode()
+
+
+class Host:
+    """A worker: its endpoint, whose handler answers at once, or when the test says."""
+
+    def __init__(self, store: Store, name: str, key_of: Callable[[Any], str] = str) -> None:
+        self.store = store
+        counter = itertools.count(1)
+        self.endpoint = ServerEndpoint(
+            info={"name": "worker", "version": "1"},
+            capabilities={"tools": {}},
+            sessions=Sessions(
+                new_id=lambda: f"s{next(counter)}", opening="ask", unknown="ask", event_log="ask"
+            ),
+        )
+        self.wires: dict[ServerExchange, Any] = {}
+        self.requests: list[Any] = []
+        self.waits = False  # handlers
+        self.member = Member(
+            self,
+            store,
+            KEYS,
+            name,
+            principal_key=key_of,
+            new_id=lambda: f"s{next(counter)}",
+            lease=LEASE,
+            max_events=100,
+            max_bytes=10_000,
+            seconds=60,
+        )
+        store.streams[KEYS.inbox(name)] = []
+        store.leases.add(KEYS.lease(name))
+        store.members[name] = self
+        self.member.came_back(was_joined=False)
+
+    def now(self) -> float:
+        """The time of the test."""
+        return self.store.now
+
+    def carried_context(self, method: str, target: str, headers: Any) -> Any:
+        """Nothing is known of it."""
+        return (method, target)
+
+    def turn(self) -> None:
+        """Handle all events."""
+        while (event := self.endpoint.next_event()) is not None:
+            match event:
+                case RequestReceived(request=request):
+                    self.requests.append(request)
+                    if not self.waits:
+                        self.answer(request)
+                case (
+                    SessionRequested()
+                    | SessionWanted()
+                    | RelayEnded()
+                    | EventToStore()
+                    | ReplayWanted()
+                    | SessionEnded()
+                ):
+                    self.member.handle(event)
+                case _:
+                    pass
+        for exchange in self.endpoint.ready():
+            if exchange in self.wires:
+                self.wires[exchange].flush()
+        self.member.turned()
+
+    def answer(self, request: Any, text: str = "done") -> None:
+        """Answer a request."""
+        self.endpoint.send_result(request, {"content": [{"type": "text", "text": text}]})
+        if not self.endpoint.next_timeout() or self.waits:
+            self.turn()
+
+    def post(self, message: JSONObject, session: str | None = None, who: Any = None) -> Any:
+        """Send a request to this worker."""
+        headers = dict(HEADERS)
+        if session is not None:
+            headers |= {"mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+        exchange = self.endpoint.exchange(
+            "POST",
+            "/mcp",
+            headers,
+            principal=who,
+            principal_key=None if who is None else str(who),
+            now=self.now(),
+        )
+        exchange.receive_data(json.dumps(message).encode())
+        exchange.receive_end(now=self.now())
+        self.turn()
+        return exchange
+
+    def get(self, session: str, **more: str) -> Any:
+        """Open a stream at this worker."""
+        headers = {**HEADERS, "mcp-session-id": session, "mcp-protocol-version": "2025-11-25"}
+        headers |= {name.replace("_", "-"): value for name, value in more.items()}
+        exchange = self.endpoint.exchange("GET", "/mcp", headers, now=self.now())
+        exchange.receive_end(now=self.now())
+        self.turn()
+        return exchange
+
+    def open(self, who: Any = None) -> str:
+        """Open a session."""
+        params = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "client", "version": "1"},
+        }
+        message = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+        _, headers, _ = self.post(message, who=who).response()
+        session = dict(headers)[b"mcp-session-id"].decode()
+        self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, session, who)
+        return str(session)
+
+
+def taken(exchange: Any) -> tuple[int, bytes, bool]:
+    """What has come of a response: its status, its body, and whether it is complete."""
+    status, body, is_complete = 0, b"", False
+    while (output := exchange.next_output()) is not None:
+        match output:
+            case SendHead():
+                status = output.status
+            case SendBody():
+                body += output.data
+            case _:
+                is_complete = isinstance(output, SendEnd)
+    return status, body, is_complete
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def pair(store: Store) -> tuple[Host, Host]:
+    """The owner of sessions, and the worker that requests reach."""
+    return Host(store, "A" * 12), Host(store, "B" * 12)
+
+
+Pair = tuple[Host, Host]
+
+
+def test_a_request_is_carried_and_its_response_back(store: Store, pair: Pair) -> None:
+    """The smallest whole thing."""
+    owner, asker = pair
+    session = owner.open()
+    assert session.startswith("A" * 12 + ".")
+    exchange = asker.post(call(1, "x"), session)
+    store.deliver()
+    status, body, is_complete = taken(exchange)
+    assert (status, is_complete) == (200, True)
+    assert b"done" in body
+    assert not asker.endpoint.carried
+    assert not owner.wires
+
+
+def test_an_entry_that_comes_twice_counts_once(store: Store, pair: Pair) -> None:
+    """It was written again, since nobody knew whether it had been written."""
+    owner, asker = pair
+    session = owner.open()
+    store.doubled = lambda fields: True
+    exchanges = [asker.post(call(number, "x"), session) for number in range(3)]
+    store.deliver()
+    assert [taken(exchange)[0] for exchange in exchanges] == [200] * 3
+    assert len(owner.requests) == 3
+
+
+def kind_is(letter: str) -> Callable[[Any], bool]:
+    return lambda fields: json.loads(fields[1])[5] == letter
+
+
+@pytest.mark.parametrize("letter", ["Q", "R"])
+def test_an_exchange_ends_whose_entries_were_lost(store: Store, pair: Pair, letter: str) -> None:
+    """Requests and responses; it is noticed with the next entry, be it that of a tick."""
+    owner, asker = pair
+    session = owner.open()
+    assert taken_after(store, asker.post(call(1, "x"), session))[0] == 200
+    store.lost = kind_is(letter)
+    exchange = asker.post(call(2, "x"), session)
+    store.deliver()
+    assert taken(exchange) == (0, b"", False)
+    store.lost = lambda _: False
+    asker.member.tick()
+    owner.member.tick()
+    store.deliver()
+    owner.member.tick()
+    store.deliver()
+    status, body, is_complete = taken(exchange)
+    assert (status, is_complete) == (503, True)
+    assert b"is not known" in body
+    # What comes later is not concerned, and a request that shows the loss is served itself.
+    assert taken_after(store, asker.post(call(3, "x"), session))[0] == 200
+
+
+def taken_after(store: Store, exchange: Any) -> tuple[int, bytes, bool]:
+    store.deliver()
+    return taken(exchange)
+
+
+def test_a_request_that_shows_a_loss_is_served(store: Store, pair: Pair) -> None:
+    """After Redis was restarted without its data, the first request must not fail."""
+    owner, asker = pair
+    session = owner.open()
+    assert taken_after(store, asker.post(call(1, "x"), session))[0] == 200
+    store.lost = lambda _: True
+    lost = asker.post(call(2, "x"), session)
+    owner.waits = True
+    store.lost = lambda _: False
+    shown = asker.post(call(3, "x"), session)
+    store.deliver()
+    assert taken(lost)[0] == 503
+    owner.answer(owner.requests[-1])
+    assert taken_after(store, shown)[0] == 200
+
+
+def test_large_bodies_go_in_pieces_and_wait_for_room(store: Store, pair: Pair) -> None:
+    """No more than the limit is under way; both ways, and all of it arrives."""
+    owner, asker = pair
+    session = owner.open()
+    text = "y" * (2 * LINK_BYTES)
+    exchange = asker.post(call(1, "x", text=text), session)
+    sent = sum(len(fields[3]) for fields in store.streams[KEYS.inbox("A" * 12)][1:] if fields[3:])
+    assert sent <= LINK_BYTES + 65_536
+    owner.waits = True
+    store.deliver()
+    assert owner.requests[-1].params["arguments"]["text"] == text
+    owner.answer(owner.requests[-1], text)
+    status, body, is_complete = taken_after(store, exchange)
+    assert (status, is_complete) == (200, True)
+    assert text.encode() in body
+
+
+def test_a_client_that_does_not_read_holds_up_its_own_exchange(store: Store, pair: Pair) -> None:
+    """The rest waits at the owner, where the limits on unsent output are; then it goes on."""
+    owner, asker = pair
+    owner.waits = True
+    session = owner.open()
+    slow = asker.post(call(1, "x"), session)
+    store.deliver()
+    request = owner.requests[-1]
+    for step in range(100):
+        owner.endpoint.send_progress(request, step + 1, message="z" * 10_000)
+        owner.turn()
+        store.deliver()
+    assert slow.held_bytes < 400_000
+    owner.waits = False
+    assert taken_after(store, asker.post(call(2, "x"), session))[0] == 200
+    owner.waits = True
+    body = b""
+    for _ in range(20):
+        body += taken(slow)[1]
+        asker.turn()
+        store.deliver()
+    assert body.count(b'"progress":') == 100
+    owner.answer(request)
+    assert taken_after(store, slow)[2]
+
+
+def test_the_owner_learns_that_a_client_is_gone(store: Store, pair: Pair) -> None:
+    """Its exchange there ends, as if the client had been its own."""
+    owner, asker = pair
+    session = owner.open()
+    stream = asker.get(session)
+    store.deliver()
+    assert taken(stream)[0] == 200
+    assert owner.wires
+    stream.receive_disconnect(now=store.now)
+    asker.turn()
+    store.deliver()
+    assert not owner.wires
+
+
+def test_a_worker_without_a_lease_is_dead(store: Store, pair: Pair) -> None:
+    """Both sides of its exchanges end; but not while leases cannot be there yet."""
+    owner, asker = pair
+    owner.waits = True
+    session, other = owner.open(), asker.open()
+    served = asker.post(call(1, "x"), session)
+    stream = owner.get(other)
+    store.deliver()
+    assert taken(stream)[0] == 200
+    store.leases.discard(KEYS.lease("A" * 12))
+    asker.member.went_away()
+    asker.member.came_back(was_joined=True)
+    asker.member.tick()
+    assert taken(served)[0] == 0
+    unsure = asker.post(call(2, "x"), session)
+    assert taken(unsure)[0] == 503
+    store.now += LEASE
+    asker.member.tick()
+    assert taken(served)[0] == 503
+    assert not asker.wires
+    assert taken(asker.post(call(3, "x"), session))[0] == 404
+
+
+def test_a_worker_that_has_no_stream_is_dead(store: Store, pair: Pair) -> None:
+    """What was not sent to anyone was not served: the client may open another session."""
+    owner, asker = pair
+    session = owner.open()
+    assert taken_after(store, asker.post(call(1, "x"), session))[0] == 200
+    del store.streams[KEYS.inbox("A" * 12)]
+    assert taken(asker.post(call(2, "x"), session))[0] == 404
+
+
+def test_what_has_failed_meanwhile_is_not_served(store: Store, pair: Pair) -> None:
+    """A worker that was paused reads first all that was sent to it."""
+    owner, asker = pair
+    session = owner.open()
+    assert taken_after(store, asker.post(call(1, "x"), session))[0] == 200
+    first = asker.post(call(2, "x"), session)
+    store.leases.discard(KEYS.lease("A" * 12))
+    store.now += LEASE
+    asker.member.tick()
+    assert taken(first)[0] == 503
+    inbox = store.streams[KEYS.inbox("A" * 12)]
+    entries, inbox[:] = inbox[:], []
+    owner.member.receive(entries[:1])  # the request, and not yet that it was given up
+    inbox[:0] = entries[1:]
+    store.deliver()
+    assert len(owner.requests) == 1
+    store.leases.add(KEYS.lease("A" * 12))
+    assert taken_after(store, asker.post(call(3, "x"), session))[0] == 200
+
+
+def test_a_worker_that_leaves_says_so(store: Store, pair: Pair) -> None:
+    """Its peers need not wait until its lease has ended."""
+    owner, asker = pair
+    owner.waits = True
+    session = owner.open()
+    exchange = asker.post(call(1, "x"), session)
+    store.deliver()
+    owner.member.leave()
+    store.leases.discard(KEYS.lease("A" * 12))
+    store.deliver()
+    assert taken(exchange)[0] == 503
+    assert taken(asker.post(call(2, "x"), session))[0] == 404
+
+
+def test_requests_fail_while_redis_is_away(store: Store, pair: Pair) -> None:
+    """At once where they need it; those under way after the time of a lease."""
+    owner, asker = pair
+    owner.waits = True
+    session = owner.open()
+    exchange = asker.post(call(1, "x"), session)
+    store.deliver()
+    asker.member.went_away()
+    assert taken(asker.post(call(2, "x"), session))[0] == 503
+    asker.member.tick()
+    assert taken(exchange)[0] == 0
+    store.now += LEASE
+    asker.member.tick()
+    assert taken(exchange)[0] == 503
+
+
+def test_a_session_is_found_by_its_principal_only(store: Store) -> None:
+    """Also where the function that names principals fails."""
+
+    def key_of(user: Any) -> str:
+        if user == "broken":
+            raise RuntimeError("the database is away")
+        return str(user)
+
+    owner, asker = Host(store, "A" * 12, key_of), Host(store, "B" * 12, key_of)
+    session = owner.open("ann")
+    for who, status in (("ann", 200), ("bob", 404), (None, 404)):
+        assert taken_after(store, asker.post(call(1, "x"), session, who))[0] == status
+    session = owner.open("broken")
+    assert taken_after(store, asker.post(call(1, "x"), session, "ann"))[0] == 503
+
+
+def test_entries_that_are_not_understood_are_skipped(
+    store: Store, pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a later version, or of somebody else."""
+    owner, asker = pair
+    session = owner.open()
+    inbox = store.streams[KEYS.inbox("A" * 12)]
+    inbox += [[b"h", b"[1]"], [b"x", b"y"], [b"h", b'["A",1,1,0,0,"?"]']]
+    assert taken_after(store, asker.post(call(1, "x"), session))[0] == 200
+    owner.member.changes.receive([[b"c", b"nonsense"], [b"c", b'["A","Nothing",null,null,null]']])
+    assert "not one of this version" in caplog.text
+    assert "cannot be published" in caplog.text
+
+
+def test_workers_that_were_not_needed_for_long_are_forgotten(store: Store, pair: Pair) -> None:
+    """And may be met again: what each has counted before does not matter."""
+    owner, asker = pair
+    session = owner.open()
+    assert taken_after(store, asker.post(call(1, "x"), session))[0] == 200
+    for host in pair:
+        for _ in range(102):
+            host.member.tick()
+        assert not host.member.links
+    assert taken_after(store, asker.post(call(2, "x"), session))[0] == 200
+    for _ in range(102):
+        asker.member.tick()
+    assert taken_after(store, asker.post(call(3, "x"), session))[0] == 200
+    assert len(owner.requests) == 3
