@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 TABLE: Final = ROOT / "docs" / "where.csv"
 PACKAGES: Final = {"sansmcp": ROOT / "src", "sansmcp_io": ROOT / "adapters"}
+PAGE: Final = ROOT / "docs" / "where.md"
+TRAILS: Final = ("On a byte stream", "Over HTTP")
+"""The headings of the page with a list of the functions that a request passes."""
+STEP: Final = re.compile(r"^[0-9]+\. `([^`]+)`", re.MULTILINE)
 RULE_ID: Final = re.compile(r"\b[A-Z]{2,}-[0-9]{3}\b")
 
 KINDS: Final = {
@@ -162,9 +166,20 @@ def _within(node: ast.AST, prefix: str, text: str, rule: str) -> Iterator[str]:
         yield from inner or [f"{prefix}.{name}"]
 
 
+def trail_under(heading: str) -> list[str]:
+    """The functions of a numbered list in `docs/where.md`, in their order."""
+    section = PAGE.read_text("utf-8").partition(f"### {heading}\n")[2].partition("\n#")[0]
+    return STEP.findall(section)
+
+
 def main() -> int:
     """List each place that is gone or does not name its rule, and others that do."""
     faults = 0
+    for heading in TRAILS:
+        for place in trail_under(heading):
+            if source_of(place) is None:
+                faults += 1
+                print(f"docs/where.md, {heading}: {place} is not there")
     for rule, entry in read_where().items():
         for place in entry.places:
             source = source_of(place)

@@ -1,30 +1,21 @@
 """The trail of one request on the page "where does it live", beside the calls that are made."""
 
 import json
-import re
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from docs._ext.where import source_of
+from docs._ext.where import TRAILS, source_of, trail_under
 from sansmcp import JSONObject, RequestReceived, ServerConnection
 from sansmcp.http import ServerEndpoint
 from tests.support.modern import envelope
 from tests.support.wire import INITIALIZED, call, initialize
 
-PAGE = Path(__file__).parents[2] / "docs" / "where.md"
 SERVER: dict[str, Any] = {
     "info": {"name": "demo", "version": "1"},
     "capabilities": {"tools": {}},
 }
-
-
-def trail_under(heading: str) -> list[str]:
-    """The functions of a numbered list of the page, in their order."""
-    section = PAGE.read_text("utf-8").partition(f"### {heading}\n")[2].partition("\n#")[0]
-    return re.findall(r"^[0-9]+\. `([^`]+)`", section, re.MULTILINE)
 
 
 def calls_in(action: Callable[[], object]) -> list[str]:
@@ -69,7 +60,7 @@ def test_trail_on_a_byte_stream_is_what_happens() -> None:
         server.send_result(event.request, {"content": []})
         assert server.data_to_send()
 
-    trail = trail_under("On a byte stream")
+    trail = trail_under(TRAILS[0])
 
     assert len(trail) == 15
     assert [name for name in trail if source_of(name) is None] == []
@@ -100,7 +91,7 @@ def test_trail_over_http_is_what_happens() -> None:
         assert response is not None
         assert response[0] == 200
 
-    trail = trail_under("Over HTTP")
+    trail = trail_under(TRAILS[1])
 
     assert len(trail) == 16
     assert [name for name in trail if source_of(name) is None] == []
