@@ -41,7 +41,7 @@ def build_request(
     connect: float | None = None,
     trace: Callable[..., object] | None = None,
 ) -> httpx2.Request:
-    """The request of an exchange, with what the client adds to each of its requests.
+    """The httpx2 request of an exchange, with the headers that the client adds to each request.
 
     Send it with `client.send(request, stream=True, follow_redirects=False)`: it is the endpoint
     that judges redirects. Beside opening a connection nothing has a timeout, since a stream may be
@@ -68,7 +68,7 @@ def build_request(
 def failure_text(
     error: BaseException, *, has_head: bool = False, connect: float | None = None
 ) -> str:
-    """What went wrong, and what to do about it, in one sentence without what the peer wrote.
+    """A failure and its remedy, in one sentence without text of the peer.
 
     Args:
         error: What the client has raised.
@@ -131,7 +131,7 @@ def new_client(kind: type[ClientT], tls: ssl.SSLContext, proxy: str | None) -> C
 
 
 def tls_for(url: str, tls: ssl.SSLContext | None) -> ssl.SSLContext:
-    """How HTTPS is checked, if that is what a URL asks for."""
+    """The TLS settings for a URL; for plain HTTP, settings that are not used."""
     if tls is not None:
         return tls
     if url.lower().startswith("https:"):
@@ -140,7 +140,7 @@ def tls_for(url: str, tls: ssl.SSLContext | None) -> ssl.SSLContext:
 
 
 def is_known(error: BaseException) -> bool:
-    """Whether it is a failure of the way to the server, and not of the caller's program."""
+    """Whether an error is a failure of the connection, and not of the application."""
     return isinstance(error, httpx2.HTTPError | ssl.SSLError)  # one of TLS may come as it is
 
 
@@ -150,7 +150,7 @@ def was_kept(error: BaseException) -> bool:
 
 
 def head_text(first_line: str, headers: httpx2.Headers) -> bytes:
-    """A head, for traces, as HTTP/1.1 writes it."""
+    """A head in the form of HTTP/1.1, for traces."""
     lines = [b"%b: %b\r\n" % (name.lower(), value) for name, value in headers.raw]
     return b"%b\r\n%b\r\n" % (first_line.encode("ascii"), b"".join(lines))
 
@@ -168,18 +168,18 @@ def response_text(response: httpx2.Response) -> bytes:
 
 
 def is_beside(exchange: ClientExchange) -> bool:
-    """Whether it is the stream for what belongs to no request, which gives way to calls."""
+    """Whether an exchange is the stream for messages without a request, which requests displace."""
     beside = exchange.purpose in (ExchangePurpose.GET, ExchangePurpose.RESUME)
     return beside and not exchange.awaited
 
 
 def lasts(exchange: ClientExchange) -> bool:
-    """Whether nobody can wait for the end of it."""
+    """Whether an exchange is a stream without a natural end."""
     return is_beside(exchange) or isinstance(exchange.request, Subscription)
 
 
 def _causes(error: BaseException) -> Generator[BaseException, None, None]:
-    """An error, and all that it comes of."""
+    """An error and its causes."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

@@ -87,7 +87,7 @@ def process_options(
     cwd: str | os.PathLike[str] | None,
     stderr: StderrMode,
 ) -> dict[str, Any]:
-    """How a server process is started, as keywords for `subprocess.Popen` and what resembles it.
+    """The keyword arguments of `subprocess.Popen` for a server process.
 
     It becomes the leader of a session, and so of a process group, of its own: the group can be
     ended as a whole, and Ctrl-C in a terminal reaches the client only, which ends its servers in
@@ -128,7 +128,7 @@ _KILL: Final[int] = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 class ProcessEnd:
-    """Ends a server process, and what it has started and left behind.
+    """Ends a server process, and the processes that it has started and left behind.
 
     It never waits. Its methods are generators that yield how long to wait, and send the next signal
     when they are resumed.
@@ -159,7 +159,7 @@ class ProcessEnd:
         self._has_group: bool = HAS_PROCESS_GROUPS
 
     def insist(self) -> Generator[float, None, None]:
-        """Yield the seconds to wait for the end of the process; it gets a signal after each wait.
+        """Yield the seconds to wait for the end of the process, with a signal after each wait.
 
         Close its input first, and wait without a limit after the last signal.
         """

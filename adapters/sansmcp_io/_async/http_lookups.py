@@ -50,7 +50,7 @@ class LookupHost(Protocol):
 
     @property
     def now(self) -> Callable[[], float]:
-        """Returns the time that the endpoint is told."""
+        """Return the time for calls into the endpoint."""
         ...
 
     def turn(self) -> None:
@@ -95,7 +95,7 @@ class LookupRunner:
     # ----------------------------------------------------------------------------- events
 
     def handle(self, event: LookupEvent) -> None:
-        """Begin to do what an event asks for."""
+        """Begin the lookup that an event asks for."""
         match event:
             case ToolSchemaWanted():
                 self._host.tasks.start_soon(self._find_schema, event)
@@ -179,7 +179,7 @@ class LookupRunner:
             self._host.tasks.start_soon(self._work, session, waiting)
 
     async def _work(self, session: Session, waiting: WaitingEvents) -> None:
-        """Do what waits for a session, in its order."""
+        """Do the waiting work of a session, in order."""
         store = self._options.event_log
         assert store is not None  # else the endpoint does not ask
         try:
@@ -214,7 +214,7 @@ class LookupRunner:
             host.turn()
 
     async def _call(self, what: str, function: Callable[[], Any]) -> tuple[Exception | None, Any]:
-        """Call a method of the store; what it raises is logged once, until it works again."""
+        """Call a method of the store. The first of several failures in a row is logged."""
         outcome: Any = None
         try:
             outcome = function()

@@ -1,4 +1,4 @@
-"""One HTTP connection of a server, on any loop."""
+"""The HTTP connection of one client to a server, on any loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .http_service import HTTPServiceBase
 
 
 class HTTPWireBase(ABC):
-    """Hands data of a client to its connection object, and takes output from that.
+    """Hands data of a client to its connection object, and writes the output of that object.
 
     Args:
         server: What all connections share.
@@ -46,11 +46,11 @@ class HTTPWireBase(ABC):
 
     @abstractmethod
     def give_up(self) -> None:
-        """Drop the request and the output that are held here."""
+        """Drop the buffered request and the unwritten output."""
 
     @abstractmethod
     def _unwritten(self) -> int:
-        """Bytes that were taken from the connection object, and are not written yet."""
+        """The number of bytes that the connection object has given out, and that are unwritten."""
 
     # ---------------------------------------------------------------------------- of all loops
 
@@ -65,7 +65,7 @@ class HTTPWireBase(ABC):
                 self._server.trace.received(self._client, data)
 
     def _follow(self) -> None:
-        """Tell the server which exchange is carried here now."""
+        """Register this wire for the current exchange of the connection."""
         exchange = self._connection.exchange
         if exchange is not self._exchange:
             if self._exchange is not None:
@@ -75,7 +75,7 @@ class HTTPWireBase(ABC):
             self._exchange = exchange
 
     def _take(self) -> bytes:
-        """Take what is to be written next. All that was taken before must be written."""
+        """Take the next output. The output that was taken before must be written."""
         data = self._connection.data_to_send(now=self._server.now())
         if self._connection.exchange is not self._exchange:
             self._follow()
@@ -131,7 +131,7 @@ class HTTPWireBase(ABC):
                 self._connection.refuse(500, "internal error", now=now)
 
     def _lose_client(self) -> None:
-        """The client has disconnected: end its exchange."""
+        """End the exchange of a client that has disconnected."""
         self._connection.receive_eof(now=self._server.now())
         self._follow()
         self._server.turn()

@@ -17,31 +17,31 @@ class Event(Protocol):
     """An event that is set once, and that any number of tasks may wait for."""
 
     def set(self) -> object:
-        """Set it, and wake all tasks that wait."""
+        """Set the event, and wake all tasks that wait."""
         ...
 
     def is_set(self) -> bool:
-        """Whether it is set."""
+        """Whether the event is set."""
         ...
 
     async def wait(self) -> object:
-        """Wait until it is set."""
+        """Wait until the event is set."""
         ...
 
 
 class Lock(Protocol):
-    """A lock, which tasks get in the order in which they ask for it."""
+    """A lock. Tasks get the lock in the order in which they called `acquire`."""
 
     def locked(self) -> bool:
-        """Whether a task holds it."""
+        """Whether a task holds the lock."""
         ...
 
     async def acquire(self) -> object:
-        """Wait until no task holds it, and take it."""
+        """Wait until no task holds the lock, and take the lock."""
         ...
 
     def release(self) -> object:
-        """Release it."""
+        """Release the lock."""
         ...
 
 
@@ -65,7 +65,7 @@ class Mailbox(Protocol):
         ...
 
     async def take(self) -> Any:
-        """The oldest item, as soon as there is one, or raise what `fail` was given."""
+        """Wait for the oldest item and return it, or raise the exception that `fail` was given."""
         ...
 
 
@@ -77,23 +77,23 @@ class Workers(Protocol):
         ...
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]], number: int) -> None:
-        """Do this in so many tasks, and wait until all have ended or were cancelled."""
+        """Run `work` in `number` tasks, and wait until all have ended or were cancelled."""
         ...
 
 
 class Scope(Protocol):
-    """A block of one task that ends at its deadline, or when it is cancelled."""
+    """A block of one task. The block ends at a deadline, or when it is cancelled."""
 
     @property
     def deadline(self) -> float:
-        """When it ends; `math.inf`: never."""
+        """The time at which the block ends; `math.inf`: never."""
         ...
 
     @deadline.setter
     def deadline(self, deadline: float, /) -> None: ...
 
     def cancel(self) -> object:
-        """End the block, or keep it from beginning."""
+        """End the block. If the block has not begun, it ends at once."""
         ...
 
     def __enter__(self) -> object:
@@ -159,7 +159,7 @@ class Loop(Protocol):
         ...
 
     async def wait_until(self, deadline: float, wait: Callable[[], Awaitable[object]]) -> bool:
-        """Wait for something, and say whether it has come before the deadline."""
+        """Await `wait()` until the deadline, and return whether it returned before."""
         ...
 
     def new_messenger(self) -> Callable[[Callable[[], object]], object]:

@@ -81,7 +81,7 @@ class Changes(WaitingChanges):
         news.set()  # wakes all tasks: one task alone may be cancelled before it takes the change
 
     async def wait_acknowledged(self) -> None:
-        """Wait until the server has acknowledged the subscription, or raise why it has not."""
+        """Wait for the acknowledgement of the subscription, or raise the error that ended it."""
         while not self.is_settled:
             await self._news.wait()
         self.check_end()

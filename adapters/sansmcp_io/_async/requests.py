@@ -84,7 +84,7 @@ class RequestSender(ABC):
     async def request(
         self, arguments: RequestArguments, serving: IncomingRequest | None
     ) -> JSONObject:
-        """Send a request, wait, and cancel it if the wait is cancelled."""
+        """Send a request and wait for its response. If the wait is cancelled, so is the request."""
         method, on_progress = arguments.method, arguments.on_progress
         timeout, max_timeout = arguments.times(self._request_timeout)
         self.sending.check_open(method)
@@ -149,7 +149,7 @@ class RequestSender(ABC):
     async def listen(
         self, notifications: JSONObject, meta: JSONObject | None, timeout: float | None
     ) -> AsyncGenerator[Changes, None]:
-        """Subscribe, and iterate over what changes, for as long as the block lasts."""
+        """Subscribe for the time of a block, which iterates over the changes."""
         self.sending.check_open("subscriptions/listen")
         timeout = self._request_timeout if timeout is None else timeout
         if self._room.is_short:
@@ -174,7 +174,7 @@ class RequestSender(ABC):
     async def items(
         self, method: str, params: JSONObject | None, timeout: float | None
     ) -> AsyncGenerator[JSONValue, None]:
-        """Iterate over a listing; leaving the loop early cancels the rest of it."""
+        """Iterate over a listing. Leaving the loop early cancels the listing."""
         self.sending.check_open(method)
         timeout = self._request_timeout if timeout is None else timeout
         if self._room.is_short:  # not taken off the time: that is one for every page

@@ -1,4 +1,4 @@
-"""A server process that is started again when it has ended unexpectedly."""
+"""Starts a server process again after an unexpected end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Opening: TypeAlias = Callable[[], AbstractAsyncContextManager[SessionT]]
 
 
 class _Process:
-    """One process from its start to its end, for tasks that wait for either."""
+    """One process, from start to end. Tasks can wait for its start, and for its end."""
 
     def __init__(self, loop: Loop) -> None:
         self.is_started = loop.new_event()  # or could not be
@@ -31,20 +31,20 @@ class _Process:
         self.error: Exception | None = None
 
     def tried(self) -> None:
-        """Note that it runs, or could not be started."""
+        """Note that the process runs, or could not be started."""
         self.is_tried = True
         self.is_started.set()
 
     @property
     def is_of_use(self) -> bool:
-        """Whether it runs, or is being started."""
+        """Whether the process runs, or is being started."""
         if self.session is None:
             return not self.is_tried
         return self.session.side.state is State.OPEN
 
 
 class Restarter:
-    """Keeps one process running, as long as it may be started again.
+    """Keeps one server process running, within a number of restarts.
 
     A process is started for the next request, not when the old one ends: a server that always
     crashes must not be run without need. If the caller that needed it first is cancelled, the start
@@ -91,7 +91,7 @@ class Restarter:
             raise self._process.error
 
     async def live(self) -> RequestSender:
-        """Return the session with the running process, which is started again if it has ended.
+        """Return the session with the running process. A process that has ended is started again.
 
         Raises:
             ConnectionLost: It may not, or could not, be started again; or the block was left.
@@ -124,12 +124,12 @@ class Restarter:
             self._abandon()
 
     async def close(self) -> None:
-        """End the process, and wait until it has ended."""
+        """End the process, and wait for its end."""
         self.finish()
         await self._process.has_ended.wait()
 
     async def _hold(self, process: _Process, former: _Process | None) -> None:
-        """Stay in the block of a process until it is to end."""
+        """Hold the block of a process open until `is_to_end` is set."""
         try:
             if former is not None:
                 former.is_to_end.set()

@@ -202,12 +202,12 @@ class HTTPServer(AllClients):
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """Addresses and ports on which it listens."""
+        """The addresses and ports on which the server listens."""
         return self._addresses
 
     @property
     def port(self) -> int:
-        """The port on which it listens; the first one, if there are several."""
+        """The port on which the server listens; if there are several, the first."""
         return self._addresses[0][1]
 
     @property

@@ -1,4 +1,4 @@
-"""A stream of bytes over TLS, on whatever loop the stream below it is."""
+"""A byte stream over TLS, on any loop."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class ByteStream(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it at once."""
+        """Close the stream at once."""
         ...
 
 
 class TLSStream:
-    """The same surface over TLS, where nothing is known to go without waiting.
+    """A byte stream over TLS, which never writes without waiting.
 
     `trio.SSLStream` and the transports of asyncio are not used: they keep the alert that tells the
     other side why a handshake has failed, and have no method that would send it.
@@ -48,7 +48,7 @@ class TLSStream:
         self._sending: Final = lock
 
     async def do_handshake(self) -> None:
-        """Do it now, and not with the first bytes that come.
+        """Do the handshake now, and not when the first bytes are read.
 
         Raises:
             ssl.SSLError: The other side is not to be trusted, or does not speak TLS.
@@ -83,17 +83,17 @@ class TLSStream:
         return plain
 
     def send_now(self, data: bytes | memoryview) -> int:
-        """Nothing goes at once: a record may have to wait for the socket."""
+        """Write nothing: a TLS record may have to wait for the socket."""
         return 0
 
     async def send_some(self, data: bytes | memoryview) -> int:
-        """Write it, and return how much it was."""
+        """Write all of `data`, and return its length."""
         self._tls.send(bytes(data))
         await self._flush()
         return len(data)
 
     async def _flush(self) -> None:
-        """Write what is encrypted, and no record before the end of the one before."""
+        """Write the encrypted records, one after the other."""
         await self._sending.acquire()
         try:
             while self._rest or self._tls.has_output:
@@ -105,9 +105,9 @@ class TLSStream:
             self._sending.release()
 
     def is_readable(self) -> bool:
-        """As there. A session ticket of TLS 1.3 counts as well, to be on the safe side."""
+        """Whether there is something to read. A session ticket of TLS 1.3 counts, too."""
         return self._tls.is_over or self._socket.is_readable()
 
     def close(self) -> None:
-        """Close it at once, without a good-bye that somebody would have to wait for."""
+        """Close the stream at once, without an alert, for which the caller would have to wait."""
         self._socket.close()

@@ -1,4 +1,4 @@
-"""What all adapters share: errors, the call of a handler, limits, logs. No event loop is involved.
+"""The parts that all adapters share: errors, calls of handlers, limits, logs. No event loop.
 
 Begin with `call` (what a handler is given) and `errors` (what adapters raise).
 """

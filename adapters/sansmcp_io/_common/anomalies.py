@@ -17,7 +17,7 @@ Anomaly: TypeAlias = ProtocolViolation | MessageIgnored | LimitReached | ErrorWi
 
 
 def printable(text: str) -> str:
-    """A text that may quote the peer, cut and escaped so that it stays within one log line."""
+    """Cut and escape a text that may quote the peer, so that the text stays within one log line."""
     cut = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
     return cut if cut.isprintable() else ascii(cut)[1:-1]
 
@@ -31,7 +31,7 @@ class AnomalyLog:
         self._withheld = 0
 
     def note(self, anomaly: Anomaly, now: float) -> None:
-        """Log one anomaly, if there is room for it at `now` (seconds, never decreasing)."""
+        """Log one anomaly, or only count it after many. `now` is in seconds and never decreases."""
         level, rule, text = self._describe(anomaly)
         if not LOGGER.isEnabledFor(level):
             return

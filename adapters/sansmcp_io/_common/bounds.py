@@ -1,4 +1,4 @@
-"""How much may wait and how long, by default: for the application, and for a slow peer."""
+"""Default limits on the messages that wait for the application, and on unsent output."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Allowance:
         self._has_dropped = False
 
     def admit(self, size: int, drop_oldest: Callable[[], int]) -> bool:
-        """Let one more message wait, if there is room for it.
+        """Let one more message wait, if the limits allow that.
 
         Args:
             size: Its memory in bytes; see `memory_of`.

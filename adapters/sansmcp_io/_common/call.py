@@ -43,7 +43,7 @@ INTERNAL_ERROR = "internal error"
 
 @attrs.frozen
 class RequireInput:
-    """Returned by a handler that has to ask the client before it can answer.
+    """The return value of a handler that needs answers of the client to its questions.
 
     The handler is called again with the answers in `call.input_responses` and the state in
     `call.state`. Each client is asked in the way of its revision.
@@ -75,7 +75,7 @@ class CallBase:
 
     @property
     def _lock(self) -> AbstractContextManager[object]:
-        """The lock of the connection; it does nothing where only one thread uses that."""
+        """The lock of the connection; without threads, a lock that does nothing."""
         return _NO_LOCK
 
     def _flush(self) -> None:
@@ -136,7 +136,7 @@ class CallBase:
 
 
 class ServerCallBase(CallBase):
-    """A client's request, with what only servers do: log, and ask before they answer."""
+    """A client's request, with the methods that only servers have: logging and questions."""
 
     @property
     def input_responses(self) -> JSONObject:
@@ -193,7 +193,7 @@ def answer(
     result: JSONObject | RequireInput,
     now: float,
 ) -> None:
-    """Send what a handler returned. A result that cannot be sent is a failure of the handler."""
+    """Send the result of a handler. A result that cannot be sent is a failure of the handler."""
     if not request.open:
         return  # it was cancelled, or refused because of its state
     try:
@@ -263,7 +263,7 @@ def failure_of(method: str, failure: Exception) -> McpError:
 
 
 def internal_error(cause: Exception) -> McpError:
-    """The error that the peer is told of a failure whose details are not for it."""
+    """The error for the peer after an internal failure, without details of the failure."""
     error = McpError(ErrorCode.INTERNAL_ERROR, INTERNAL_ERROR)
     error.__cause__ = cause
     return error
@@ -294,10 +294,10 @@ def check_progress_handler(on_progress: ProgressHandler | None) -> None:
 
 
 def not_async(outcome: Returned, what: str) -> Returned:
-    """Check what a function of the application has returned, and return it.
+    """Return the value that a function of the application has returned, unless it is awaitable.
 
     Args:
-        outcome: What it has returned.
+        outcome: The value that the function has returned.
         what: The name of the function, for the exception.
 
     Raises:

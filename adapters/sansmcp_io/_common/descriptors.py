@@ -60,7 +60,7 @@ def wait_for_room(descriptor: int) -> None:
 
 
 class _End:
-    """What both directions share.
+    """The base class of `Source` and `Sink`.
 
     Attributes:
         fd: The descriptor, which belongs to this object.
@@ -105,7 +105,7 @@ class _End:
                 fcntl.fcntl(self.fd, fcntl.F_SETPIPE_SZ, LARGE_BYTES)
 
     def close(self) -> None:
-        """Close the descriptor; the one it was made from stays open."""
+        """Close the descriptor. The original descriptor stays open."""
         if self._socket is not None:
             self._socket.close()
         else:
@@ -120,11 +120,11 @@ class Source(_End):
         super().__init__(descriptor, os.O_RDONLY)
 
     def read(self) -> bytes:
-        """Read what is there; `b""` is the end.
+        """Read the available bytes; `b""` is the end.
 
         Raises:
             BlockingIOError: Nothing is there now.
-            OSError: It cannot be read.
+            OSError: Reading has failed.
         """
         if self._socket is None:
             data = os.read(self.fd, self._bytes)
@@ -149,11 +149,11 @@ class Sink(_End):
         self.pollable = False
 
     def write(self, data: Data) -> int:
-        """Write some of it, and return how much.
+        """Write some of `data`, and return the number of bytes written.
 
         Raises:
             BlockingIOError: There is no room now.
-            OSError: It cannot be written.
+            OSError: Writing has failed.
         """
         if len(data) > READ_BYTES and not self._is_large:
             self._expect_large_messages()
@@ -162,7 +162,7 @@ class Sink(_End):
         return os.write(self.fd, data)
 
     def write_waiting(self, data: Data) -> int:
-        """Write some of it as `write` does, but wait for room. For threads."""
+        """Write some of `data` as `write`, but wait for room. For threads."""
         while True:
             try:
                 return self.write(data)

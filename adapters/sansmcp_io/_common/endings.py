@@ -88,7 +88,7 @@ def result_of(outcome: Outcome, stderr: StderrTail | None = None) -> JSONObject:
 
 
 def seconds_of(ended: PingEnded, stderr: StderrTail | None = None) -> float:
-    """Return the seconds that a ping took, or raise the exception that says why it has failed."""
+    """Return the seconds that a ping took, or raise the error of a failed ping."""
     if ended.failure is not None:
         text = f"ping: {ended.text}"
         raise _failure(_REQUESTS[ended.failure], text, ended.ping.data, stderr)

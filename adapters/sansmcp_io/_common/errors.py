@@ -96,7 +96,7 @@ class ConnectionLost(ConnectionError):
 
     @property
     def stderr(self) -> str:
-        """The end of what the server process has written to standard error, if that was captured.
+        """The end of the standard error of the server process, if it was captured.
 
         It may grow after the connection has ended, until the process has.
         """
@@ -113,7 +113,7 @@ class ConnectionLost(ConnectionError):
 
 
 class Refusal(NamedTuple):
-    """What is known about the refusal of a request by a server over HTTP.
+    """The status and headers with which a server over HTTP has refused a request.
 
     Attributes:
         status: The status of the response.

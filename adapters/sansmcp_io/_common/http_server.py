@@ -26,7 +26,7 @@ PrincipalKey: TypeAlias = Callable[[Any], str]
 def check_principal_key(
     config: Config | None, authenticate: object, principal_key: PrincipalKey | None
 ) -> None:
-    """Refuse to seal states for users who cannot be told apart.
+    """Refuse the setting `seal` if there is no key that tells users apart.
 
     Raises:
         ValueError: States are sealed and requests authenticated, and there is no `principal_key`.
@@ -39,7 +39,7 @@ def check_principal_key(
 
 
 def key_of(principal: object, principal_key: PrincipalKey | None) -> str | None:
-    """Return the string that stands for a principal; None if there is none, or it is not needed.
+    """Return the key of a principal; None without a principal or without a function for the key.
 
     Raises:
         TypeError: `principal_key` returned something other than a string.

@@ -1,4 +1,4 @@
-"""What a server looks up by functions of the application, which may need I/O."""
+"""Lookups of a server by functions of the application, which may need I/O."""
 
 from __future__ import annotations
 

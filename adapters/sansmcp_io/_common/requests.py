@@ -211,7 +211,7 @@ class SendState:
         self.needs_reopening |= needs_reopening
 
     def note(self, event: Event) -> None:
-        """Learn from an event of an endpoint, before it is handled, whether a session is open."""
+        """Update `is_lost` from an HTTP event. Call this before the event is handled."""
         if isinstance(event, Ready):
             self.is_lost = False
             self._opening_failed = None
@@ -239,7 +239,7 @@ class SendState:
         data: object,
         now: float,
     ) -> OutgoingRequest:
-        """Send the next round of a request, with the answers to what was asked.
+        """Send the next round of a request, with the answers to its questions.
 
         Raises:
             McpError: An answer has no JSON form.

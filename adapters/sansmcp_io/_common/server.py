@@ -39,7 +39,7 @@ class Verbs(ABC):
 
     @abstractmethod
     def _verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
-        """Call a method of the core with the time, and handle what follows from it."""
+        """Call a method of the core with the time, and handle its events and output."""
 
 
 class ServerBase(Verbs, Generic[SecondsT]):
@@ -88,7 +88,7 @@ class ServerBase(Verbs, Generic[SecondsT]):
         return self._connection.publish
 
     def end_listener(self, listener: Listener) -> bool:
-        """End a subscription of the client, which learns of it. Never blocks.
+        """End a subscription of the client, and notify the client. Never blocks.
 
         Returns:
             Whether it was open until now.

@@ -61,7 +61,7 @@ class StderrLines:
             self._hand_on(line)
 
     def end(self) -> None:
-        """Hand on the last line, if it has no newline."""
+        """Hand the last line to the handler, if that line has no newline."""
         if self._rest:
             self._hand_on(self._rest)
             self._rest = b""

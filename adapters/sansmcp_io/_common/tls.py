@@ -10,7 +10,7 @@ _READ_BYTES: Final = 65_536
 
 
 class TLS:
-    """One side of one TLS connection.
+    """The TLS state of one side of a connection.
 
     After each call, write what `take` returns.
 

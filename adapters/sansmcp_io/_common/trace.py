@@ -1,4 +1,4 @@
-"""Traces, which are told of all that a connection does: for finding faults."""
+"""Traces, which get the bytes and events of a connection, for debugging."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ if TYPE_CHECKING:
 
 
 class Trace(Protocol):
-    """Told of everything that one side sends, receives and learns, in order.
+    """Gets the bytes and events of one side of a connection, in order.
 
     It sees the payloads: what it is given may be confidential.
     """
 
     def sent(self, data: bytes) -> None:
-        """These bytes are about to be written."""
+        """Called with bytes that are about to be written."""
 
     def received(self, data: bytes | bytearray) -> None:
-        """These bytes were read."""
+        """Called with bytes that were read."""
 
     def happened(self, event: Event) -> None:
-        """The core reported this event; it is handled after this call."""
+        """Called with an event of the core, before the event is handled."""
 
 
 class HTTPTrace(Protocol):
-    """Told of everything that an HTTP server sends, receives and learns, in order.
+    """Gets the bytes and events of an HTTP server, in order.
 
     A client is the address and port of its connection, as `127.0.0.1:50123`. The bytes are those
     of HTTP, credentials included, and before TLS or after it: they are confidential.
     """
 
     def sent(self, client: str, data: bytes) -> None:
-        """These bytes are about to be written."""
+        """Called with bytes that are about to be written."""
 
     def received(self, client: str, data: bytes) -> None:
-        """These bytes were read; `b""`: the client sends no more."""
+        """Called with bytes that were read; `b""`: the client has sent EOF."""
 
     def happened(self, event: HTTPEvent) -> None:
-        """The endpoint reported this event; it is handled after this call."""
+        """Called with an event of the endpoint, before the event is handled."""
 
 
 class HTTPClientTrace(Protocol):
-    """Told of everything that a client over HTTP sends, receives and learns, in order.
+    """Gets the bytes and events of a client over HTTP, in order.
 
     A connection is its own address and port, as `127.0.0.1:50123`, which is what the server's
     `HTTPTrace` calls it. The bytes are those of HTTP, credentials included, and before TLS or after
@@ -52,13 +52,13 @@ class HTTPClientTrace(Protocol):
     """
 
     def sent(self, connection: str, data: bytes) -> None:
-        """This request is about to be written."""
+        """Called with the text of a request that is about to be written."""
 
     def received(self, connection: str, data: bytes) -> None:
-        """These bytes were read; `b""`: the server sends no more."""
+        """Called with bytes that were read; `b""`: the server has sent EOF."""
 
     def happened(self, event: ClientHTTPEvent) -> None:
-        """The endpoint reported this event; it is handled after this call."""
+        """Called with an event of the endpoint, before the event is handled."""
 
 
 def address_text(address: tuple[Any, ...]) -> str:

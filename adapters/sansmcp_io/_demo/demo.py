@@ -53,7 +53,7 @@ class Demo:
         return all(self.outcomes.get(name, (False, ""))[0] for name in STEPS)
 
     async def run(self) -> None:
-        """Go through all steps in the time that is allowed, and what it takes to end a process."""
+        """Run all steps within the time limit, and end the server process."""
         with trio.move_on_after(self._seconds) as scope:
             try:
                 await self._converse()

@@ -37,7 +37,7 @@ def see(passed: object, what: str) -> None:
 
 
 class HTTPSteps:
-    """What the client does, step by step."""
+    """The steps of the client over HTTP."""
 
     def __init__(self, client: HTTPClient, transcript: Transcript) -> None:
         self._client = client
@@ -145,7 +145,7 @@ class HTTPSteps:
         return f"{change['method']} came"
 
     async def resumption(self) -> str:
-        """A stream that breaks is resumed where it broke."""
+        """Break a stream, and see the client resume the stream."""
         params: JSONObject = {"name": "progress", "arguments": {"steps": 3}}
         params["_meta"] = {"progressToken": "p"}
         async with self._legacy(3, "tools/call", params) as exchange:

@@ -59,7 +59,7 @@ async def _progress(call: ServerCall, arguments: JSONObject) -> str:
 
 
 async def _slow(call: ServerCall, arguments: JSONObject) -> str:
-    """Work for a while, and say on standard output (which is standard error here) how it went."""
+    """Work for a while, and print the progress on standard output, which is standard error here."""
     try:
         await trio.sleep(float(arguments.get("seconds", 60)))
     except trio.Cancelled:
@@ -106,7 +106,7 @@ _QUESTIONS: Final[Mapping[str, JSONObject]] = {
 
 
 async def _ask(call: ServerCall, arguments: JSONObject) -> str | RequireInput:
-    """Ask the client all that it can answer. Called again when the answers have come."""
+    """Ask the client all questions that it supports. Called again with the answers."""
     if not call.input_responses:
         questions = {name: _QUESTIONS[name] for name in _askable(call.capabilities)}
         if not questions:

@@ -1,4 +1,4 @@
-"""The steps of the demo's client, and what both sides must have seen of each."""
+"""The steps of the demo's client, with the events that both sides must have seen."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Steps:
         return f"both sides are ready at {revision}, after {way}"
 
     async def list_tools(self) -> str:
-        """All pages of a listing."""
+        """List all pages."""
         tools: list[Any] = [tool async for tool in self._client.items("tools/list")]
         pages = len(self._transcript.find("client", Kind.EVENT, "PageReceived"))
         names = [tool["name"] for tool in tools]
@@ -142,7 +142,7 @@ class Steps:
         return f"a change was told from {way} to its end, and others were not"
 
     async def race(self) -> str:
-        """First the cancellation wins; then the response, which was written before it came."""
+        """Let a cancellation win the race against a response, and then a response."""
         async with self._cancelling("slow", {}) as scope:
             await self._transcript.wait_for("server", Kind.RECEIVED, '"slow"')
             self._transcript.note("the client cancels while the handler works")

@@ -31,7 +31,7 @@ _WIDTH: Final = 150
 
 
 class Kind(enum.Enum):
-    """What a line of the transcript is. The value is how it is marked."""
+    """The kind of a line of the transcript. The value is the mark of the line."""
 
     HEADING = "=="
     NOTE = "--"
@@ -129,7 +129,7 @@ class Transcript:
         self.add(TranscriptLine(time.monotonic(), "", Kind.HEADING, text))
 
     def note(self, text: str) -> None:
-        """Say what the demo itself is doing."""
+        """Add a note on the demo itself."""
         self.add(TranscriptLine(time.monotonic(), "", Kind.NOTE, text))
 
     def server_line(self, line: str) -> None:
@@ -148,7 +148,7 @@ class Transcript:
         self.add(record)
 
     def find(self, side: str, kind: Kind, text: str, **details: object) -> list[TranscriptLine]:
-        """The records of this side and kind whose text has `text` in it, and these details.
+        """The records of a side and kind whose text contains `text`, with these details.
 
         A request is given by its method.
         """

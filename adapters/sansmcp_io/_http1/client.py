@@ -45,7 +45,7 @@ def _new_h11() -> h11.Connection:
 
 @final
 class HTTPClientConnection:
-    """Carries exchanges, one after the other, as long as the server keeps the connection.
+    """Sends exchanges, one after the other, as long as the server keeps the connection open.
 
     `send` an exchange, write what it returns, and hand over what is read until `done`. Whatever
     happens, the exchange is told. Nothing here waits.
@@ -74,7 +74,7 @@ class HTTPClientConnection:
         return self._exchange is None and self._h11.our_state is h11.IDLE
 
     def send(self, exchange: ClientExchange) -> bytes:
-        """Begin an exchange on a connection that is reusable, and return what is to be written."""
+        """Begin an exchange on a reusable connection, and return the bytes of the request."""
         self._exchange = exchange
         self._has_head = False
         self._is_silent = True
@@ -82,7 +82,7 @@ class HTTPClientConnection:
         return _written(exchange)
 
     def receive(self, data: bytes, *, now: float, at: float) -> None:
-        """Hand over what was read, cut anywhere; `b""` is the end. Never raises for what it is.
+        """Handle received bytes, cut anywhere; `b""` is the end. Never raises for their content.
 
         Args:
             data: The bytes.

@@ -40,7 +40,7 @@ def sentence_without_quotes(error: h11.RemoteProtocolError) -> str:
 
 
 def check_lines(head: bytes, lines: int) -> None:
-    """Refuse a head with more lines than it was made of.
+    """Refuse a head with line breaks inside of a header.
 
     Such a head is not written by h11, which checks each header. This checks all of them at once.
 

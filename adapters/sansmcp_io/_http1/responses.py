@@ -43,7 +43,7 @@ def busy_response(endpoint: ServerEndpoint) -> bytes:
 
 
 class Sending:
-    """The output of a connection, which waits here until it is taken."""
+    """The output queue of a connection."""
 
     __slots__ = ("_closes", "_h11", "_is_head", "_out")
 

@@ -27,7 +27,7 @@ _ORIGIN: Final = re.compile(rb"\norigin:[ \t]*([!-~]+)[ \t]*\r?\n", re.IGNORECAS
 
 
 class ConnectionState(enum.Enum):
-    """What to do with a connection when its output was written."""
+    """The next action on a connection after its output was written."""
 
     OPEN = "go on reading"
     LINGERING = "end the sending side, and go on reading: the client has yet to see the response"
@@ -104,7 +104,7 @@ class HTTPConnection(Sending):
 
     @property
     def state(self) -> ConnectionState:
-        """How to go on when all output was written."""
+        """The next action after all output was written."""
         return self._state
 
     @property
@@ -254,7 +254,7 @@ class HTTPConnection(Sending):
     # --------------------------------------------------------------------------- to the caller
 
     def data_to_send(self, *, now: float) -> bytes:
-        """Take what is to be written next; `b""` means that there is nothing now.
+        """Take the next output; `b""` means that there is none now.
 
         Take it when everything before was written: bytes that wait here are counted.
         """
@@ -267,9 +267,9 @@ class HTTPConnection(Sending):
     # -------------------------------------------------------------------------------- receiving
 
     def _receive_head(self, data: bytes | bytearray) -> bytes | bytearray:
-        """Feed h11 no more than a head may have, and return what came behind it.
+        """Feed h11 at most the bytes that a head may have, and return the bytes after the head.
 
-        What is too long must not depend on how the network has cut it.
+        Whether a head is too long must not depend on how the network has cut it.
         """
         room = self._limits.head_bytes - self._fed
         self._fed += len(data)
@@ -318,7 +318,7 @@ class HTTPConnection(Sending):
             self._send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
 
     def _read_events(self) -> None:
-        """Take from h11 what it has read of a body."""
+        """Take the body events that h11 has parsed."""
         next_event, pieces = self._h11.next_event, self._pieces
         while True:
             event: Any = next_event()

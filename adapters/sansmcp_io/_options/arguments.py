@@ -64,7 +64,7 @@ def init_takes(
 
 
 def described(options: Callable[..., object]) -> Callable[[type[SelfT]], type[SelfT]]:
-    """Give the docstring of a class the descriptions of the options that it takes."""
+    """Add the descriptions of options to the docstring of a class."""
 
     def decorate(kind: type[SelfT]) -> type[SelfT]:
         kind.__doc__ = _with_arguments(kind.__doc__, options)
@@ -104,9 +104,9 @@ def _signature_of(options: Callable[..., object]) -> inspect.Signature:
 
 
 def _with_arguments(docstring: str | None, options: Callable[..., object]) -> str | None:
-    """A docstring with what the classes of options say: details, arguments, what is raised.
+    """Return a docstring with the details, arguments and errors of the classes of options.
 
-    Details and what is raised are those of the nearest class that has them.
+    Details and errors are those of the nearest class that has them.
     """
     if docstring is None:
         return None  # python -OO

@@ -79,7 +79,7 @@ def check_waits(**times: float) -> None:
 
 
 def check_count(name: str, count: int, *, least: int) -> None:
-    """Raise `ValueError` unless it is an integer of at least this value."""
+    """Raise `ValueError` unless a value is an integer of at least `least`."""
     if type(count) is not int or count < least:
         raise ValueError(f"{name} must be an integer of {least} or more, not {count!r}")
 
@@ -103,18 +103,18 @@ def check_given(**given: object) -> None:
 
 
 def is_checked(name: str) -> bool:
-    """Whether `check_given` knows what an argument of this name is."""
+    """Whether `check_given` checks the type of an argument of this name."""
     return name in _KINDS
 
 
 def check_path(path: object) -> None:
-    """Raise `ValueError` unless it is the path of a URL."""
+    """Raise `ValueError` unless a value is the path of a URL."""
     if not isinstance(path, str) or not path.startswith("/"):
         raise ValueError(f"the path of an endpoint begins with /, unlike {path!r}")
 
 
 def kept(value: Any) -> Any:
-    """Return several items as a tuple, which can be read again; anything else as it is."""
+    """Return an iterable as a tuple, which can be read again; any other value unchanged."""
     return tuple(value) if _is_several(value) else value
 
 
@@ -123,7 +123,7 @@ def _is_several(value: object) -> bool:
 
 
 def _is_reread(value: object) -> bool:
-    """Whether it has several items, and can be read again."""
+    """Whether a value is a collection that can be read again."""
     return _is_several(value) and isinstance(value, Collection)
 
 

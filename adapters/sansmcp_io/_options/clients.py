@@ -163,7 +163,7 @@ class StdioClientOptions(StreamClientOptions[RequestHandlerT]):
         return process_options(env=self.env, cwd=self.cwd, stderr=stderr)
 
     def end_of(self, process: Any) -> ProcessEnd:
-        """How the process is ended: `subprocess.Popen`, or what resembles it."""
+        """Return the object that ends a process, such as a `subprocess.Popen`."""
         return ProcessEnd(
             process.pid,
             process.kill,

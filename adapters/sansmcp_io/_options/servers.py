@@ -263,7 +263,7 @@ class LoopHTTPServerOptions(
 
     @property
     def paths_of_old(self) -> tuple[str, ...]:
-        """The paths of `old_paths`."""
+        """The two URL paths of HTTP+SSE (2024-11-05); () if it is not served."""
         return () if self.old_paths is None else (self.old_paths.stream, self.old_paths.post)
 
 
@@ -303,7 +303,7 @@ class ListeningServerOptions(
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """All paths at which something is served."""
+        """All paths that the server serves."""
         return (self.path, *self.paths_of_old)
 
     def new_endpoint(self, **more: Any) -> ServerEndpoint:

@@ -139,7 +139,7 @@ class App(AllClients):
 
     @asynccontextmanager
     async def lifespan(self, _app: object = None) -> AsyncGenerator[None, None]:
-        """Run as long as the application around it does: `Starlette(lifespan=app.lifespan)`.
+        """The lifespan of the application around this one: `Starlette(lifespan=app.lifespan)`.
 
         At the end of the block, open requests have `drain` seconds; then they are cancelled, and
         all sessions and streams are ended.

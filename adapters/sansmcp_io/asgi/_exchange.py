@@ -1,4 +1,4 @@
-"""One HTTP request of ASGI, carried to the endpoint, and its response carried back."""
+"""Hands one HTTP request of ASGI to the endpoint, and sends the response."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def carry(
     receive: Receive,
     send: Send,
 ) -> None:
-    """Serve one HTTP request, and raise what its handler raised to end the program."""
+    """Serve one HTTP request, and raise the exception of a handler that ends the program."""
     failures: list[BaseException] = []
     runner.failures[id(scope)] = failures
     try:
@@ -153,7 +153,7 @@ async def _authenticate(
 
 
 async def _receive_body(exchange: ServerExchange, receive: Receive) -> bool:
-    """Read the body as far as it is needed; False: the client has disconnected."""
+    """Read the body, unless the request is refused. Return False if the client disconnects."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":

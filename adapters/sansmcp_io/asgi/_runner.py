@@ -27,7 +27,7 @@ class ServerCall(HTTPServerCall):
 
     @property
     def scope(self) -> Scope:
-        """The ASGI scope of the HTTP request, with what middleware has added."""
+        """The ASGI scope of the HTTP request, with the additions of middleware."""
         scope: Scope = self._request.context
         return scope
 

@@ -36,7 +36,7 @@ class ClientStream(asyncio.Protocol):
         return b""
 
     def send_now(self, data: bytes | memoryview) -> int:
-        """Write all of it: what does not go at once waits in the transport."""
+        """Write all of `data`. The part that has to wait is kept by the transport."""
         assert self.transport is not None
         self.transport.write(data)
         return len(data)
@@ -51,14 +51,14 @@ class ClientStream(asyncio.Protocol):
         return bool(self._parts or self._is_over or self.transport.get_write_buffer_size())
 
     def close(self) -> None:
-        """Close it at once, without a good-bye that somebody would have to wait for."""
+        """Close the stream at once, without an alert, for which the caller would have to wait."""
         if self.transport is not None:
             self.transport.abort()
 
     # ---------------------------------------------------------------------------- of the loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open."""
+        """Keep the transport of the open connection."""
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
@@ -72,7 +72,7 @@ class ClientStream(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed."""
+        """Wake the reading task, after the connection was closed."""
         self._is_over, self._failure = True, exc
         self._wake()
         self._streams.lost(self)

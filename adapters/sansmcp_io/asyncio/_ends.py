@@ -21,11 +21,11 @@ class Reads(Protocol):
     """The end that a connection reads from."""
 
     def start(self, receive: Callable[[bytes], object]) -> None:
-        """Call this with all data that comes from now on, and with `b""` once at the end."""
+        """Begin to read: call `receive` with each piece of data, and once with `b""` at the end."""
         ...
 
     def stop(self) -> None:
-        """Hand on nothing more."""
+        """Stop calling `receive`."""
         ...
 
 
@@ -33,7 +33,7 @@ class Writes(Protocol):
     """The end that a connection writes to."""
 
     def send(self, data: Data) -> int:
-        """Write as much as goes without waiting, or raise `BlockingIOError`."""
+        """Write without waiting, and return the bytes written; `BlockingIOError` if none can be."""
         ...
 
     def send_later(self, data: Data, moved: Callable[[int, OSError | None], object]) -> None:
@@ -41,12 +41,12 @@ class Writes(Protocol):
         ...
 
     def stop(self) -> None:
-        """Call nothing more."""
+        """Stop calling `moved`."""
         ...
 
 
 class _End:
-    """What both ends have in common."""
+    """The base class of `StdioInput` and `StdioOutput`."""
 
     def __init__(self) -> None:
         self._loop: Final = asyncio.get_running_loop()
@@ -77,10 +77,10 @@ class _End:
 
 
 class StdioInput(_End):
-    """Hands on what can be read from a source, as soon as it is there.
+    """Reads from a source, and hands each piece of data to a callback.
 
     Attributes:
-        source: Belongs to this object, which closes it.
+        source: The source, which belongs to this object.
     """
 
     def __init__(self, source: Source) -> None:
@@ -89,11 +89,11 @@ class StdioInput(_End):
         self._receive: Callable[[bytes], object] | None = None
 
     def fileno(self) -> int:
-        """The descriptor that it reads from."""
+        """The descriptor of the source."""
         return self.source.fd
 
     def start(self, receive: Callable[[bytes], object]) -> None:
-        """Call this with all data that comes from now on, and with `b""` once at the end."""
+        """Begin to read: call `receive` with each piece of data, and once with `b""` at the end."""
         self._receive = receive
         if self.source.pollable:
             try:
@@ -104,21 +104,21 @@ class StdioInput(_End):
             self._in_thread(self.source.read, self._has_read)
 
     def end(self) -> None:
-        """Report the end of the data, unless it was reported already."""
+        """Report the end of the data, once."""
         receive = self._receive
         if receive is not None:
             self.stop()
             receive(b"")
 
     def stop(self) -> None:
-        """Hand on nothing more."""
+        """Stop calling `receive`."""
         if self._receive is not None:
             self._receive = None
             if self.source.pollable:
                 self._loop.remove_reader(self.source.fd)
 
     def close(self) -> None:
-        """Close the source, unless a thread that is left behind still uses it."""
+        """Close the source, unless a thread still reads from it."""
         self.stop()
         if not self._is_closed:
             self._is_closed = True
@@ -126,7 +126,7 @@ class StdioInput(_End):
                 self.source.close()
 
     def _read(self) -> None:
-        """Hand on what is there."""
+        """Read the available data, and hand it to the callback."""
         try:
             data = self.source.read()
         except BlockingIOError:  # another process took it
@@ -166,7 +166,7 @@ class StdioOutput(_End):
 
         Raises:
             BlockingIOError: There is no room now, or it is not known.
-            OSError: It cannot be written.
+            OSError: Writing has failed.
         """
         if not self._sink.pollable:
             raise BlockingIOError
@@ -190,14 +190,14 @@ class StdioOutput(_End):
             moved(sent or 0, error)
 
     def stop(self) -> None:
-        """Call nothing more."""
+        """Stop calling `moved`."""
         if self._moved is not None:
             self._moved = None
             if self._sink.pollable:
                 self._loop.remove_writer(self._sink.fd)
 
     def close(self) -> None:
-        """Close the sink, unless a thread that is left behind still uses it."""
+        """Close the sink, unless a thread still writes to it."""
         self.stop()
         if not self._is_closed:
             self._is_closed = True

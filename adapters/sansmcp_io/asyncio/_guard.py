@@ -11,7 +11,7 @@ from ._tasks import Tasks, finished
 
 
 class Guard:
-    """Cancels the block that it was made for, and remembers that it did.
+    """Cancels a block of a task, and remembers whether it did.
 
     Attributes:
         failure: Raised in place of the cancellation.
@@ -27,26 +27,26 @@ class Guard:
         self.failure: BaseException | None = None
 
     def cancel(self) -> None:
-        """Cancel the block, once, unless it has been left."""
+        """Cancel the block, at most once, unless the block has ended."""
         if not self._is_over and not self.has_cancelled:
             self.has_cancelled = True
             self._task.cancel()
 
     def fail(self, failure: BaseException) -> None:
-        """Cancel the block, and raise this when it has been left."""
+        """Cancel the block, and raise `failure` at its end."""
         if self.failure is None:
             self.failure = failure
         self.cancel()
 
     def leave(self) -> bool:
-        """Note that the block is left, and return whether only this guard has cancelled it."""
+        """Note the end of the block, and return whether only this guard has cancelled it."""
         self._is_over = True
         return self.has_cancelled and self._task.uncancel() <= self._cancelled_before
 
 
 @asynccontextmanager
 async def guarded() -> AsyncGenerator[Guard, None]:
-    """A block that can be cancelled; if it was, the failure that was the cause is raised.
+    """A block that a guard can cancel. If a failure was the cause, the failure is raised.
 
     If another cancellation was requested as well, that one is raised.
     """
@@ -66,10 +66,10 @@ async def guarded() -> AsyncGenerator[Guard, None]:
 
 
 class Finishes(Protocol):
-    """A session, or what keeps one open."""
+    """An object that can be finished: a session or a `Restarter`."""
 
     def finish(self) -> None:
-        """Let it end."""
+        """End the object soon."""
         ...
 
 
@@ -77,7 +77,7 @@ class Runs(Finishes, Protocol):
     """A session."""
 
     async def run(self) -> None:
-        """Run until it is finished."""
+        """Run until `finish` is called, or the session fails."""
         ...
 
 
@@ -101,7 +101,7 @@ async def running(session: Runs) -> AsyncGenerator[None, None]:
 
 
 async def finish(session: Finishes, tasks: Tasks) -> None:
-    """Let a session finish, and wait for the tasks that belong to it, which are ended then."""
+    """Finish a session, and wait until its tasks have ended."""
     session.finish()
     try:
         await tasks.join()

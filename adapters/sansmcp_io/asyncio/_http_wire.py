@@ -69,7 +69,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Data has come."""
+        """Note that data has arrived."""
         if self._is_over:
             return
         try:
@@ -79,7 +79,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             self._break_off()
 
     def eof_received(self) -> bool:
-        """The client has ended its data, so for HTTP it is gone. Output is still written."""
+        """Handle EOF of the client, which counts as a disconnect. Output is still written."""
         if not self._is_over:
             self._note_received(b"")
             self._lose_client()
@@ -101,13 +101,13 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._server.remove(self)
 
     def pause_writing(self) -> None:
-        """Some output waits until the client reads."""
+        """Note that output waits until the client reads."""
         self._is_writing = True
         self._unread = self._transport.get_write_buffer_size()
         self._stalling = self._loop.call_later(self._server.limits.stall, self._look_at_stall)
 
     def resume_writing(self) -> None:
-        """All was written."""
+        """Note that all output was written."""
         self._is_writing = False
         self._most_unwritten = 0
         if self._stalling is not None:
@@ -158,7 +158,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
                 self._go_on()
 
     def _go_on(self) -> None:
-        """Handle what the client has sent."""
+        """Handle the data that the client has sent."""
         self._follow()
         self._is_due = True
         self._server.turn()
@@ -177,7 +177,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
             self._timer = self._loop.call_at(deadline, self._handle_timeout)
 
     def _handle_timeout(self) -> None:
-        """It may be too early: when a deadline moves to later, its timer stays."""
+        """Handle a timeout. The timer may be early: it stays when a deadline is moved to later."""
         self._timer, self._alarm = None, math.inf
         try:
             self._connection.handle_timeout(self._loop.time())
@@ -230,7 +230,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._look_at_time()
 
     def _close(self) -> None:
-        """Close when all output was handed to the transport, which still writes it."""
+        """Close the connection after all output was handed to the transport, which writes it."""
         self._is_over = True
         if self._tls is not None:
             self._tls.close()
@@ -238,7 +238,7 @@ class HTTPWire(HTTPWireBase, asyncio.BufferedProtocol):
         self._transport.close()
 
     def give_up(self) -> None:
-        """Drop the request and the output that are held here."""
+        """Drop the buffered request and the unwritten output."""
         if self._is_writing:
             self._break_off()
         else:

@@ -44,7 +44,7 @@ class AsyncioLoop:
         await asyncio.sleep(0)
 
     async def wait_until(self, deadline: float, wait: Callable[[], Awaitable[object]]) -> bool:
-        """Wait for something, and say whether it has come before the deadline."""
+        """Await `wait()` until the deadline, and return whether it returned before."""
         scope = asyncio.timeout_at(None if deadline == math.inf else deadline)
         try:
             async with scope:
@@ -70,7 +70,7 @@ class AsyncioLoop:
 
 
 class Scope:
-    """A block of one task that ends at its deadline, or when it is cancelled."""
+    """A block of one task. The block ends at a deadline, or when it is cancelled."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -83,7 +83,7 @@ class Scope:
 
     @property
     def deadline(self) -> float:
-        """When it ends; `math.inf`: never."""
+        """The time at which the block ends; `math.inf`: never."""
         return self._deadline
 
     @deadline.setter
@@ -93,7 +93,7 @@ class Scope:
             self._set_timer()
 
     def cancel(self) -> None:
-        """End the block, or keep it from beginning."""
+        """End the block. If the block has not begun, it ends at once."""
         self._is_cancelled = True
         if self._task is not None:
             self._loop.call_soon(self._tell)  # the task may be the one that runs now
@@ -147,7 +147,7 @@ class Workers:
             task.cancel()
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, None]], number: int) -> None:
-        """Do this in so many tasks, and wait for their ends."""
+        """Run `work` in `number` tasks, and wait until all have ended."""
         loop = asyncio.get_running_loop()
         alarm = None if self._deadline == math.inf else loop.call_at(self._deadline, self.cancel)
         try:
@@ -175,7 +175,7 @@ class Mailbox(MailboxBase[Item]):
             waiter.set_result(None)
 
     async def take(self) -> Item:
-        """The oldest item, as soon as there is one, or raise what `fail` was given."""
+        """Wait for the oldest item and return it, or raise the exception that `fail` was given."""
         while not self._items and self._failure is None:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter

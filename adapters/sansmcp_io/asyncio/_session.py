@@ -131,7 +131,7 @@ class StreamSession(StreamDispatcher):
         self._over.set()
 
     def _fail(self, failure: BaseException) -> None:
-        """A function of the application has failed that must not: let `run` raise it."""
+        """End the session; `run` raises this exception."""
         if self._failure is None:
             self._failure = failure
         for event in (self._over, self._flushed, self._all_served):
@@ -147,7 +147,7 @@ class StreamSession(StreamDispatcher):
             self._fail(error)
 
     def _turn(self) -> None:
-        """Handle all events, and write what can be written without waiting."""
+        """Handle all events, and write output as far as that needs no waiting."""
         if self._has_stopped or self._failure is not None:
             if self._writes_the_rest:
                 self._write_now()
@@ -218,7 +218,7 @@ class StreamSession(StreamDispatcher):
     # ---------------------------------------------------------------------------- writing
 
     def _write_now(self) -> None:
-        """Write what can be written without waiting, and wait for room for the rest."""
+        """Write output as far as that needs no waiting, and the rest when there is room."""
         if self._waits_for_output:
             return
         connection, taken, output = self.connection, self._taken, self._output
@@ -254,7 +254,7 @@ class StreamSession(StreamDispatcher):
         self._guard_turn()
 
     def _writing_failed(self, error: OSError) -> None:
-        """A part of a line may have been written: nothing can follow it."""
+        """End the output: a part of a line may have been written, and nothing can follow it."""
         self._taken.clear()
         self.connection.send_failed(now=self.clock())
         if isinstance(self.connection, ServerConnection):
@@ -264,7 +264,7 @@ class StreamSession(StreamDispatcher):
         self._turn_soon()
 
     async def _write_the_rest(self) -> None:
-        """Write what `close` has queued, after all else has stopped; also if `run` is cancelled."""
+        """Write the output of `close`, after all else has stopped; also if `run` is cancelled."""
         self._flushed = asyncio.Event()
         self._writes_the_rest = True
         try:

@@ -17,18 +17,18 @@ from ._tasks import end_all, finished
 
 
 class StreamInput:
-    """Hands on what a reader has, as soon as it is there."""
+    """Reads from a `StreamReader`, and hands each piece of data to a callback."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader: Final = reader
         self.task: asyncio.Task[None] | None = None
 
     def start(self, receive: Callable[[bytes], object]) -> None:
-        """Call this with all data that comes from now on, and with `b""` once at the end."""
+        """Begin to read: call `receive` with each piece of data, and once with `b""` at the end."""
         self.task = asyncio.get_running_loop().create_task(self._read(receive))
 
     def stop(self) -> None:
-        """Hand on nothing more."""
+        """Stop calling `receive`."""
         if self.task is not None:
             self.task.cancel()
 
@@ -42,7 +42,7 @@ class StreamInput:
 
 
 class StreamOutput:
-    """Gives a writer only a little at once, so that the rest waits in the core, which counts it."""
+    """Gives a `StreamWriter` small pieces, so that the rest counts as unsent output of the core."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer: Final = writer
@@ -51,11 +51,11 @@ class StreamOutput:
         writer.transport.set_write_buffer_limits(high=0)  # `drain` waits until all is written
 
     def send(self, data: Data) -> int:
-        """Write some of it, and return how much that is.
+        """Write some of `data`, and return the number of bytes written.
 
         Raises:
-            BlockingIOError: What was written before has not gone out.
-            OSError: It cannot be written.
+            BlockingIOError: The bytes of the former call are not written yet.
+            OSError: Writing has failed.
         """
         transport = self._writer.transport
         if transport.is_closing():
@@ -71,7 +71,7 @@ class StreamOutput:
         self.task = asyncio.get_running_loop().create_task(self._wait(moved))
 
     def stop(self) -> None:
-        """Call nothing more."""
+        """Stop calling `moved`."""
         if self.task is not None:
             self.task.cancel()
 

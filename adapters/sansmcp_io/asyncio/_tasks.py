@@ -1,4 +1,4 @@
-"""Tasks of asyncio that end before their owner does, however they and it are cancelled."""
+"""Tasks of asyncio that end before their owner ends, also if they or the owner are cancelled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AGAIN_SECONDS: Final = 1.0
 
 
 def cancel(task: asyncio.Task[Any]) -> None:
-    """Cancel a task, but not before it has begun, so that its `finally` blocks run."""
+    """Cancel a task, at the earliest when it has begun, so that its `finally` blocks run."""
     coroutine = task.get_coro()
     if inspect.iscoroutine(coroutine) and inspect.getcoroutinestate(coroutine) == _CREATED:
         task.get_loop().call_soon(task.cancel)
@@ -119,7 +119,7 @@ class Tasks:
             await asyncio.sleep(0)  # their callbacks have been scheduled, and have them forgotten
 
     async def end(self) -> None:
-        """Cancel them all and wait until they have ended, and those that they start meanwhile."""
+        """Cancel all tasks, and wait until they and the tasks that they start have ended."""
         self._is_over = True
         cancelled: asyncio.CancelledError | None = None
         while self._running:

@@ -59,7 +59,7 @@ class Call(CallBase, Requester):
     def progress(
         self, progress: float, *, total: float | None = None, message: str | None = None
     ) -> bool:
-        """Report progress to the peer, and look whether it has cancelled the call.
+        """Report progress to the peer, and read a cancellation of the call if one has arrived.
 
         Never blocks.
 

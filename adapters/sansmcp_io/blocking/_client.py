@@ -88,7 +88,7 @@ class Client(ClientBase[Iterator[JSONValue], AbstractContextManager[Changes], fl
         return self._source.live().ping(timeout)
 
     def poll(self, timeout: float = 0.0) -> bool:
-        """Handle what the server has sent between calls, and wait until the handlers have returned.
+        """Handle the messages that the server has sent between calls, and wait for the handlers.
 
         Args:
             timeout: Seconds to wait for something to handle, if nothing has come yet.

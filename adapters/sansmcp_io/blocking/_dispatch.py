@@ -1,4 +1,4 @@
-"""One conversation on any transport: its events go to handlers and to callers that wait.
+"""Handles each event of a conversation, on any transport, without a loop.
 
 Functions of the application are called by the threads that wait for something, never under the
 lock. Requests of the peer may be handled by several threads at once, and by one thread while it
@@ -96,7 +96,7 @@ class EventDispatcher(WaitingThreads):
         self._on_ready = function
 
     def tell(self, what: str, function: Callable[[], object]) -> None:
-        """Call a function after those that were added before. An exception is logged."""
+        """Call a function after the functions that were added before. Exceptions are logged."""
         self._to_tell.append((what, function, None))
 
     # ------------------------------------------------------------------------------ events

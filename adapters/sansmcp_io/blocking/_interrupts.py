@@ -36,7 +36,7 @@ class _Interrupts:
         self._former: Callable[[int, FrameType | None], Any] | None = None
 
     def close(self) -> bool:
-        """Hold interruptions back from now on, and return what `restore` wants to know."""
+        """Hold interruptions back from now on, and return the argument for `restore`."""
         was_open = self.is_open
         self.is_open = False
         self.depth += 1  # first, since garbage collection may call methods of this package here
@@ -49,7 +49,7 @@ class _Interrupts:
         return was_open
 
     def _stand_before(self) -> None:
-        """Put this handler before the one that is there."""
+        """Install this handler of SIGINT in front of the current one."""
         self._is_pending = False
         self._thread = threading.get_ident()
         former = signal.getsignal(signal.SIGINT)
@@ -60,13 +60,13 @@ class _Interrupts:
                 self._former = former
 
     def forked(self) -> None:
-        """This is a process made by `os.fork`, in a thread that may not have been the main one."""
+        """Set the state anew in a process made by `os.fork`."""
         if self.depth and self._thread != threading.get_ident():
             self.depth, self.is_open, self._is_pending = 1, False, False
             self.restore(was_open=False)
 
     def restore(self, was_open: bool) -> None:
-        """Let interruptions through if they were before, and handle first the one that waits."""
+        """Return to the state before `close`, and handle an interruption that came meanwhile."""
         self.depth -= 1
         former = self._former
         if former is None:

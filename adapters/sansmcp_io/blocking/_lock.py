@@ -1,4 +1,4 @@
-"""One lock around all that threads share of a connection."""
+"""The lock around the state of a connection that threads share."""
 
 from __future__ import annotations
 

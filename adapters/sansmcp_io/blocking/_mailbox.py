@@ -1,4 +1,4 @@
-"""Where threads wait for items from the thread that reads."""
+"""Mailboxes, in which threads wait for items from the thread that reads."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Bell:
         self._lock.release()
 
     def wait(self, seconds: float) -> None:
-        """Sleep until it rings, or for so long."""
+        """Sleep until the bell rings, or for `seconds`."""
         self._lock.acquire(timeout=seconds)
 
 
@@ -99,7 +99,7 @@ class Changes(WaitingChanges):
         self._session.ring_all()
 
     def wait_acknowledged(self) -> None:
-        """Wait until the server has acknowledged the subscription, or raise why it has not."""
+        """Wait for the acknowledgement of the subscription, or raise the error that ended it."""
         self._session.wait(lambda: self.is_settled)
         self.check_end()
 

@@ -79,7 +79,7 @@ class Child:
         return self._alarm
 
     def look(self) -> None:
-        """See whether it has ended, where no descriptor tells that."""
+        """Test whether the process has ended, if no descriptor reports that."""
         if self._ending is None and self._alarm == math.inf:
             self._see_end()
 
@@ -112,7 +112,7 @@ class Child:
         return bool(data)
 
     def _keep(self, data: bytes) -> None:
-        """Keep data of standard error until it can be handed on."""
+        """Keep data of standard error until the handler can be called."""
         with self._saying:
             is_awaited = bool(self._said)
             self._said += data
@@ -186,7 +186,7 @@ class Child:
         return self.process.poll() is not None
 
     def _until(self, poll: select.poll, is_done: Callable[[], bool], seconds: float) -> bool:
-        """Wait for something, and meanwhile read what would else fill the pipes."""
+        """Wait for a condition, and meanwhile read the pipes, so that they do not fill up."""
         until = time.monotonic() + seconds
         while not is_done():
             left = until - time.monotonic()

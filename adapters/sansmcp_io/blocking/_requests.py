@@ -64,7 +64,7 @@ class RequestSender(EventDispatcher):
             raise start_error(event, self.sending.stderr)
 
     def request(self, arguments: RequestArguments, serving: IncomingRequest | None) -> JSONObject:
-        """Send a request, wait, and cancel it if the wait is interrupted."""
+        """Send a request and wait for its response. An interruption cancels the request."""
         method, on_progress = arguments.method, arguments.on_progress
         timeout, max_timeout = arguments.times(self.request_timeout)
         with self:
@@ -180,7 +180,7 @@ class RequestSender(EventDispatcher):
     def items(
         self, method: str, params: JSONObject | None, timeout: float | None
     ) -> Generator[JSONValue, None, None]:
-        """Iterate over a listing; leaving the loop early cancels the rest of it."""
+        """Iterate over a listing. Leaving the loop early cancels the listing."""
         listing: Listing | None = None
         mailbox = Mailbox[PageReceived | ListingEnded]()
         timeout = self.request_timeout if timeout is None else timeout

@@ -1,4 +1,4 @@
-"""A server process with its session, started again when it has ended unexpectedly."""
+"""A server process and its session. Starts the process again after an unexpected end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ._requests import RequestSender
 
 
 class RunningServer(Forkable):
-    """A process that runs, and the conversation with it. `close` ends both, once."""
+    """A running process and its session. `close` ends both, once."""
 
     def __init__(
         self, options: StdioClientOptions[Any], make_session: Callable[[Child], RequestSender]
@@ -57,7 +57,7 @@ class RunningServer(Forkable):
 
 
 class Restarter(Forkable):
-    """Keeps one process running, as long as it may be started again.
+    """Keeps one server process running, within a number of restarts.
 
     A process is started for the next request, not when the old one ends: a server that always
     crashes must not be run without need.
@@ -112,7 +112,7 @@ class Restarter(Forkable):
             self._running = running
 
     def live(self) -> RequestSender:
-        """Return the session with the running process, which is started again if it has ended.
+        """Return the session with the running process. A process that has ended is started again.
 
         Raises:
             ConnectionLost: It may not, or could not, be started again, or is about to be.
@@ -157,7 +157,7 @@ class Restarter(Forkable):
             raise
 
     def close(self) -> None:
-        """End it for good, also if another thread is about to start it again."""
+        """End the process for good, also if another thread is about to start it again."""
         with Uninterrupted():
             self._is_over = True
             for running in (self._coming, self._running):

@@ -29,7 +29,7 @@ class Watched(Protocol):
 
     @property
     def descriptors(self) -> dict[int, Callable[[], bool]]:
-        """The function to call when a descriptor is ready; it returns whether to go on watching."""
+        """The functions to call for ready descriptors. The result: whether to go on watching."""
         ...
 
     @property
@@ -42,7 +42,7 @@ class Watched(Protocol):
         ...
 
     def heard(self) -> None:
-        """Data has come."""
+        """Note that data has arrived."""
         ...
 
 
@@ -167,7 +167,7 @@ class StdioWire(WaitingThreads):
         self._waits_for_output = wants
 
     def _write(self, *, is_ready: bool = False) -> None:
-        """Write what can be written without waiting."""
+        """Write output as far as that needs no waiting."""
         connection, taken, sink = self.connection, self._taken, self._sink
         try:
             while taken or connection.unsent_bytes:
@@ -194,7 +194,7 @@ class StdioWire(WaitingThreads):
         self._taken.extend(take_output(self.connection, self._trace))
 
     def _writing_failed(self, error: OSError) -> None:
-        """A part of a line may have been written: nothing can follow it."""
+        """End the output: a part of a line may have been written, and nothing can follow it."""
         self._taken.clear()
         self.connection.send_failed(now=time.monotonic())
         if isinstance(self.connection, ServerConnection):
@@ -206,7 +206,7 @@ class StdioWire(WaitingThreads):
     # ----------------------------------------------------------------------------- ending
 
     def _finish(self) -> None:
-        """End the connection from this side, and write what is left while the peer reads."""
+        """End the connection from this side, and write the rest while the peer reads."""
         try:
             self.connection.close(now=time.monotonic())
             self.turn()

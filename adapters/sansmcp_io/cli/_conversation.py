@@ -1,4 +1,4 @@
-"""One conversation with a server process, from its start to its end."""
+"""Runs one conversation with a server process, from start to end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ONE_WISH_SECONDS: Final = 1.0
 
 @attrs.frozen(kw_only=True)
 class Settings:
-    """How to talk to which server.
+    """The server of a conversation, and the settings of the client.
 
     Attributes:
         url: The URL of the server; None: it is started.
@@ -106,7 +106,7 @@ class Settings:
 
 
 class ServerConversation:
-    """A client that shows the user on standard error what happens."""
+    """A client that shows the events of a conversation on standard error."""
 
     def __init__(self, client: Client, settings: Settings, output: Output, watch: Watch) -> None:
         self.method: str | None = None
@@ -119,7 +119,7 @@ class ServerConversation:
 
     @property
     def peer(self) -> Peer:
-        """The server, as it has described itself."""
+        """The server: its revision, info, capabilities and instructions."""
         return self._client.peer
 
     @property
@@ -162,7 +162,7 @@ class ServerConversation:
             await self._client.request(self.method, params, timeout=self._timeout)
 
     async def items(self, method: str) -> AsyncGenerator[JSONValue, None]:
-        """All items of a listing, in any number of pages."""
+        """All items of a listing, from all its pages."""
         self.method = method
         listing: Any = self._client.items(method, timeout=self._timeout)
         async with aclosing(listing) as items:
@@ -174,7 +174,7 @@ Work = Callable[[ServerConversation], Awaitable[int]]
 
 
 def converse(settings: Settings, output: Output, work: Work) -> int:
-    """Start the server, let `work` talk to it, end it, and return the exit status."""
+    """Start the server, call `work` with a client, end the server, and return the exit status."""
     return trio.run(_Run(settings, output, work).run)
 
 
@@ -236,7 +236,7 @@ class _Run:
                 signal.signal(number, handler)
 
     def _undeliverable(self, error: OutputFailed) -> int | None:
-        """The exit status; None if it was a signal that ended the write."""
+        """Return the exit status for output that cannot be written; None after a signal."""
         return None if self._signal is not None else self._output.undeliverable(error)
 
     async def _converse(self) -> int | Failure:
@@ -313,6 +313,6 @@ class _Run:
 
 
 def _signals() -> list[signal.Signals]:
-    """The signals that end a command, without those that it was started to ignore."""
+    """The signals that end a command, without the signals that were ignored at its start."""
     known = [signal.Signals[name] for name in _SIGNALS if hasattr(signal, name)]
     return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]

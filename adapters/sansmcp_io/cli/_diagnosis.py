@@ -61,7 +61,7 @@ _ASKED_WRONGLY: Final = frozenset({"LIFE-001", "OWN-014", "OWN-024", "OWN-025", 
 
 @attrs.frozen(kw_only=True)
 class Context:
-    """What is known about a conversation that has failed.
+    """The known facts about a conversation that has failed.
 
     Attributes:
         url: The server's endpoint; None: it was started.
@@ -90,7 +90,7 @@ class Context:
 
     @property
     def evidence(self) -> tuple[str, ...]:
-        """Other lines that the server has written, which are seen where it was started."""
+        """Other lines that the server has written to standard error."""
         return () if self.url is not None else self.watch.evidence()
 
     @property
@@ -105,7 +105,7 @@ class Context:
 
 
 def without_query(url: str) -> str:
-    """A URL without its query, which may have a secret in it."""
+    """A URL without its query, which may contain a secret."""
     before, mark, _ = url.partition("?")
     return f"{before}?..." if mark else before
 
@@ -203,7 +203,7 @@ def _is_busy(error: PeerError | RequestRefused) -> bool:
 
 
 def _wait(error: PeerError | RequestRefused) -> tuple[str, ...]:
-    """How long the server asks to wait, if it does."""
+    """The hint to wait as long as the server asks, if it does."""
     if error.retry_after is None:
         return ()
     return (f"it {_WAIT} {error.retry_after:.4g} s",)
@@ -213,7 +213,7 @@ def _wait(error: PeerError | RequestRefused) -> tuple[str, ...]:
 
 
 def not_started(error: OSError, command: Sequence[str], path: str | None = None) -> Failure:
-    """The failure of a server that cannot be started; `path` is the PATH given for it."""
+    """The failure of a server that cannot be started; `path` is its PATH."""
     program = command[0]
     found = shutil.which(program, path=path)
     reason = error.strerror or str(error)
@@ -263,7 +263,7 @@ def _lost(error: ConnectionLost, context: Context) -> Failure:
 
 
 def _ending(status: int | None) -> tuple[str, ...]:
-    """How the process ended."""
+    """A text on the end of the process."""
     if status is None:
         return ()
     if status < 0:
@@ -272,7 +272,7 @@ def _ending(status: int | None) -> tuple[str, ...]:
 
 
 def signal_name(number: int) -> str:
-    """Its name, or its number where it has none."""
+    """The name of a signal, or its number if it has no name."""
     try:
         return signal.Signals(number).name
     except ValueError:  # Python names few of the real-time signals
@@ -411,7 +411,7 @@ def _not_sent(error: LocalProtocolError, context: Context) -> Failure:
 
 
 def declares(capabilities: JSONObject) -> str:
-    """What a server declares, in one line."""
+    """The capabilities that a server declares, in one line."""
     return f"it declares: {', '.join(sorted(capabilities)) or 'nothing'}"
 
 

@@ -85,7 +85,7 @@ class Parser:
         return options
 
     def fail(self, name: str, error: UsageError) -> None:
-        """Say what is wrong with a command line that was understood."""
+        """Report a mistake in a command line that was parsed."""
         parser = self._parsers[name]
         parser.print_usage(sys.stderr)
         for line in (f"{parser.prog}: error: {error}", *error.lines):
@@ -302,7 +302,7 @@ def _check_separator(
     options: argparse.Namespace,
     unknown: Sequence[str],
 ) -> None:
-    """Say so where a server's command or URL was given without what has to stand before it."""
+    """Report a server's command without `--`, or a URL without `--url`."""
     words = list(unknown)
     also = ""
     if name == "tap":

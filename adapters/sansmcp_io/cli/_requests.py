@@ -123,7 +123,7 @@ def prompt(name: str, arguments: JSONObject | None) -> Work:
 
 
 def request(method: str, params: JSONObject | None) -> Work:
-    """Send any request, and show the result as it comes."""
+    """Send any request, and show the result unchanged."""
 
     async def work(conversation: ServerConversation) -> int:
         result = await conversation.request(method, params)
@@ -159,7 +159,7 @@ async def _advice(
     *,
     is_refused: bool = False,
 ) -> list[str]:
-    """Hints from what the server offers; none if it does not say.
+    """Hints from the items that the server lists; none if it lists none.
 
     Arguments that fit the server's description are not the cause, unless the server says so
     (`is_refused`): a tool may fail for any reason of its own.

@@ -39,7 +39,7 @@ _OPENINGS: Final = ("server/discover", "initialize")
 
 
 def _is_cancellation(line: bytes) -> bool:
-    """Whether it is a cancellation, and not a message with the same words in its params."""
+    """Whether a message is a cancellation, and does not only contain the same words."""
     if _CANCELLED not in line:
         return False
     try:
@@ -71,7 +71,7 @@ def _rounded_up(size: int) -> int:
 
 
 class Watch:
-    """The trace of a conversation. Keeps a little of what may explain a failure.
+    """The trace of a conversation. Keeps the facts that may explain a failure.
 
     Args:
         output: Where to show it.
@@ -98,7 +98,7 @@ class Watch:
     # ------------------------------------------------------------------------ as a Trace
 
     def sent(self, data: bytes) -> None:
-        """These bytes are about to be written."""
+        """Called with bytes that are about to be written."""
         if _CANCELLED in data:
             self.said_cancelled |= any(map(_is_cancellation, bytes(data).split(b"\n")))
         for method in _OPENINGS:
@@ -106,7 +106,7 @@ class Watch:
                 self.opening = method
 
     def received(self, data: bytes | bytearray) -> None:
-        """These bytes were read."""
+        """Called with bytes that were read."""
         self.received_bytes += len(data)
         *ended, rest = data.split(b"\n")
         for part in ended:
@@ -170,7 +170,7 @@ class Watch:
     # -------------------------------------------------------------------------------- logging
 
     def log_handler(self) -> logging.Handler:
-        """Shows the records of the library, without those that this has shown already."""
+        """A log handler that shows the library's records, unless they were shown before."""
         return _WarningHandler(self._output, self._rules, self._logged_record)
 
     def _logged_record(self, text: str) -> None:
@@ -203,7 +203,7 @@ class Watch:
         )
 
     def evidence(self) -> tuple[str, ...]:
-        """Lines of the server that may explain why it does not answer."""
+        """Lines of the server that may explain the missing response."""
         found: list[str] = []
         if self.noise:
             count = (

@@ -9,13 +9,13 @@ from sansmcp import JSONObject
 
 
 def object_of(value: Any) -> JSONObject:
-    """The value if it is an object, else an empty one."""
+    """The value if it is an object, otherwise an empty object."""
     found: JSONObject = value
     return found if isinstance(value, dict) else {}
 
 
 def array_of(value: Any) -> list[Any]:
-    """The value if it is an array, else an empty one."""
+    """The value if it is an array, otherwise an empty array."""
     found: list[Any] = value
     return found if isinstance(value, list) else []
 
@@ -26,7 +26,7 @@ def member(value: Any, name: str) -> Any:
 
 
 def as_text(value: object) -> str:
-    """A string as it is, an empty text for None, and JSON for other values."""
+    """A string unchanged, an empty text for None, and JSON for other values."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

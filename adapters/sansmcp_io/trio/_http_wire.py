@@ -68,7 +68,7 @@ class HTTPWire(HTTPWireBase):
                 await self._stream.aclose()
 
     def give_up(self) -> None:
-        """Drop the request and the output that are held here."""
+        """Drop the buffered request and the unwritten output."""
         if self._is_writing:
             self._writing.cancel()
             self._rest = b""  # now, and not when the task that writes comes to its end
@@ -144,7 +144,7 @@ class HTTPWire(HTTPWireBase):
             self._look_at_time()
 
     async def _write(self) -> None:
-        """Write all of this, and what comes meanwhile, however long that takes."""
+        """Write `data` and the output that is queued meanwhile, however long that takes."""
         try:
             with self._writing:
                 while self._rest:

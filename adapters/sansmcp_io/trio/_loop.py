@@ -36,7 +36,7 @@ class TrioLoop:
         await trio.lowlevel.checkpoint()
 
     async def wait_until(self, deadline: float, wait: Callable[[], Awaitable[object]]) -> bool:
-        """Wait for something, and say whether it has come before the deadline."""
+        """Await `wait()` until the deadline, and return whether it returned before."""
         with trio.move_on_at(deadline) as scope:
             await wait()
         return not scope.cancelled_caught
@@ -66,7 +66,7 @@ class Workers:
         self._scope.cancel()
 
     async def run(self, work: Callable[[], Awaitable[None]], number: int) -> None:
-        """Do this in so many tasks, and wait for their ends."""
+        """Run `work` in `number` tasks, and wait until all have ended."""
         with self._scope:
             async with trio.open_nursery() as nursery:
                 for _ in range(number):
@@ -81,7 +81,7 @@ class Sleeper:
         self._was_woken = False
 
     def wake(self) -> None:
-        """Wake the task, or keep it from falling asleep."""
+        """Wake the task. If it does not sleep, its next `sleep` returns at once."""
         task = self._task
         if task is None:
             self._was_woken = True
@@ -116,7 +116,7 @@ class Mailbox(MailboxBase[Item]):
         self._caller.wake()
 
     async def take(self) -> Item:
-        """The oldest item, as soon as there is one, or raise what `fail` was given."""
+        """Wait for the oldest item and return it, or raise the exception that `fail` was given."""
         if self._items or self._failure is not None:
             await trio.lowlevel.checkpoint()
         while not self._items and self._failure is None:
@@ -126,7 +126,7 @@ class Mailbox(MailboxBase[Item]):
 
 @asynccontextmanager
 async def unwrapped() -> AsyncGenerator[None, None]:
-    """Take one exception out of the group that a nursery inside has put around it.
+    """Unwrap a single exception from the exception group of a nursery in the block.
 
     Callers write `except PeerError`, and need not know of the nursery. Several exceptions at once
     stay a group.

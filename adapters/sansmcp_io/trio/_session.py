@@ -127,7 +127,7 @@ class StreamSession(StreamDispatcher):
     # ---------------------------------------------------------------------------- turning
 
     def _turn(self) -> None:
-        """Handle all events, write what can be written without waiting, and wake the writer."""
+        """Handle all events, write output as far as that needs no waiting, and wake the writer."""
         self._dispatch()
         connection = self.connection
         if connection.unsent_bytes:
@@ -181,7 +181,7 @@ class StreamSession(StreamDispatcher):
 
     @trio.lowlevel.enable_ki_protection  # else Ctrl-C may come before it is noted what is out
     def _write_now(self) -> None:
-        """Write in the task that is running; the writer writes what has to wait."""
+        """Write in the current task as far as that needs no waiting. The writer writes the rest."""
         stream = self._no_wait
         taken = self._taken
         if stream is None or self._is_writing or taken:
@@ -228,7 +228,7 @@ class StreamSession(StreamDispatcher):
 
     @trio.lowlevel.enable_ki_protection
     async def _write_waiting(self) -> None:
-        """Write the oldest buffer, or some of it, however long that takes."""
+        """Write the oldest buffer, or a part of it, however long that takes."""
         data = self._taken[0]
         self._is_writing = True
         try:
@@ -253,7 +253,7 @@ class StreamSession(StreamDispatcher):
             self._taken.popleft()
 
     async def _write_the_rest(self) -> None:
-        """Write what `close` has queued, after the writer has ended; also if `run` is cancelled."""
+        """Write the output of `close`, after the writer has ended; also if `run` is cancelled."""
         with trio.move_on_after(FLUSH_SECONDS) as scope:
             scope.shield = True
             while self._taken or self.connection.unsent_bytes:
@@ -282,11 +282,11 @@ class StreamSession(StreamDispatcher):
             await event.wait()
 
     def _be_patient(self) -> None:
-        """Some output went out."""
+        """Move the deadline of `_while_peer_reads`, since the peer has read some output."""
         self._patience.deadline = trio.current_time() + self._flush_seconds
 
     def _writing_failed(self, error: BaseException) -> None:
-        """A part of a line may have been written: nothing can follow it."""
+        """End the output: a part of a line may have been written, and nothing can follow it."""
         self._taken.clear()
         self.connection.send_failed(now=trio.current_time())
         if isinstance(self.connection, ServerConnection):

@@ -30,7 +30,7 @@ def address_of(stream: trio.SocketStream) -> str:
 
 
 class NoWaitSocket:
-    """A stream socket; the other end of a trio stream that has given it up."""
+    """A stream socket, taken out of a trio stream."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._socket = socket.socket(fileno=stream.socket.detach())
@@ -75,26 +75,26 @@ class NoWaitSocket:
         await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """Close it. Whoever waits for it learns that with `trio.ClosedResourceError`."""
+        """Close the socket. Tasks that wait for it raise `trio.ClosedResourceError`."""
         if self._socket.fileno() >= 0:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
 
     async def aclose(self) -> None:
-        """Close it, and let others run."""
+        """Close the socket, and let other tasks run."""
         self.close()
         await trio.lowlevel.checkpoint()
 
 
 class TLSSocket(TLSStream):
-    """The same surface over TLS."""
+    """A `NoWaitSocket` over TLS."""
 
     def __init__(self, socket: NoWaitSocket, tls: TLS) -> None:
         super().__init__(socket, tls, trio.Lock())
         self._below = socket
 
     async def send_eof(self) -> None:
-        """TLS has no such thing; what was written is all there is."""
+        """Do nothing: TLS has no half-closed connections."""
         await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:

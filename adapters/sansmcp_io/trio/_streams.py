@@ -1,4 +1,4 @@
-"""What the adapter asks of streams, and standard input and output as such a stream."""
+"""The methods that the adapter needs of streams, and a stream of standard input and output."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Buffer: TypeAlias = bytes | memoryview
 
 
 class ByteStream(Protocol):
-    """What a server needs of a stream; every `trio.abc.Stream` has it."""
+    """The methods that a server needs of a stream. Every `trio.abc.Stream` has them."""
 
     async def receive_some(self) -> bytes | bytearray:
         """The next bytes, as many as there are; `b""` is the end."""
         ...
 
     async def send_all(self, data: bytes) -> None:
-        """Write all of it."""
+        """Write all of `data`."""
         ...
 
 
 class HalfCloseableByteStream(ByteStream, Protocol):
-    """What a client needs of a stream; every `trio.abc.HalfCloseableStream` has it."""
+    """The methods that a client needs of a stream, as of `trio.abc.HalfCloseableStream`."""
 
     async def send_eof(self) -> None:
         """End the sending side: the server sees the end of its input."""
@@ -68,7 +68,7 @@ class DescriptorStream:
         }
 
     async def receive_some(self) -> bytes:
-        """Read what is there, or wait for it; `b""` is the end."""
+        """Read the available bytes, or wait for some; `b""` is the end."""
         source = self._source
         while source.pollable:
             try:
@@ -90,7 +90,7 @@ class DescriptorStream:
             return 0
 
     async def send_some(self, data: Data) -> int:
-        """Wait until some of it can be written, and return how much was."""
+        """Wait until some of `data` can be written, and return the number of bytes written."""
         sink = self._sink
         if sink in self._abandoned:
             raise trio.ClosedResourceError("a thread that was left behind still writes")
@@ -100,7 +100,7 @@ class DescriptorStream:
         return await self._in_thread(sink, lambda: sink.write_waiting(data))
 
     async def send_all(self, data: Data) -> None:
-        """Write all of it."""
+        """Write all of `data`."""
         rest = memoryview(data)
         while rest:
             rest = rest[await self.send_some(rest) :]

@@ -51,7 +51,7 @@ class Server(SessionServerBase[float], Requester):
 
 
 class ServerCall(ServerCallBase, Requester):
-    """A client's request that a handler works on, in the thread that the server has given it."""
+    """A client's request that a handler works on, in the thread of its WSGI call."""
 
     def __init__(self, runner: ThreadRunner, request: IncomingRequest, context: Any) -> None:
         self._connection = runner.endpoint

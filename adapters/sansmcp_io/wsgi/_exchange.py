@@ -1,4 +1,4 @@
-"""One HTTP request of WSGI, carried to the endpoint in the thread that the server has given it.
+"""Hands one HTTP request of WSGI to the endpoint, in the thread of the WSGI call.
 
 A response that is complete at once is returned as a body. Any other is written as it comes, by the
 function that `start_response` returns: only so, progress is sent while a handler still runs.
@@ -51,7 +51,7 @@ class HandlerSettings:
 
 
 class WSGIExchange:
-    """One request and its response."""
+    """One HTTP request of WSGI and its response, in the thread of the WSGI call."""
 
     def __init__(
         self, serving: HandlerSettings, environ: Environ, start_response: StartResponse
@@ -81,7 +81,7 @@ class WSGIExchange:
             )
 
     def run(self) -> Iterable[bytes]:
-        """Serve the request, and return the body, or the rest of it."""
+        """Serve the request, and return the body of the response, or its rest."""
         try:
             if self._exchange.needs_principal and not self._exchange.refused:
                 self._authenticate()
@@ -213,7 +213,7 @@ class WSGIExchange:
         return () if exchange.method == "HEAD" else (body,)
 
     def flush(self) -> None:
-        """Store what was sent, and write the output of a stream in the thread of its own."""
+        """Store sent events, and write the output of the stream, in the thread of the exchange."""
         self._runner.lookups.work()
         if self._exchange.is_stream and threading.get_ident() == self._thread:
             self._send_output()
@@ -251,7 +251,7 @@ class WSGIExchange:
 
 
 def status_line(status: int) -> str:
-    """A status as `start_response` takes it."""
+    """A status in the form that `start_response` takes."""
     return f"{status} {HTTPStatus(status).phrase}"
 
 

@@ -47,12 +47,12 @@ class LookupHost(Protocol):
         ...
 
     def wake(self, subject: object) -> None:
-        """Wake the threads that wait for this. Called with the lock held."""
+        """Wake the threads that wait for an object. Called with the lock held."""
         ...
 
 
 class _Mine(threading.local):
-    """The sessions for which this thread has something to store."""
+    """The sessions whose waiting events this thread has to store."""
 
     def __init__(self) -> None:
         self.sessions: list[Session] = []
@@ -93,7 +93,7 @@ class ThreadLookups:
         return bool(self._mine.sessions)
 
     def work(self) -> None:
-        """Store and look up what this thread has caused. Called without the lock."""
+        """Do the storing and lookups that this thread has caused. Called without the lock."""
         sessions = self._mine.sessions
         while sessions:
             session = sessions.pop()
@@ -184,7 +184,7 @@ class ThreadLookups:
             host.turn()
 
     def _call(self, what: str, function: Callable[[], Any]) -> tuple[Exception | None, Any]:
-        """Call a method of the store; what it raises is logged once, until it works again."""
+        """Call a method of the store. The first of several failures in a row is logged."""
         try:
             outcome = not_async(function(), f"event_log.{what}")
         except Exception as error:
@@ -197,7 +197,7 @@ class ThreadLookups:
 
 
 class _Nothing:
-    """Stands for no item, since None is one."""
+    """Stands for a missing item, since None is an item."""
 
 
 _NOTHING: Final = _Nothing()

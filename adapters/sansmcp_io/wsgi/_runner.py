@@ -59,7 +59,7 @@ _Answer = ResponseReceived | ErrorReceived | RequestFailed
 
 
 class ExchangeThread(Protocol):
-    """Carries one exchange in a thread of its own. It is the `context` of the requests in it."""
+    """The thread of one exchange, which is the `context` of the requests of that exchange."""
 
     jobs: list[Callable[[], None]]
     is_over: bool  # its thread does nothing for it any more
@@ -74,7 +74,7 @@ class ExchangeThread(Protocol):
 
 
 class _Sleeper:
-    """A thread that waits for news of something."""
+    """A thread that sleeps until it is woken."""
 
     __slots__ = ("condition", "has_news")
 
@@ -277,7 +277,7 @@ class ThreadRunner:
             raise
 
     def _take(self, mailbox: Mailbox[Item], serving: IncomingRequest | None) -> Item:
-        """Wait for the ending of a request, and report all progress before it."""
+        """Wait for the ending of a request, and report the progress before the ending."""
         while True:
             self.lookups.work()
             if serving is not None:
@@ -321,7 +321,7 @@ class ThreadRunner:
     # ---------------------------------------------------------------------------- telling
 
     def verb(self, function: Callable[..., Any], *args: object, **options: Any) -> Any:
-        """Call a method of the core with the time, and handle what follows from it."""
+        """Call a method of the core with the time, and handle its events and output."""
         with self.lock:
             outcome = function(*args, now=time.monotonic(), **options)
             self.turn()

@@ -1,4 +1,4 @@
-"""Where results, warnings and errors of a command go: results to stdout, the rest to stderr."""
+"""The streams of a command: results go to stdout, warnings and errors to stderr."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _ClosedStream(io.TextIOBase):
         self._complains = complains
 
     def write(self, text: str) -> int:
-        """Say that it is closed, or take the text and forget it."""
+        """Raise if the stream counts as closed; otherwise, drop the text."""
         if self._complains:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         return len(text)
@@ -64,7 +64,7 @@ def give_up(stream: TextIO) -> None:
 
 
 def _is_full(stream: TextIO, seconds: float = 0) -> bool:
-    """Whether a write to it would block for that time. False where that is not known."""
+    """Whether a write to a stream would block for that time. False if that is not known."""
     if not hasattr(select, "poll") or isinstance(stream, _ClosedStream):
         return False
     poller = select.poll()
@@ -180,7 +180,7 @@ class Output:
 
     @contextlib.contextmanager
     def progress(self) -> Generator[Progress, None, None]:
-        """Show progress while this is open, if it is to be shown at all."""
+        """Show progress for the time of a block, unless progress is not wanted."""
         if not self._show_progress:
             yield NoProgress()
             return
@@ -196,7 +196,7 @@ class Output:
 
 
 class _GuardedProgress:
-    """Progress; a failure to show it ends nothing."""
+    """Shows progress. A failure to show progress is ignored."""
 
     def __init__(self, shown: Progress, write: Callable[[Callable[[], None]], None]) -> None:
         self._shown = shown

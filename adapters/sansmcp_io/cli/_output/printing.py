@@ -1,4 +1,4 @@
-"""The blocks that a command shows, and what prints them: plain text here, or rich."""
+"""The blocks that a command shows, and their printer for plain text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NamedValues:
 
 @attrs.frozen
 class Table:
-    """One line for each item, below the names of the columns."""
+    """A line for each item, below the names of the columns."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -48,7 +48,7 @@ class Body:
 
 @attrs.frozen
 class Note:
-    """One line about what is shown, or why it is not."""
+    """A line about the other blocks, or about missing blocks."""
 
     text: str
 

@@ -133,7 +133,7 @@ def _share_out(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def _fraction(progress: float, total: float | None) -> float:
-    """How much is done, whatever numbers the peer sends."""
+    """The part that is done, from 0 to 1, for any numbers of the peer."""
     try:
         return min(max(progress / total, 0), 1) if total else 0
     except OverflowError:

@@ -135,7 +135,7 @@ def _resolved(schema: object, whole: object) -> object:
 
 
 def _value(value: object) -> str:
-    """A value as it has to be written."""
+    """A value as JSON, shortened."""
     return shortened(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)
 
 
@@ -198,7 +198,7 @@ def listing(member_name: str, items: Sequence[JSONValue]) -> Iterator[Block]:
 def server(
     info: JSONObject, revision: str, supported: Sequence[str], instructions: str | None
 ) -> Iterator[Block]:
-    """The name and version of the server, and more about it."""
+    """The name, version and other facts of the server."""
     rows = [("server", as_text(info.get("name"))), ("version", as_text(info.get("version")))]
     rows += [(name, as_text(info[name])) for name in ("title", "description") if info.get(name)]
     rows.append(("revision", revision))

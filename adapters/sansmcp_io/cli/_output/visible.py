@@ -75,7 +75,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns of a terminal a visible text takes."""
+    """The number of columns that a visible text takes on a terminal."""
     if text.isascii():
         return len(text)
     return sum(

@@ -1,4 +1,4 @@
-"""A file that is written by a thread, so that nobody waits for it for long."""
+"""A file that a thread writes, so that a slow file does not hold up the conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE: Final = 1.0
 
 
 class BackgroundFile:
-    """Takes data, and writes it when the file takes it.
+    """Queues data, and writes the data in a thread of its own.
 
     Args:
         descriptor: Where to write; it stays open.
@@ -64,7 +64,7 @@ class BackgroundFile:
         return True
 
     def close(self) -> bool:
-        """Wait until all is written, as long as it goes on; return whether it was."""
+        """Wait until all data is written or the file stalls, and return whether all was written."""
         with self._changed:
             self._ended = True
             self._changed.notify_all()

@@ -20,13 +20,13 @@ _MOST: Final = Config().max_message_bytes
 
 
 class Pieces:
-    """Cuts what a side sends behind each newline. The last piece of a stream may have none."""
+    """Cuts the bytes of a side after each newline. The last piece may have no newline."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The lines that `data` completes, and what is too long to wait for its end."""
+        """Return the lines that `data` completes, and the beginning of a line that is too long."""
         start = 0
         while (end := data.find(b"\n", start) + 1) > 0:
             piece = data[start:end]
@@ -37,7 +37,7 @@ class Pieces:
             yield self._with_rest(b"")
 
     def end(self) -> bytes:
-        """What is left without a newline."""
+        """Return the rest, which has no newline."""
         return self._with_rest(b"")
 
     def _with_rest(self, piece: bytes) -> bytes:
@@ -78,7 +78,7 @@ def sent(side: Side, piece: bytes, time: float, *, is_message: bool) -> bytes:
 
 
 def content(data: bytes) -> dict[str, object]:
-    """The member for what is not put into a line as it is."""
+    """The member of a record for bytes that are no JSON message."""
     try:
         return {"text": data.decode()}
     except UnicodeDecodeError:
@@ -86,16 +86,16 @@ def content(data: bytes) -> dict[str, object]:
 
 
 def _fits(piece: bytes) -> bool:
-    """Whether a message can stand within a line, and will be found there again.
+    """Whether a message can stand within a line of the capture unchanged.
 
-    A carriage return would be taken for the end of the line by some who read it, a byte order mark
-    is no JSON within a line, and without its newline a message is an unfinished one.
+    Some readers take a carriage return for the end of the line, a byte order mark
+    is no JSON within a line, and a message without its newline is incomplete.
     """
     return piece[:1] in (b"{", b"[") and piece[-2:] in (b"}\n", b"]\n") and piece.find(b"\r") < 0
 
 
 def ended(side: Side, time: float) -> bytes:
-    """The line for the end of what a side sends."""
+    """The line for the end of a side's stream."""
     return line({"time": round(time, 6), "side": side.name.lower(), "eof": True})
 
 

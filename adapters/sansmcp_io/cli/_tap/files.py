@@ -1,4 +1,4 @@
-"""Where trace and capture of `tap` go. The conversation does not depend on either of them."""
+"""The files for trace and capture of `tap`. A failure of a file does not end the conversation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _where_it_goes(number: int, stream: object, name: str) -> dict[str, os.stat_
 
 
 def _open(path: str, what: str, taken: Mapping[str, os.stat_result]) -> int:
-    """A file for the eyes of this user only: what passes may be confidential."""
+    """Open a file that only this user can read, since messages may be confidential."""
     reason: object
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -65,7 +65,7 @@ def _open(path: str, what: str, taken: Mapping[str, os.stat_result]) -> int:
 
 
 class Notes:
-    """Where trace and summary go, and what goes wrong with files.
+    """Writes trace, summary and warnings.
 
     Nobody waits for any of it but in the end.
 
@@ -85,7 +85,7 @@ class Notes:
         self._summary: list[str] = []
 
     def show(self, line: str) -> None:
-        """Write a line to where the trace goes; leave it out if it is not taken there."""
+        """Write a line of the trace. The line is dropped if the file is not read."""
         file = self._file
         if file is None:
             return
@@ -112,14 +112,14 @@ class Notes:
             self.show(f"tap: {line}")
 
     def warn(self, text: str) -> None:
-        """Say on standard error what went wrong."""
+        """Write a warning to standard error."""
         if self._stderr is not None:
             data = f"tap: {text}\n".encode(self._encoding, "backslashreplace")
             if not self._stderr.write(data, self._patience):
                 self._patience = 0
 
     def close(self) -> None:
-        """Write what is left, as far as it is taken."""
+        """Write the queued lines, unless the file stalls."""
         if self._file is not None:
             self._file.close()
             self._look_for_failure()
@@ -138,7 +138,7 @@ class Notes:
 
 
 class CaptureFile:
-    """Where the capture goes. It has no holes: where it cannot go on, it ends.
+    """The file of the capture. After a failed write, the capture ends, so that it has no gaps.
 
     Args:
         path: What the file is called.
@@ -160,7 +160,7 @@ class CaptureFile:
             self._end()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the queued lines, and close the file."""
         if not self._file.close() and not self._is_over:
             self._end()
 

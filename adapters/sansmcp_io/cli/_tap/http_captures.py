@@ -122,7 +122,7 @@ class Sent:
 
 @attrs.frozen
 class Ended:
-    """An exchange is over; `by` a side, if it was broken off."""
+    """The end of an exchange; `by` is the side that has broken it off, if one has."""
 
     place: int
     time: float

@@ -22,7 +22,7 @@ _HOST: Final = re.compile(rb"(?im)^host:[^\r\n]*")
 
 
 class NotHTTP(Exception):
-    """What a side has sent cannot be read as HTTP/1.1. The text says why."""
+    """Raised for bytes that are not valid HTTP/1.1. The text says why."""
 
 
 @attrs.frozen
@@ -36,7 +36,7 @@ class RequestHead:
 
     @property
     def host(self) -> str:
-        """The name or address that it is meant for, without a port."""
+        """The name or address in the Host header, without the port."""
         value = dict(self.headers).get("host", "")
         return re.sub(r":\d*$", "", value).lower()
 
@@ -67,17 +67,17 @@ class End:
 
 
 class Requests:
-    """Cuts what a client sends into requests; all bytes come out again, in order."""
+    """Cuts the bytes of a client into requests. All bytes are returned, in order."""
 
     def __init__(self) -> None:
         self._raw = bytearray()
         self._body: h11.Connection | None = None
 
     def feed(self, data: bytes) -> Iterator[RequestHead | Body | End]:
-        """What these bytes complete.
+        """Return the parts of requests that these bytes complete.
 
         Raises:
-            NotHTTP: They are no requests. Nothing more can be read.
+            NotHTTP: The bytes are no valid requests. No later bytes can be parsed.
         """
         self._raw += data
         while self._raw:
@@ -132,23 +132,23 @@ class Requests:
 
 
 class Responses:
-    """Reads what a server sends as the responses to requests."""
+    """Parses the bytes of a server as responses to the requests."""
 
     def __init__(self) -> None:
         self._waiting: deque[h11.Connection] = deque()
 
     def expect(self, head: RequestHead) -> None:
-        """This request is on its way. What its method is decides how long its response is."""
+        """Expect a response to a request, whose method decides whether the response has a body."""
         parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=_MOST_HEAD_BYTES)
         parser.send(h11.Request(method=head.method, target="/", headers=[("host", "x")]))
         parser.send(h11.EndOfMessage())
         self._waiting.append(parser)
 
     def feed(self, data: bytes) -> Iterator[ResponseHead | Body | End]:
-        """What these bytes complete; `b""` is the end of the stream.
+        """Return the parts of responses that these bytes complete; `b""` is the end of the stream.
 
         Raises:
-            NotHTTP: They are no responses. Nothing more can be read.
+            NotHTTP: The bytes are no valid responses. No later bytes can be parsed.
         """
         while self._waiting:
             parser = self._waiting[0]

@@ -33,7 +33,7 @@ def tap_http(
     quiet: bool = False,
     jsonl: str | None = None,
 ) -> int:
-    """Listen until a signal says that it is enough, and return the exit status.
+    """Listen until a signal ends the tap, and return the exit status.
 
     Args:
         url: The endpoint of the server.
@@ -92,6 +92,6 @@ async def _serve(proxy: ReverseProxy, url: str, host: str, port: int) -> int:
 
 
 def _signals() -> list[signal.Signals]:
-    """Those that end it, but for what somebody told it to ignore."""
+    """The signals that end the tap, without the signals that were ignored at its start."""
     known = [signal.Signals[name] for name in _SIGNALS if hasattr(signal, name)]
     return [number for number in known if signal.getsignal(number) is not signal.SIG_IGN]

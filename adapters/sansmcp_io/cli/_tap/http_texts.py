@@ -94,6 +94,6 @@ class Texts:
                 yield Text(item.data, item.type, item.id)
 
     def end(self) -> Iterator[Text]:
-        """End the body; returns it, unless it is an event stream or empty."""
+        """End the body, and return its text, unless it is an event stream or empty."""
         if not self.unread and self._whole:
             yield Text(bytes(self._whole))

@@ -38,7 +38,7 @@ FROM_THE_SCHEMA: Final = frozenset({"OWN-014", "OWN-020"})
 
 
 def lint(path: str, *, select: Sequence[str], ignore: Sequence[str], output: Output) -> int:
-    """Replay a file and show what was done wrong in it; return the exit status.
+    """Replay a capture file, print each breach in it, and return the exit status.
 
     Args:
         path: The file; `-` is standard input.
@@ -174,7 +174,7 @@ class _Places:
         self._starts = array("q", [0])
 
     def add(self, messages: int, place: int) -> None:
-        """There are so many messages now; those that are new have this place."""
+        """Give the messages up to a number this place."""
         for number in range(self._messages + 1, messages + 1):
             if self[number] != place:
                 self._numbers.append(number)
@@ -187,7 +187,7 @@ class _Places:
 
 
 class _Report:
-    """Shows what was found, with its place in the file."""
+    """Prints breaches, with their places in the file."""
 
     def __init__(self, path: str, chosen: Chosen, output: Output) -> None:
         self.is_bad = False

@@ -1,4 +1,4 @@
-"""What `tap` makes of the bytes that pass: it judges, shows and keeps them."""
+"""Judges, shows and captures the bytes that pass the tap."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def drain(observer: Observer | HTTPObserver) -> list[Observation]:
 
 
 class Recorder:
-    """Takes what both sides send, cut anywhere, in order, with times in seconds since the start.
+    """Records the bytes of both sides, cut anywhere, in order, with seconds since the start.
 
     The observer gets the very pieces that the capture gets, in the same order: whoever replays
     the capture comes to the same findings.
@@ -63,7 +63,7 @@ class Recorder:
         self._tell(drain(self._observer), time)
 
     def refused(self, side: Side, time: float) -> None:
-        """The side has not ended its stream, but the other one takes nothing more of it."""
+        """Record that the receiver has closed the stream of a side, which has not ended it."""
         self._see_rest(side, time)
         if self._show is not None:
             other = side.other.name.lower()
@@ -81,7 +81,7 @@ class Recorder:
             self._show(f"{time:9.3f} * the server {ending(returncode)}")
 
     def close(self, time: float) -> Iterator[str]:
-        """It is over; returns the summary."""
+        """End the recording, and return the lines of the summary."""
         for side in Side:
             self._see_rest(side, time)
         self._observer.close(now=time)
@@ -99,7 +99,7 @@ class Recorder:
 
 
 def ending(returncode: int) -> str:
-    """How a process has ended, for use in a sentence."""
+    """A text on the end of a process, for use in a sentence."""
     if returncode >= 0:
         return f"has ended with exit status {returncode}"
     return f"was ended by {signal_name(-returncode)}"

@@ -38,7 +38,7 @@ _BEGINNINGS: Final = frozenset({"initialize", "server/discover"})
 
 
 class NoRecord(Exception):
-    """A line is not what it should be. The text says why."""
+    """Raised for a line that is no valid record. The text says why."""
 
     def __init__(self, place: int, text: str) -> None:
         super().__init__(text)
@@ -106,7 +106,7 @@ def lines_of(file: BinaryIO) -> Iterator[bytes]:
 
 
 def read(lines: Iterable[bytes]) -> Recording | HTTPRecording:
-    """Look at the first line, and read the rest as what it promises.
+    """Read a recorded conversation, whose first line tells its format.
 
     Raises:
         NoRecord: It is neither a capture nor has it a mark.
@@ -182,7 +182,7 @@ def side_of(place: int, record: JSONObject) -> Side:
 
 
 def is_json(text: bytes) -> bool:
-    """Whether this is one JSON text, so that the line around it is one as well."""
+    """Whether `text` is a JSON text, so that the line around it is valid JSON, too."""
     try:
         json.loads(text.decode())
     except (ValueError, RecursionError):
@@ -191,7 +191,7 @@ def is_json(text: bytes) -> bool:
 
 
 def object_in(place: int, line: bytes) -> JSONObject:
-    """What is on a line."""
+    """The JSON object on a line."""
     try:
         value: Any = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
@@ -202,7 +202,7 @@ def object_in(place: int, line: bytes) -> JSONObject:
 
 
 def data_of(place: int, record: JSONObject) -> bytes:
-    """What was sent, with its newline."""
+    """The bytes of a record, with their newline."""
     newline = b"" if record.get("newline") is False else b"\n"
     try:
         match record:

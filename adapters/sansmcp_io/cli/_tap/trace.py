@@ -1,4 +1,4 @@
-"""What an observer sees, as lines for people."""
+"""Formats the reports of an observer as lines for people."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def name_of(side: Side) -> str:
 
 
 def violation(event: ViolationSeen, place: str = "") -> str:
-    """The rule, how binding it is, who broke it (and where), and how."""
+    """A line with the rule, its level, the side that broke it, the place and the reason."""
     return f"{event.rule} {event.level} {name_of(event.side)}{place}: {visible(event.text)}"
 
 
 def quote(event: ViolationSeen, text: TextSeen | None) -> str:
-    """What the rule was broken by, if that is this text: the sentence alone does not show it."""
+    """The text that has broken the rule, if it is this text, since the reason does not show it."""
     if text is None or text.number != event.number or not text.data:
         return ""
     return f": {_text_of(text)}"
@@ -59,7 +59,7 @@ def _text_of(event: TextSeen) -> str:
 
 
 def trace(events: Sequence[Observation], time: float) -> Iterator[str]:
-    """The lines for what was seen at this time, in seconds since the start."""
+    """The lines for a report at this time, in seconds since the start."""
     answers = {(e.number, e.index): e for e in events if isinstance(e, AnswerMatched)}
     for event in events:
         match event:
@@ -118,7 +118,7 @@ def _id(id: object) -> str:
 
 
 def excerpt(value: object) -> str:
-    """The beginning of a value as JSON; what lies behind costs nothing, however large it is."""
+    """The beginning of a value as JSON. The rest is not formatted, however large it is."""
     text = ""
     for piece in _pieces(value):
         text += piece
