@@ -15,6 +15,7 @@ from sansmcp import (
     InputRequired,
     JSONObject,
     OutgoingRequest,
+    Phase,
     Ready,
     State,
 )
@@ -155,12 +156,20 @@ class SendState:
         self.is_lost: bool = False
         self.needs_reopening: bool = False
         self._side: Final = side
+        self._was_open = False  # a session over HTTP
         self._opening_failed: ConnectionFailed | None = None  # of the session that is wanted
 
     @property
     def has_room(self) -> bool:
         """Whether output may be added that can wait as well."""
-        return not self.is_lost and self._side.unsent_bytes <= UNSENT_BYTES
+        return not self._has_no_session and self._side.unsent_bytes <= UNSENT_BYTES
+
+    @property
+    def _has_no_session(self) -> bool:
+        """Whether a session over HTTP is lost, also where its event was not handled yet."""
+        if self.is_lost or not self._was_open:
+            return self.is_lost
+        return cast("ClientEndpoint", self._side).phase is not Phase.OPERATING
 
     @property
     def is_hopeless(self) -> bool:
@@ -175,7 +184,7 @@ class SendState:
 
     def check_session(self, method: str) -> None:
         """Raise `ConnectionLost` if the session is lost: a notification does not wait for one."""
-        if self.is_lost:
+        if self._has_no_session:
             raise ConnectionLost(f"{method} was not sent: {_NOT_OPEN}")
 
     def check_reopened(self, method: str) -> None:
@@ -214,6 +223,7 @@ class SendState:
         """Update `is_lost` from an HTTP event. Call this before the event is handled."""
         if isinstance(event, Ready):
             self.is_lost = False
+            self._was_open = True
             self._opening_failed = None
         elif isinstance(event, ConnectionFailed):
             self._opening_failed = event

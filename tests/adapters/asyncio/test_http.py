@@ -1,6 +1,7 @@
 """HTTP on asyncio: cancellation from outside and from inside, and failures of tasks."""
 
 import asyncio
+import json
 import socket
 import ssl
 import time
@@ -9,6 +10,7 @@ from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, 
 from functools import partial
 from typing import Any, cast
 
+import httpx2
 import pytest
 
 from sansmcp import LEGACY_REVISIONS, JSONObject
@@ -486,3 +488,47 @@ async def test_trace_is_told_of_the_end_of_a_connection_once(certificate: str) -
         assert pieces[-1] == b""
         assert b"".join(pieces).endswith(b"and this is why")
         assert pieces.count(b"") == 1
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_a_call_beside_the_loss_of_its_session_waits_for_the_next_one(steps: int) -> None:
+    """The loss is known to the core before its event is handled: a call in between was refused, as
+    if the program had called too early."""
+    sessions = iter(("first", "second", "third"))
+
+    async def main() -> None:
+        lost = asyncio.Event()
+
+        async def respond(request: httpx2.Request) -> httpx2.Response:
+            if request.method == "GET":
+                if request.headers["mcp-session-id"] == "first":
+                    await lost.wait()
+                    return httpx2.Response(404)
+                return httpx2.Response(405)
+            message: Any = json.loads(request.content or b"{}")
+            if message.get("method") == "initialize":
+                opened = {
+                    "protocolVersion": LEGACY,
+                    "capabilities": {"tools": {}},
+                    "serverInfo": INFO,
+                }
+                answer = {"jsonrpc": "2.0", "id": message["id"], "result": opened}
+                return httpx2.Response(200, json=answer, headers={"mcp-session-id": next(sessions)})
+            if "id" not in message:
+                return httpx2.Response(202)
+            result = {"jsonrpc": "2.0", "id": message["id"], "result": {"tools": []}}
+            return httpx2.Response(200, json=result)
+
+        async with (
+            httpx2.AsyncClient(transport=httpx2.MockTransport(respond)) as http,
+            connect_http("http://x/mcp", info=INFO, http=http, revisions=[LEGACY]) as client,
+        ):
+            await client.request("tools/list")
+            for _ in range(20):  # until the stream is open
+                await asyncio.sleep(0)
+            lost.set()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            assert await client.request("tools/list") == {"tools": []}
+
+    asyncio.run(asyncio.wait_for(main(), 20))
