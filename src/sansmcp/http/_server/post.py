@@ -194,21 +194,25 @@ class PostReceiver:
                 exchange.answer(500, body)
                 self._core.settle()
                 raise
-        if (
-            breach is None
-            and method == "tools/call"
-            and self._service.asks_tool_schema
-            and self._asks_for_schema(exchange, message, params)
-        ):
-            return
-        self._receive_judged(exchange, transport, message, method, breach)
+        if breach is not None:
+            exchange.refuse(400, breach, _readable(raw))
+        elif not is_request:
+            transport.core.last_breach, transport.sender = None, exchange
+            transport.machine.notifications.receive_notification(message, method)
+            transport.sender = None
+            self._accept(exchange, transport)
+        elif method == LISTEN and not exchange.accepted.stream and self._service.streams:
+            text = f"{method} is answered by a stream, and Accept does not take text/event-stream"
+            exchange.refuse(406, Breach("SUBS-018", text), _readable(raw))
+        elif not self._service.asks_tool_schema or not self._asks_for_schema(exchange, message):
+            response = PostResponse(exchange, transport, raw)
+            self._receive_request(exchange, transport, message, method, response)
 
-    def _asks_for_schema(
-        self, exchange: ServerExchangeCore, message: JSONObject, params: Any
-    ) -> bool:
+    def _asks_for_schema(self, exchange: ServerExchangeCore, message: JSONObject) -> bool:
         """Have the application give the schema of a tool that is called; False: none is called."""
+        params: Any = message.get("params")
         name: Any = params.get("name") if params.__class__ is dict else None
-        if type(name) is not str or "id" not in message:
+        if message["method"] != "tools/call" or type(name) is not str:
             return False
         handle = exchange.handle
         assert handle is not None  # as long as there is no response
@@ -225,31 +229,11 @@ class PostReceiver:
         assert transport is not None  # which the call is for
         assert is_object(params)
         breach = judge_params(exchange.fields, params.get("arguments"), schema)
-        self._receive_judged(exchange, transport, message, "tools/call", breach)
-
-    def _receive_judged(
-        self,
-        exchange: ServerExchangeCore,
-        transport: SharedTransport,
-        message: JSONObject,
-        method: str,
-        breach: Breach | None,
-    ) -> None:
-        """Serve a modern message whose headers are judged."""
-        raw: Any = message.get("id", MISSING)
         if breach is not None:
-            exchange.refuse(400, breach, _readable(raw))
-        elif raw is MISSING:
-            transport.core.last_breach, transport.sender = None, exchange
-            transport.machine.notifications.receive_notification(message, method)
-            transport.sender = None
-            self._accept(exchange, transport)
-        elif method == LISTEN and not exchange.accepted.stream and self._service.streams:
-            text = f"{method} is answered by a stream, and Accept does not take text/event-stream"
-            exchange.refuse(406, Breach("SUBS-018", text), _readable(raw))
+            exchange.refuse(400, breach, _readable(message["id"]))
         else:
-            response = PostResponse(exchange, transport, raw)
-            self._receive_request(exchange, transport, message, method, response)
+            response = PostResponse(exchange, transport, message["id"])
+            self._receive_request(exchange, transport, message, "tools/call", response)
 
     def _judge_version(self, field: str | None, said: object, is_request: bool) -> Breach | None:
         """Return the breach if header and body do not name one served revision; else None."""
